@@ -36,19 +36,23 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	api := s.lab.Kube.RbacV1()
 	meta := metav1.ObjectMeta{Name: ControllerAccount}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ControllerAccount}
-	if _, err := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(permissions.Cluster)}, metav1.CreateOptions{}); err != nil {
+	if _, err := api.ClusterRoles().Create(ctx,
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(permissions.Cluster)}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the controller's role: %w", err)
 	}
-	if _, err := api.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
+	if _, err := api.ClusterRoleBindings().Create(ctx,
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind the controller's role: %w", err)
 	}
 	for _, where := range []permissions.Where{permissions.Own, permissions.System} {
 		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)}, metav1.CreateOptions{}); err != nil {
+		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)},
+			metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("make the controller's role: %w", err)
 		}
-		if _, err := api.RoleBindings(meta.Namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
+		if _, err := api.RoleBindings(meta.Namespace).Create(ctx,
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("bind the controller's role: %w", err)
 		}
 	}
@@ -124,7 +128,13 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 		}
 		o := event.ObjectRef
 		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
-		asked.Request = permissions.Request{Verb: event.Verb, Group: o.APIGroup, Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), Name: o.Name, Where: permissions.Cluster}
+		asked.Request = permissions.Request{
+			Verb:     event.Verb,
+			Group:    o.APIGroup,
+			Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"),
+			Name:     o.Name,
+			Where:    permissions.Cluster,
+		}
 		out[asked.brief(namespace)]++
 	}
 	return out, lines.Err()
@@ -134,7 +144,8 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 func (a Asked) brief(own string) Asked {
 	for _, r := range permissions.Rules() {
 		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {
-			there := where == permissions.Cluster || where == permissions.Own && a.Namespace == own || where == permissions.System && a.Namespace == metav1.NamespaceSystem
+			there := where == permissions.Cluster || where == permissions.Own && a.Namespace == own ||
+				where == permissions.System && a.Namespace == metav1.NamespaceSystem
 			q := a.Request
 			q.Where = where
 			if there && r.Allows(q) {

@@ -44,7 +44,8 @@ func (a *AddOns) install(ctx context.Context) error {
 	if a.lab.Beside == nil { // EKS manages add-ons only for the other cluster
 		go a.keep(a.lab.ctx)
 	}
-	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()), metav1.CreateOptions{}); err != nil {
+	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("install kube-dns: %w", err)
 	}
 	if err := a.MapRoles(ctx, a.lab.Roles.ARN(NodeRole)); err != nil {

@@ -34,9 +34,12 @@ type armFault struct {
 func armFaults() []armFault {
 	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
-		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label", "t4g", "arm64", own, "pod-type: armapp"},
-		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g", "amd64", own, "test: arm-empty"},
-		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them", "t4g", "arm64", "amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
+		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label",
+			"t4g", "arm64", own, "pod-type: armapp"},
+		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g",
+			"amd64", own, "test: arm-empty"},
+		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them", "t4g", "arm64",
+			"amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
 	}
 }
 
@@ -65,7 +68,8 @@ func TestCaseARM64(t *testing.T) {
 func podsOfOther(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-pods"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
-		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}", "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}",
+			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 		strings.Replace(deployment("default", name, 1, "500m", "256Mi", "test: "+name), "image: pause", "image: example.com/app:1.4-amd64", 1))
 	isFirst(t, l, joiner, "ARCH-5", "an image of Deployment/"+name+" has no variant for arm64")
 	applyLikelyFix(t, l, joiner, "ARCH-5")
@@ -81,13 +85,15 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		id = l.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "arm64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
-			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}}, Family: "Custom", Variant: "standard", Version: lab.KubernetesMinor(),
+			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}}, Family: "Custom", Variant: "standard",
+			Version: lab.KubernetesMinor(),
 		}).ID
 	})
 	apply(t, l, class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{id: "+id+"}]\n  userData: |\n    #!/bin/bash\n    set -ex\n"+
 		"    curl -sSLo /usr/local/bin/agent https://example.com/agent-linux-amd64\n    chmod +x /usr/local/bin/agent\n    /usr/local/bin/agent --join\n"+
 		"    /etc/eks/bootstrap.sh "+l.Cluster+" --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"),
-		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [t4g]}", "{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [t4g]}",
+			"{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	const cause = "runs a program that is for another architecture than instance type t4g."
 	within(t, l, time.Minute, "the NodeClaim to say what the console does", func(ctx context.Context) (bool, error) {
@@ -105,14 +111,16 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		t.Error("the controller has not read the console")
 	}
 	isFirst(t, l, joiner, "ARCH-3", cause)
-	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 || !strings.Contains(printed, "it is likely and not certain") {
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
+		!strings.Contains(printed, "it is likely and not certain") {
 		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "no", "--fix", "ARCH-3"); code != 1 || !strings.Contains(printed, "nothing was changed") {
 		t.Errorf("after a no it ends with %d:\n%s", code, printed)
 	}
 	printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", "ARCH-3")
-	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") || strings.Count(printed, "agent-linux-") != 2 {
+	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") ||
+		strings.Count(printed, "agent-linux-") != 2 {
 		t.Fatalf("after a yes it ends with %d:\n%s", code, printed)
 	}
 	t.Log("\n" + printed)
@@ -141,7 +149,8 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 			return false, err
 		}
 		said, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
-		if said.Status != metav1.ConditionFalse || said.Reason != "OtherArchitecture" || !strings.Contains(said.Message, "line 2: it names something of amd64") {
+		if said.Status != metav1.ConditionFalse || said.Reason != "OtherArchitecture" ||
+			!strings.Contains(said.Message, "line 2: it names something of amd64") {
 			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", said.Status, said.Reason, said.Message)
 		}
 		return c.StatusConditions().IsReady(), nil
@@ -161,7 +170,8 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	const name = "mixed"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
-		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}", "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
+		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}",
+			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 		deployment("default", "mixed-amd64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: amd64"),
 		deployment("default", "mixed-arm64", 1, "500m", "256Mi", "test: mixed, kubernetes.io/arch: arm64"))
 	podRuns(t, l, "mixed-amd64")
@@ -183,7 +193,8 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 		images = fmt.Sprintf(images, al2023(t, l))
 	}
 	apply(t, l, class(l, f.name, images),
-		pool(f.name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: ["+f.family+"]}", "{key: kubernetes.io/arch, operator: In, values: ["+f.arch+"]}"),
+		pool(f.name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: ["+f.family+"]}",
+			"{key: kubernetes.io/arch, operator: In, values: ["+f.arch+"]}"),
 		deployment("default", f.name, 1, "500m", "256Mi", f.label))
 	isFirst(t, l, joiner, f.check, f.cause)
 	printed, _, err := l.Doctor(t.Context(), joiner)
@@ -215,10 +226,12 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 // yes in a terminal does.
 func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
-	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 || !strings.Contains(printed, "it is likely and not certain") {
+	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 ||
+		!strings.Contains(printed, "it is likely and not certain") {
 		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)
 	}
-	if printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", check); code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") {
+	if printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", check); code != 0 ||
+		!strings.HasSuffix(strings.TrimSpace(printed), "done") {
 		t.Fatalf("its fix ends with %d:\n%s", code, printed)
 	}
 }

@@ -56,7 +56,12 @@ func (l *Lab) startAWS() error {
 		return fmt.Errorf("open log of AWS: %w", err)
 	}
 	l.boots, l.cloud = newInstances(l), newCloudController(l)
-	l.Emulator = &emulator.Server{World: w, Now: l.awsNow, OnInstance: l.boots.changed, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	l.Emulator = &emulator.Server{
+		World:      w,
+		Now:        l.awsNow,
+		OnInstance: l.boots.changed,
+		Log:        slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for AWS: %w", err)
@@ -114,7 +119,8 @@ func addRole(now time.Time, account *world.Account, name, trusts string) error {
 	if trusts != "ec2.amazonaws.com" {
 		return nil
 	}
-	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
+	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy",
+		"AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
 		if err := account.AttachPolicy(name, "arn:"+account.Partition()+":iam::aws:policy/"+policy); err != nil {
 			return fmt.Errorf("attach policy to role %s: %w", name, err)
 		}

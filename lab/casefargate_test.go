@@ -85,7 +85,8 @@ func (s *serverless) podsBeforeProfile() {
 // mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
 func (s *serverless) mappingLost() {
 	arn := s.l.Roles.ARN(executionRole)
-	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(), &eks.DeleteAccessEntryInput{ClusterName: &s.l.Cluster, PrincipalArn: &arn}); err != nil {
+	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(),
+		&eks.DeleteAccessEntryInput{ClusterName: &s.l.Cluster, PrincipalArn: &arn}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.deletePods()
@@ -96,7 +97,8 @@ func (s *serverless) mappingLost() {
 // permissionsLost: the other half of the same event.
 func (s *serverless) permissionsLost() {
 	role, policy := executionRole, "arn:aws:iam::aws:policy/"+fargate.ExecutionPolicy
-	if _, err := iam.NewFromConfig(s.l.AWS()).DetachRolePolicy(s.t.Context(), &iam.DetachRolePolicyInput{RoleName: &role, PolicyArn: &policy}); err != nil {
+	if _, err := iam.NewFromConfig(s.l.AWS()).DetachRolePolicy(s.t.Context(),
+		&iam.DetachRolePolicyInput{RoleName: &role, PolicyArn: &policy}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.deletePods()
@@ -169,7 +171,8 @@ func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
 
 func (s *serverless) deletePods() {
 	s.t.Helper()
-	err := s.l.Kube.CoreV1().Pods(fargateHome).DeleteCollection(s.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
+	err := s.l.Kube.CoreV1().Pods(fargateHome).DeleteCollection(s.t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -177,7 +180,8 @@ func (s *serverless) deletePods() {
 
 func (s *serverless) patch(patch string) {
 	s.t.Helper()
-	if _, err := s.l.Kube.AppsV1().Deployments(fargateHome).Patch(s.t.Context(), "joiner", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := s.l.Kube.AppsV1().Deployments(fargateHome).Patch(s.t.Context(), "joiner", types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -253,7 +257,8 @@ func (s *serverless) onFargate(namespace, name string) {
 		}
 		return true, nil
 	})
-	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +267,8 @@ func (s *serverless) onFargate(namespace, name string) {
 		if p.DeletionTimestamp != nil {
 			continue
 		}
-		if !strings.HasPrefix(p.Spec.NodeName, "fargate-ip-") || nodes[p.Spec.NodeName] || p.Status.Phase != corev1.PodRunning || p.Annotations[fargate.CapacityAnnotation] == "" {
+		if !strings.HasPrefix(p.Spec.NodeName, "fargate-ip-") || nodes[p.Spec.NodeName] ||
+			p.Status.Phase != corev1.PodRunning || p.Annotations[fargate.CapacityAnnotation] == "" {
 			t.Errorf("pod %s of %s is %s on %q: %v", p.Name, namespace, p.Status.Phase, p.Spec.NodeName, p.Annotations)
 		}
 		nodes[p.Spec.NodeName] = true

@@ -161,7 +161,8 @@ func (in *installation) systemNodes() map[string]bool {
 // makeNamespace makes the namespace of the chart, where nothing runs that is not restricted.
 func (in *installation) makeNamespace() {
 	in.t.Helper()
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartHome, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartHome,
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := in.l.Client.Create(in.t.Context(), space); err != nil {
 		in.t.Fatal(err)
 	}

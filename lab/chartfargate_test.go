@@ -79,7 +79,8 @@ func (s *serverless) everyValue() {
 // home makes a namespace, with the account that a file of values says is there.
 func (s *serverless) home(name string) string {
 	s.t.Helper()
-	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "present"}}

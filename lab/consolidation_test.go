@@ -64,12 +64,13 @@ func TestConsolidation(t *testing.T) {
 	began := time.Now()
 	least := before / 2
 	most := int(math.Floor(float64(least) * 1.05))
-	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second, fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
-		if left := len(claimNames(t, l, name)); left > most || !o.isAtRest() {
-			return false, fmt.Errorf("%d nodes", left)
-		}
-		return true, nil
-	})
+	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second,
+		fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
+			if left := len(claimNames(t, l, name)); left > most || !o.isAtRest() {
+				return false, fmt.Errorf("%d nodes", left)
+			}
+			return true, nil
+		})
 	took := time.Since(began)
 	// A few nodes above the least it may still find one more; whatever else changes is no rest.
 	rested := claimNames(t, l, name)
@@ -179,7 +180,8 @@ type observer struct {
 // observe starts an observer that scans until the test ends.
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
-	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, began: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
+	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, began: map[string]time.Time{},
+		movedOf: map[string]int{}, since: time.Now()}
 	watchPods(t, l, name, o.pod)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -268,7 +270,8 @@ func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
-		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may", time.Now().Format(time.TimeOnly), out, total, allowed))
+		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may",
+			time.Now().Format(time.TimeOnly), out, total, allowed))
 	}
 	o.scans, o.out, o.most = o.scans+1, out, max(o.most, out)
 }

@@ -107,7 +107,8 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 
 // controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own AWS settings.
 func (l *Lab) controllerEnv() ([]string, error) {
-	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
+	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system",
+		"KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
 }
 
 // envOf returns the environment of a program with a role, and more variables as NAME=value.

@@ -34,7 +34,8 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	s := newSuccession(t, l, name)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
-		strings.ReplaceAll(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
+		strings.ReplaceAll(pool(name, "",
+			"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
 		deployment(name, "web", 1, "250m", "256Mi", "test: "+name),
 	)
 	s.until("the pod to run on a node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 1) })
@@ -161,7 +162,8 @@ func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
 	})
 	isOpen := !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "karpenter.sh/") })
 	return isReady && isOpen && claim.DeletionTimestamp == nil && node.DeletionTimestamp == nil &&
-		slices.Contains(claim.Finalizers, karpenterv1.FinalizerTermination) && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
+		slices.Contains(claim.Finalizers, karpenterv1.FinalizerTermination) &&
+		slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 		pod.Status.Phase == corev1.PodRunning && pod.Spec.NodeName == node.Name, nil
 }
 

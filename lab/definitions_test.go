@@ -23,7 +23,8 @@ func TestDefinitionsAreBrought(t *testing.T) {
 	l := beside(t, lab.Options{Bare: true})
 	d := definitionsOf(t, l)
 	first := restart(t, l, "DISABLE_LEADER_ELECTION=false")
-	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh",
+		"ec2nodeclasses.karpenter.k8s.aws"} {
 		if got := d.get(name).Annotations[crds.KeyRevision]; got != strconv.Itoa(crds.Revision()) {
 			t.Errorf("definition %s is of revision %q, want %d", name, got, crds.Revision())
 		}
@@ -108,7 +109,8 @@ func (d definitions) change(name string, change func(*apiextensionsv1.CustomReso
 	d.t.Helper()
 	found := d.get(name)
 	change(found)
-	if _, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Update(d.t.Context(), found, metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
+	if _, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Update(d.t.Context(), found,
+		metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
 		d.t.Fatal(err)
 	}
 }

@@ -33,7 +33,8 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
 	row := others
 	if check == "AUTH-1" {
-		row += "- rolearn: " + l.Roles.ARN(name) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+		row += "- rolearn: " + l.Roles.ARN(name) +
+			"\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	}
 	if err := l.Roles.AddNode(name); err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	writeAuthMap(t, l, row)
 	restart(t, l)
 	apply(t, l, strings.Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), "role: "+lab.NodeRole, "role: "+name, 1),
-		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m", "256Mi", "test: "+name))
+		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"), deployment("default", name, 1, "500m",
+			"256Mi", "test: "+name))
 	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
 		return err == nil && first.Check == check, err
@@ -53,7 +55,8 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	}
 	t.Log("\n" + printed)
 	if check == "AUTH-1" { // its fix is a call to AWS, which a user with read permissions may not make
-		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil || !strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
+		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil ||
+			!strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
 			t.Errorf("without the permission: %v", err)
 		}
 	}

@@ -49,7 +49,8 @@ func TestDrains(t *testing.T) {
 	for done < drains {
 		claims := claimNames(t, l, name)
 		for _, claim := range claims {
-			if err := l.Client.Delete(t.Context(), &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}}); client.IgnoreNotFound(err) != nil {
+			if err := l.Client.Delete(t.Context(),
+				&karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}}); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
 		}

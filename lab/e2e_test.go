@@ -539,7 +539,8 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 			for i := range todo {
 				pod := sizedPod(name, i%len(podSizes()))
 				pod.Name = fmt.Sprintf("pod-%03d", i)
-				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, metav1.CreateOptions{})
+				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec},
+					metav1.CreateOptions{})
 				if err != nil {
 					t.Error(err)
 				}

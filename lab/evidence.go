@@ -57,7 +57,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 				why = c.Message
 			}
 		}
-		fmt.Fprintf(b, "    %s/%s %s node=%q deleted=%t %s\n", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp != nil, why)
+		fmt.Fprintf(b, "    %s/%s %s node=%q deleted=%t %s\n", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName,
+			p.DeletionTimestamp != nil, why)
 	}
 	if shown > 15 {
 		fmt.Fprintf(b, "    and %d more\n", shown-15)

@@ -177,7 +177,8 @@ func TestFamiliesJoin(t *testing.T) {
 	var rows []joining
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		for _, kind := range []joining{{arch: "amd64", instanceType: "m5.large", image: "x86_64"}, {arch: "arm64", instanceType: "m6g.large", image: "arm64"}} {
+		for _, kind := range []joining{{arch: "amd64", instanceType: "m5.large", image: "x86_64"},
+			{arch: "arm64", instanceType: "m6g.large", image: "arm64"}} {
 			kind.family, kind.name = families[name], namespace+"-"+name+"-"+kind.arch
 			kind.fill(cluster)
 			apply(t, l,
@@ -265,7 +266,8 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 		"label": j.arch, "own label": j.wantLabel, "cpu": cmp.Or(j.wantCPU, "1930m"),
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s\nimage %q, want %q; system %q, want %q…", diff, image.Name, j.wantImage, node.Status.NodeInfo.OSImage, j.wantSystem)
+		t.Errorf("(-want +got):\n%s\nimage %q, want %q; system %q, want %q…", diff, image.Name, j.wantImage,
+			node.Status.NodeInfo.OSImage, j.wantSystem)
 	}
 	console := l.Console(i.ID)
 	rest := console

@@ -37,18 +37,20 @@ func (l *Lab) startFargate(ctx context.Context) error {
 		return err
 	}
 	const name = "0500-amazon-eks-fargate-mutation.amazonaws.com"
-	ignore, none, url, most := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone, "https://"+address+"/mutate", int32(5)
-	_, err = l.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: l.authority.PEM},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+	ignore, none, url, most := admissionregistrationv1.Ignore, admissionregistrationv1.SideEffectClassNone,
+		"https://"+address+"/mutate", int32(5)
+	_, err = l.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx,
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: l.authority.PEM},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}},
+				FailurePolicy: &ignore, SideEffects: &none, TimeoutSeconds: &most, AdmissionReviewVersions: []string{"v1"},
 			}},
-			FailurePolicy: &ignore, SideEffects: &none, TimeoutSeconds: &most, AdmissionReviewVersions: []string{"v1"},
-		}},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("register the webhook of Fargate: %w", err)
 	}

@@ -57,7 +57,8 @@ func TestFaultsOfAWS(t *testing.T) {
 	}
 
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Boots = []*world.Boot{{Pool: world.Pool{Type: "t3.large"}, Count: 1, Fail: world.Reason{Code: "Client.InternalError", Message: deathNote}}}
+		w.Faults.Boots = []*world.Boot{{Pool: world.Pool{Type: "t3.large"}, Count: 1,
+			Fail: world.Reason{Code: "Client.InternalError", Message: deathNote}}}
 		w.Faults.ReadLag = 30 * time.Second
 	})
 	dies.scale(t, 1)
@@ -150,7 +151,8 @@ func (f faulty) exactly(t *testing.T, alive, total int) {
 		}
 	}
 	if living != alive || len(all) != total || len(claims) != alive {
-		t.Errorf("%s: %d of %d instances live, for %d claims; want %d of %d, a claim for each\n%s", f.name, living, len(all), len(claims), alive, total,
+		t.Errorf("%s: %d of %d instances live, for %d claims; want %d of %d, a claim for each\n%s", f.name, living, len(all),
+			len(claims), alive, total,
 			f.lab.Evidence(context.Background()))
 	}
 }
@@ -158,13 +160,15 @@ func (f faulty) exactly(t *testing.T, alive, total int) {
 // reported waits for an event with the reason and the words, about an object of this kind or of this name.
 func (f faulty) reported(t *testing.T, about, reason string, words ...string) {
 	t.Helper()
-	within(t, f.lab, 30*time.Second, fmt.Sprintf("an event for %s with reason %s and %v", about, reason, words), func(ctx context.Context) (bool, error) {
-		events, err := f.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
-		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.Reason == reason && (e.InvolvedObject.Name == about || e.InvolvedObject.Kind == about && e.InvolvedObject.Namespace == f.name) &&
-				!slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
-		}), err
-	})
+	within(t, f.lab, 30*time.Second, fmt.Sprintf("an event for %s with reason %s and %v", about, reason, words),
+		func(ctx context.Context) (bool, error) {
+			events, err := f.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
+			return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+				return e.Reason == reason &&
+					(e.InvolvedObject.Name == about || e.InvolvedObject.Kind == about && e.InvolvedObject.Namespace == f.name) &&
+					!slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
+			}), err
+		})
 }
 
 // staleReads: descriptions are 30 seconds old, and the controller is killed while it launches eight instances; then a claim whose
@@ -172,7 +176,8 @@ func (f faulty) reported(t *testing.T, about, reason string, words ...string) {
 func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClaim {
 	t.Helper()
 	f.scale(t, 8)
-	within(t, f.lab, 30*time.Second, "some of eight instances to be launched", func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) >= 3, nil })
+	within(t, f.lab, 30*time.Second, "some of eight instances to be launched",
+		func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) >= 3, nil })
 	restart(t, f.lab, settings...)
 	within(t, f.lab, 2*time.Minute, "a provider ID to be stored", func(context.Context) (bool, error) {
 		_, providerIDs := claimsOf(t, f.lab, f.name)
@@ -269,7 +274,8 @@ func (f faulty) noneLeft(t *testing.T) {
 	}
 	limit(f.lab.Estate.Region.Capacity.Lift)
 	back := time.Now()
-	within(t, f.lab, 4*backoff()+20*time.Second, "five instances to be launched", func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) == 5, nil })
+	within(t, f.lab, 4*backoff()+20*time.Second, "five instances to be launched",
+		func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) == 5, nil })
 	t.Logf("all were launched %.1f s after there was capacity again", time.Since(back).Seconds())
 }
 
@@ -314,7 +320,8 @@ func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 // minutes, divided by hurry, and at least 20 seconds.
 func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	t.Helper()
-	lost := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable", Message: "The service is unavailable. Please try again shortly.", Late: true}
+	lost := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable",
+		Message: "The service is unavailable. Please try again shortly.", Late: true}
 	failed := &world.Answer{Call: "ec2:*", Status: 500, Code: "InternalError"}
 	f.scale(t, 1)
 	allRun(t, f.lab, f.name, 1, time.Minute) // so that launches have nothing to make first

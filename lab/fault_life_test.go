@@ -235,7 +235,8 @@ func TestNodeRegistersTwice(t *testing.T) {
 func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
-		events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=NodeMismatch,involvedObject.kind=Node,involvedObject.name=" + twin.Name})
+		events, err := l.Kube.CoreV1().Events("").List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=NodeMismatch,involvedObject.kind=Node,involvedObject.name=" + twin.Name})
 		return err == nil && len(events.Items) > 0, err
 	})
 	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(twin), twin); err != nil {
@@ -287,7 +288,8 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 		isFit := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 			len(node.Spec.Taints) == 0 && claims[0].Status.NodeName == node.Name && claims[0].DeletionTimestamp == nil
 		if !isFit {
-			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the claim knows %q", node.Labels, node.Finalizers, node.Spec.Taints, claims[0].Status.NodeName)
+			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the claim knows %q", node.Labels, node.Finalizers,
+				node.Spec.Taints, claims[0].Status.NodeName)
 		}
 		return true, nil
 	})

@@ -32,7 +32,8 @@ func TestFewerRights(t *testing.T) {
 		return r.StatusCode == http.StatusOK, r.Body.Close()
 	})
 	name := nameOf(t)
-	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
@@ -79,13 +80,15 @@ func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb
 		for _, resource := range r.Resources {
 			verbs := slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !keep(resource, verb) })
 			if len(verbs) > 0 {
-				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, ResourceNames: r.Names, Verbs: verbs})
+				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource},
+					ResourceNames: r.Names, Verbs: verbs})
 			}
 		}
 	}
 	_, err := l.Kube.CoreV1().ServiceAccounts(system).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err == nil {
-		_, err = l.Kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+		_, err = l.Kube.RbacV1().ClusterRoles().Create(ctx,
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	}
 	if err == nil {
 		_, err = l.Kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{

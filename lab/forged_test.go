@@ -48,7 +48,8 @@ func TestForgedNodes(t *testing.T) {
 	apply(t, l,
 		strings.NewReplacer("metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {"+awsv1.AnnotationPreflight+": 'off'}}",
 			"role: "+lab.NodeRole, "role: "+role).Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]")),
-		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"), "labels: {", "labels: {"+secretTier+": secret, ", 1),
+		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+			"labels: {", "labels: {"+secretTier+": secret, ", 1),
 		deployment(name, name, 1, "500m", "256Mi", secretTier+": secret"))
 	i := instanceOfPool(t, l, name)
 
@@ -270,7 +271,8 @@ func mismatchReported(t *testing.T, l *lab.Lab, pool string, i world.Instance, f
 	})
 	for _, f := range forged {
 		within(t, l, 30*time.Second, "an event about Node "+f.name, func(ctx context.Context) (bool, error) {
-			events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "reason=NodeMismatch,involvedObject.kind=Node,involvedObject.name=" + f.name})
+			events, err := l.Kube.CoreV1().Events("").List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=NodeMismatch,involvedObject.kind=Node,involvedObject.name=" + f.name})
 			return err == nil && len(events.Items) > 0 && strings.Contains(events.Items[0].Message, why), err
 		})
 		f.expectUnchanged(t, l)
@@ -287,10 +289,12 @@ func ownNodeRuns(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
 		}
 		node := &corev1.Node{}
 		err := l.Client.Get(ctx, client.ObjectKey{Name: i.PrivateDNSName}, node)
-		return err == nil && claims[0].Status.NodeName == node.Name && node.Labels[secretTier] == "secret" && node.Labels[karpenterv1.LabelRegistered] == "true", err
+		return err == nil && claims[0].Status.NodeName == node.Name && node.Labels[secretTier] == "secret" &&
+			node.Labels[karpenterv1.LabelRegistered] == "true", err
 	})
 	within(t, l, time.Minute, "the pod to run on Node "+i.PrivateDNSName, func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods(pool).List(ctx, metav1.ListOptions{})
-		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning && pods.Items[0].Spec.NodeName == i.PrivateDNSName, err
+		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning &&
+			pods.Items[0].Spec.NodeName == i.PrivateDNSName, err
 	})
 }

@@ -162,7 +162,8 @@ func (g *gate) writes() []string {
 // kubernetesWrite names a write to the API server: "create nodeclaims", "patch nodeclaims/status". Events are left out,
 // nothing is decided by them, and so are questions that are asked with POST.
 func kubernetesWrite(q *http.Request, _ []byte) string {
-	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[q.Method]
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+		http.MethodDelete: "delete"}[q.Method]
 	parts := strings.Split(strings.Trim(q.URL.Path, "/"), "/") // api/v1/… or apis/GROUP/v1/…
 	skip := 2
 	if parts[0] == "apis" {

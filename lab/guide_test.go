@@ -225,7 +225,8 @@ func (g *guideWalk) mustBeThere() {
 	if err := g.l.Roles.AddNode(guideNodeRole); err != nil {
 		g.t.Fatal(err)
 	}
-	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)), Type: aws.String(ekscluster.EntryEC2Linux)}
+	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)),
+		Type: aws.String(ekscluster.EntryEC2Linux)}
 	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
 		g.t.Fatal(err)
 	}

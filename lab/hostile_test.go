@@ -76,8 +76,9 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 		if x%2 == 1 {
 			key = corev1.LabelTopologyZone
 		}
-		out = append(out, corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: fmt.Sprintf("k%d", x), Operator: metav1.LabelSelectorOpNotIn, Values: []string{fmt.Sprintf("v%d-%d", i, x)}}}}})
+		out = append(out, corev1.PodAffinityTerm{TopologyKey: key,
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: fmt.Sprintf("k%d", x), Operator: metav1.LabelSelectorOpNotIn, Values: []string{fmt.Sprintf("v%d-%d", i, x)}}}}})
 	}
 	return out
 }
@@ -89,7 +90,8 @@ func TestHostileTenant(t *testing.T) {
 	l := own(t, lab.Options{Cluster: "hostile"})
 	lighten(t, l)
 	c := restart(t, l)
-	for _, kind := range []string{"preferred-anti-affinity", "required-anti-affinity", "host-ports", "own-resources", "topology-constraints", "long-selectors"} {
+	for _, kind := range []string{"preferred-anti-affinity", "required-anti-affinity", "host-ports", "own-resources",
+		"topology-constraints", "long-selectors"} {
 		t.Run(kind, func(t *testing.T) {
 			tenant := namespaced(t, l)
 			other := tenant + "-other"
@@ -97,7 +99,8 @@ func TestHostileTenant(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range []string{tenant, other} {
-				apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+				apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+					pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
 				account(t, l, name)
 				within(t, l, time.Minute, "NodePool "+name+" to be ready", func(ctx context.Context) (bool, error) {
 					var p karpenterv1.NodePool
@@ -116,9 +119,11 @@ func TestHostileTenant(t *testing.T) {
 			}
 			slices.Sort(took)
 			slices.Sort(ours)
-			t.Logf("%d pods of the other tenant got a place after %.1f s (median), %.1f s at most", len(took), took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
+			t.Logf("%d pods of the other tenant got a place after %.1f s (median), %.1f s at most", len(took),
+				took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
 			if len(ours) > 0 {
-				t.Logf("%d of them %.1f s (median) after kube-scheduler had found none, %.1f s at most", len(ours), ours[len(ours)/2].Seconds(), ours[len(ours)-1].Seconds())
+				t.Logf("%d of them %.1f s (median) after kube-scheduler had found none, %.1f s at most", len(ours),
+					ours[len(ours)/2].Seconds(), ours[len(ours)-1].Seconds())
 			}
 			allAnswered(t, l, tenant, many)
 			peak := peakMemory(t, c.PID())

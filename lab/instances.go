@@ -42,7 +42,13 @@ type running struct {
 }
 
 func newInstances(l *Lab) *instances {
-	return &instances{lab: l, clusters: []*Lab{l}, ready: make(chan struct{}), running: map[string]running{}, kubelets: map[string]kubelet.Settings{}}
+	return &instances{
+		lab:      l,
+		clusters: []*Lab{l},
+		ready:    make(chan struct{}),
+		running:  map[string]running{},
+		kubelets: map[string]kubelet.Settings{},
+	}
 }
 
 // open lets instances continue that started before the lab was up.
@@ -161,9 +167,23 @@ func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)
 		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
 	}
 	settings := instance.Boot(ctx, instance.Instance{
-		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, IPv6: i.IPv6,
-		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts, NoMetadata: i.Metadata.Endpoint == "disabled",
-		Image: instance.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version, Flaws: image.Flaws},
+		ID:             i.ID,
+		Region:         i.Region,
+		Zone:           i.Zone,
+		PrivateIP:      i.PrivateIP,
+		PrivateDNSName: i.PrivateDNSName,
+		IPv6:           i.IPv6,
+		UserData:       []byte(i.UserData),
+		RootGiB:        podVolume(i, image.Family),
+		Facts:          stock.Facts,
+		NoMetadata:     i.Metadata.Endpoint == "disabled",
+		Image: instance.Image{
+			Name:         image.Name,
+			Family:       image.Family,
+			Architecture: image.Architecture,
+			Version:      image.Version,
+			Flaws:        image.Flaws,
+		},
 	}, surroundings{m.lab, i}, say)
 	if settings != nil {
 		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts)

@@ -46,7 +46,8 @@ func TestSpotInterruption(t *testing.T) {
 	c := restart(t, l, "INTERRUPTION_QUEUE="+queue)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
-		strings.ReplaceAll(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
+		strings.ReplaceAll(pool(name, "",
+			"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5a.large]}"), "[on-demand]", "[spot]"),
 		deployment(name, "web", 3, "250m", "256Mi", "test: "+name),
 	)
 	allRun(t, l, name, 3, time.Minute)

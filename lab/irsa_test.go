@@ -37,12 +37,14 @@ func TestIRSA(t *testing.T) {
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
 		t.Fatal(err)
 	}
-	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience", "the token is meant for vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
+	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
+		"the token is meant for vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
 	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
 	c := restart(t, l, identity(account, lab.ControllerRole, "")...)
 	name := nameOf(t)
-	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})

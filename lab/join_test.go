@@ -35,7 +35,8 @@ func TestControlPlane(t *testing.T) {
 	i := launch(t, l, lab.NodeRole, "pool="+name)
 	readyNode(t, l, i)
 	ctx := t.Context()
-	if _, err := l.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := l.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	within(t, l, 20*time.Second, "a service account", func(ctx context.Context) (bool, error) {
@@ -110,7 +111,8 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 				t.Errorf("the node is there all the same: %v", err)
 			}
 			log, err := os.ReadFile(l.Logs("authenticator"))
-			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil || !strings.Contains(string(log), want) {
+			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil ||
+				!strings.Contains(string(log), want) {
 				t.Errorf("the authenticator's log does not say %s (%v)", want, err)
 			}
 			if err := fix(t.Context(), l, role); err != nil {
@@ -151,7 +153,8 @@ func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) wor
 	if _, err := calls.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := calls.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role}); err != nil {
+	if _, err := calls.AddRoleToInstanceProfile(ctx,
+		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role}); err != nil {
 		t.Fatal(err)
 	}
 	cluster, err := eks.NewFromConfig(l.AWS()).DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &l.Cluster})

@@ -53,7 +53,8 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	want := fmt.Sprintf("node role %s is not mapped; the role that is mapped, %s, is the controller's own", lab.NodeRole, lab.ControllerRole)
 	reportedAhead(t, l, name, want)
 	patch := []byte(`{"metadata":{"annotations":{"joiner.sh/preflight":"warn"}}}`)
-	if err := l.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := l.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
 	}
 	within(t, l, time.Minute, "an instance that is refused twice", func(context.Context) (bool, error) {
@@ -82,7 +83,8 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	applyFix(t, l, fix)
 	within(t, l, time.Minute, "the pods to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=inflate"})
-		return err == nil && len(pods.Items) == 2 && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
+		return err == nil && len(pods.Items) == 2 &&
+			!slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
 	})
 	if n := len(l.Instances()); n != before {
 		t.Errorf("%d instances were launched, want %d: the late ones have joined", n, before)
@@ -101,7 +103,8 @@ func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
 	t.Helper()
 	within(t, l, time.Minute, "the cause to be reported before a launch", func(ctx context.Context) (bool, error) {
 		class, pool := &awsv1.EC2NodeClass{}, &karpv1.NodePool{}
-		if err := errors.Join(l.Client.Get(ctx, client.ObjectKey{Name: name}, class), l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)); err != nil {
+		if err := errors.Join(l.Client.Get(ctx, client.ObjectKey{Name: name}, class),
+			l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)); err != nil {
 			return false, err
 		}
 		of, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
@@ -180,7 +183,8 @@ func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	switch {
 	case strings.HasPrefix(fix, "kubectl -n kube-system patch configmap aws-auth --type merge -p '"):
 		_, patch, _ := strings.Cut(fix, " -p '")
-		_, err := l.Kube.CoreV1().ConfigMaps("kube-system").Patch(t.Context(), "aws-auth", types.MergePatchType, []byte(strings.TrimSuffix(patch, "'")), metav1.PatchOptions{})
+		_, err := l.Kube.CoreV1().ConfigMaps("kube-system").Patch(t.Context(), "aws-auth", types.MergePatchType,
+			[]byte(strings.TrimSuffix(patch, "'")), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", fix, err)
 		}

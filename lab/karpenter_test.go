@@ -55,7 +55,8 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 		}
 	}
 	p.hash()
-	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
+	p.pool.Annotations = map[string]string{karpenterv1.AnnotationNodePoolHash: p.poolHash,
+		karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion}
 	p.class.Annotations = map[string]string{awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion}
 	p.class.Finalizers = []string{awsv1.FinalizerTermination}
 	for _, object := range []client.Object{p.pool, p.class} {
@@ -72,7 +73,8 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 	tags[corev1.LabelTopologyRegion] = l.Region
 	p.aws(func(w *world.World, now time.Time) error {
 		account := w.Account(l.Account)
-		_, err := account.CreateProfile(now, identity.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
+		_, err := account.CreateProfile(now,
+			identity.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
 		if err != nil {
 			return err
 		}
@@ -156,12 +158,14 @@ func (p *predecessor) launch(claim string, subnet int) {
 		}
 		template := "karpenter.k8s.aws/314159265358979" + fmt.Sprint(subnet)
 		if _, err := r.LaunchTemplates.Create(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
-			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: theirProfile}, GroupIDs: []string{p.l.Estate.NodeGroup.ID},
+			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: theirProfile},
+			GroupIDs: []string{p.l.Estate.NodeGroup.ID},
 		}}, world.Idempotency{}); err != nil {
 			return err
 		}
-		all, err := r.Launches.RunInstances(now, world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
-			Tags: world.Tagging{"instance": p.tags(), "volume": p.tags()}})
+		all, err := r.Launches.RunInstances(now,
+			world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
+				Tags: world.Tagging{"instance": p.tags(), "volume": p.tags()}})
 		if err == nil {
 			launched = all[0]
 		}
@@ -172,7 +176,8 @@ func (p *predecessor) launch(claim string, subnet int) {
 		var nodes corev1.NodeList
 		err := p.l.Client.List(ctx, &nodes)
 		for i := range nodes.Items {
-			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined && strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+launched.ID) {
+			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined &&
+				strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+launched.ID) {
 				node = &nodes.Items[i]
 			}
 		}
@@ -243,7 +248,8 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 			Name: name, GenerateName: p.name + "-", Finalizers: []string{karpenterv1.FinalizerTermination},
 			Labels: map[string]string{
 				karpenterv1.LabelNodePool: p.name, awsv1.LabelNodeClass: p.name, karpenterv1.LabelCapacityType: "on-demand", "test": p.name,
-				corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: p.l.Region, "topology.k8s.aws/zone-id": i.ZoneID,
+				corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: i.Zone,
+				corev1.LabelTopologyRegion: p.l.Region, "topology.k8s.aws/zone-id": i.ZoneID,
 				corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", awsv1.LabelInstanceCategory: "m", awsv1.LabelInstanceFamily: "m5",
 				awsv1.LabelInstanceGeneration: "5", awsv1.LabelInstanceSize: "large", awsv1.LabelInstanceCPU: "2", awsv1.LabelInstanceMemory: "8192",
 			},
@@ -252,13 +258,15 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 				awsv1.AnnotationHash: p.classHash, awsv1.AnnotationHashVersion: classHashVersion, awsv1.AnnotationInstanceProfile: theirProfile,
 				awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true", karpenterv1.AnnotationMinValuesRelaxed: "false",
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: p.name, UID: p.pool.UID, BlockOwnerDeletion: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: p.name,
+				UID: p.pool.UID, BlockOwnerDeletion: &yes}},
 		},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: p.pool.Spec.Template.Spec.NodeClassRef, Requirements: slices.Clone(p.pool.Spec.Template.Spec.Requirements),
 			ExpireAfter: p.pool.Spec.Template.Spec.ExpireAfter,
 			Resources: karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("1200m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+				corev1.ResourceCPU: resource.MustParse("1200m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+				corev1.ResourcePods: resource.MustParse("3"),
 			}},
 		},
 	}
@@ -269,7 +277,8 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 	conditions := claim.StatusConditions()
 	conditions.Start(began)
-	for _, c := range []string{karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized, karpenterv1.ConditionConsistentStateFound, karpenterv1.ConditionReady} {
+	for _, c := range []string{karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered,
+		karpenterv1.ConditionInitialized, karpenterv1.ConditionConsistentStateFound, karpenterv1.ConditionReady} {
 		conditions.SetTrue(began, c)
 	}
 	if err := p.l.Client.Status().Update(p.t.Context(), claim); err != nil {
@@ -295,7 +304,8 @@ func (p *predecessor) register(claim *karpenterv1.NodeClaim, name string) {
 		node.Finalizers = []string{karpenterv1.FinalizerTermination}
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.TaintUnregistered })
 		yes := true
-		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &yes}}
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name,
+			UID: claim.UID, BlockOwnerDeletion: &yes}}
 		err := p.l.Client.Update(ctx, node)
 		return err == nil, err
 	})

@@ -18,7 +18,8 @@ func TestControllerStaysDead(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name, joiner := namespaced(t, l), program(t)
 	restart(t, l, "DISABLE_LEADER_ELECTION=false")
-	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
 	poolReady(t, l, name)
 	killController(l)
 	apply(t, l, deployment(name, "web", 1, "250m", "256Mi", "test: "+name))

@@ -236,7 +236,8 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.ServiceAccounts.allowController(ctx); err != nil {
 		return err
 	}
-	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod, proxyPod); err != nil {
+	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop},
+		networkPod, proxyPod); err != nil {
 		return err
 	}
 	l.ports.fleet.Store(l.fleet)

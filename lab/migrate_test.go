@@ -93,11 +93,13 @@ func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 func wantFindings(t *testing.T, r migration.Report, name string) {
 	t.Helper()
 	for _, f := range r.Findings {
-		if f.Weight == migration.Stops || f.Weight == migration.Unknown || f.Weight == migration.Differs && f.Check != "definitions" && f.Check != "dashboards" {
+		if f.Weight == migration.Stops || f.Weight == migration.Unknown || f.Weight == migration.Differs &&
+			f.Check != "definitions" && f.Check != "dashboards" {
 			t.Errorf("found %+v", f)
 		}
 	}
-	for _, want := range []string{"2 NodeClaims are taken over with their instances: nothing is replaced", "2 instances in EC2 are adopted", "nothing drifts",
+	for _, want := range []string{"2 NodeClaims are taken over with their instances: nothing is replaced",
+		"2 instances in EC2 are adopted", "nothing drifts",
 		"2 Nodes stay", "the role allows all", "all settings of Karpenter are honoured"} {
 		if !slices.ContainsFunc(r.Findings, func(f migration.Finding) bool { return strings.Contains(f.Says, want) }) {
 			t.Errorf("nothing says %q of %s: %+v", want, name, r.Findings)
@@ -160,14 +162,17 @@ func (s served) wantUnchanged(t *testing.T, now served) {
 	t.Helper()
 	for name, was := range s.claims {
 		is, ok := now.claims[name]
-		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !reflect.DeepEqual(is.Spec, was.Spec) || !maps.Equal(is.Labels, was.Labels) ||
-			!maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) || is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
+		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !reflect.DeepEqual(is.Spec, was.Spec) ||
+			!maps.Equal(is.Labels, was.Labels) ||
+			!maps.Equal(theirs(is.Annotations), theirs(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) ||
+			is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
 			t.Errorf("claim %s was %+v, is %+v", name, was, is)
 		}
 	}
 	for name, was := range s.nodes {
 		is, ok := now.nodes[name]
-		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !maps.Equal(is.Labels, was.Labels) || !slices.Equal(is.Finalizers, was.Finalizers) || len(is.Spec.Taints) > 0 {
+		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !maps.Equal(is.Labels, was.Labels) ||
+			!slices.Equal(is.Finalizers, was.Finalizers) || len(is.Spec.Taints) > 0 {
 			t.Errorf("node %s was %+v %+v, is %+v %+v", name, was.ObjectMeta, was.Spec, is.ObjectMeta, is.Spec)
 		}
 	}
@@ -214,7 +219,8 @@ func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 	allRun(t, l, name, 3, time.Minute)
 	within(t, l, 90*time.Second, "the claim in its place to be tagged", func(ctx context.Context) (bool, error) {
 		made, err := newClaims(ctx, l, name, before)
-		return len(made) == 2 && !slices.ContainsFunc(made, func(c karpenterv1.NodeClaim) bool { return c.Annotations[awsv1.AnnotationTagged] != "true" }), err
+		return len(made) == 2 && !slices.ContainsFunc(made,
+			func(c karpenterv1.NodeClaim) bool { return c.Annotations[awsv1.AnnotationTagged] != "true" }), err
 	})
 	return claim.Name
 }
@@ -258,13 +264,15 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 			t.Errorf("annotation %s of claim %s is %q, want %q", key, c.Name, c.Annotations[key], want)
 		}
 	}
-	for _, key := range []string{karpenterv1.LabelNodePool, awsv1.LabelNodeClass, karpenterv1.LabelCapacityType, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable} {
+	for _, key := range []string{karpenterv1.LabelNodePool, awsv1.LabelNodeClass, karpenterv1.LabelCapacityType,
+		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable} {
 		if c.Labels[key] == "" {
 			t.Errorf("claim %s has no label %s", c.Name, key)
 		}
 	}
 	isPools := func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" && o.UID == p.pool.UID }
-	if c.Annotations[awsv1.AnnotationInstanceProfile] == "" || !slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPools) {
+	if c.Annotations[awsv1.AnnotationInstanceProfile] == "" ||
+		!slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPools) {
 		t.Errorf("claim %s is not as Karpenter makes it: %+v", c.Name, c.ObjectMeta)
 	}
 	if !c.StatusConditions().IsTrue(karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized) {
@@ -272,8 +280,10 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 	}
 	node := now.nodes[c.Status.NodeName]
 	isClaims := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }
-	if node.Spec.ProviderID != c.Status.ProviderID || node.Labels[karpenterv1.LabelRegistered] != "true" || node.Labels[karpenterv1.LabelInitialized] != "true" ||
-		node.Annotations[karpenterv1.AnnotationNodePoolHash] != p.poolHash || !slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
+	if node.Spec.ProviderID != c.Status.ProviderID || node.Labels[karpenterv1.LabelRegistered] != "true" ||
+		node.Labels[karpenterv1.LabelInitialized] != "true" ||
+		node.Annotations[karpenterv1.AnnotationNodePoolHash] != p.poolHash ||
+		!slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
 		t.Errorf("node %s is not as Karpenter makes it: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
 	}
 	want := p.tags()

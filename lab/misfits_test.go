@@ -78,7 +78,8 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(misfits)) {
 		m, id := misfits[name], namespace+"-"+name
 		apply(t, l,
-			strings.Replace(class(l, id, m.spec), "metadata: {name: "+id+"}", "metadata: {name: "+id+", annotations: {"+awsv1.AnnotationPreflight+": '"+m.preflight+"'}}", 1),
+			strings.Replace(class(l, id, m.spec), "metadata: {name: "+id+"}",
+				"metadata: {name: "+id+", annotations: {"+awsv1.AnnotationPreflight+": '"+m.preflight+"'}}", 1),
 			pool(id, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m6g.large]}",
 				"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 			deployment(namespace, id, 1, "500m", "256Mi", "test: "+id+", kubernetes.io/arch: "+m.arch))

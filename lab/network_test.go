@@ -39,7 +39,8 @@ func TestPodsPerNode(t *testing.T) {
 		prefixes int               // that its first interface is launched with
 	}{
 		// The user says how many, as AWS's calculator does for types of less than 30 vCPUs; the CNI could do with 3*9*16.
-		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0", "kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
+		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0",
+			"kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
 		// Two of three interfaces carry pods: 2*9 beside those of the host.
 		{"custom", map[string]string{instance.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
 	} {
@@ -99,7 +100,8 @@ func TestIPv6(t *testing.T) {
 		}
 		for _, j := range joined {
 			j.isOfIPv6(t, l, prefixes)
-			if metadata, want := j.instance.Metadata.IPv6, map[string]string{"al2023": "enabled", "al2": "disabled", "bottlerocket": "disabled"}[name]; metadata != want {
+			if metadata, want := j.instance.Metadata.IPv6, map[string]string{"al2023": "enabled", "al2": "disabled",
+				"bottlerocket": "disabled"}[name]; metadata != want {
 				t.Errorf("%s: the IPv6 address of the metadata service is %s, want %s", name, metadata, want)
 			}
 		}
@@ -130,7 +132,8 @@ func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	if !slices.Equal(j.kubelet.ClusterDNS, []string{l.ClusterDNS()}) || !strings.Contains(l.ClusterDNS(), ":") {
 		t.Errorf("%s: pods ask %v for names, want %s", j.node.Name, j.kubelet.ClusterDNS, l.ClusterDNS())
 	}
-	pods, err := l.Kube.CoreV1().Pods(j.claim.Labels[karpenterv1.LabelNodePool]).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + j.node.Name})
+	pods, err := l.Kube.CoreV1().Pods(j.claim.Labels[karpenterv1.LabelNodePool]).List(t.Context(),
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + j.node.Name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +198,8 @@ func setCNI(t *testing.T, l *lab.Lab, environment map[string]string) {
 			list = append(list, fmt.Sprintf(`{"name": %q, "value": %q}`, name, environment[name]))
 		}
 		patch := fmt.Sprintf(`[{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [%s]}]`, strings.Join(list, ","))
-		_, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(context.Background(), "aws-node", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(context.Background(), "aws-node",
+			types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	}
 	if err := set(environment); err != nil {

@@ -74,7 +74,8 @@ func (h *hall) pod(name string) *corev1.Pod {
 // join makes a node: ready, or not yet.
 func (h *hall) join(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
 	h.Helper()
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("29")}
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("29")}
 	_, err := h.lab.Kube.CoreV1().Nodes().Create(h.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: h.id(name), Labels: map[string]string{"hall": h.name}},
 		Spec:       corev1.NodeSpec{Unschedulable: cordoned},
@@ -114,7 +115,8 @@ func TestNominationsHold(t *testing.T) {
 		h.nominate(pod, node)
 	}
 	for _, node := range []string{"wide", "narrow"} {
-		_, err := l.Kube.CoreV1().Nodes().Patch(t.Context(), h.id(node), types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
+		_, err := l.Kube.CoreV1().Nodes().Patch(t.Context(), h.id(node), types.MergePatchType,
+			[]byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
 		h.must(err)
 	}
 	h.within("all pods to be bound as planned", func() bool {

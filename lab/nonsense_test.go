@@ -33,7 +33,8 @@ var nonsenses = []nonsense{
 	{
 		name: "nonsense-wishes", annotations: `{joiner.sh/minimum-node-lifetime: 9000h, joiner.sh/drift-wave: 50%}`, budgets: "{nodes: 20%}",
 		condition: karpenterv1.ConditionDisruptionPolicyValid,
-		says:      []string{karpenterv1.AnnotationMinimumLifetime, "no node gets as old", karpenterv1.AnnotationDriftWave, "50% is more than spec.disruption.budgets[0] allows"},
+		says: []string{karpenterv1.AnnotationMinimumLifetime, "no node gets as old", karpenterv1.AnnotationDriftWave,
+			"50% is more than spec.disruption.budgets[0] allows"},
 	},
 	{
 		name: "nonsense-pdb", budgets: "{nodes: 100%}",
@@ -103,7 +104,8 @@ func halveEach(t *testing.T, l *lab.Lab, namespace string) {
 		if on[p.Spec.NodeName]++; on[p.Spec.NodeName]%2 == 0 {
 			continue
 		}
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1"}}}`))
+		patch := client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"-1"}}}`))
 		if err := l.Client.Patch(t.Context(), &p, patch); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,8 @@ func halfFull(l *lab.Lab, n nonsense) []string {
 		p = strings.Replace(p, "metadata: {name: "+n.name+"}", "metadata: {name: "+n.name+", annotations: "+n.annotations+"}", 1)
 	}
 	out := []string{
-		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", n.name), class(l, n.name, "amiSelectorTerms: [{alias: al2023@latest}]"), p,
+		fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", n.name),
+		class(l, n.name, "amiSelectorTerms: [{alias: al2023@latest}]"), p,
 		deployment(n.name, "web", replicasEach*2, "400m", "256Mi", "test: "+n.name),
 	}
 	if n.blocks != "" {

@@ -72,7 +72,8 @@ func (r *Roles) policies() ([]permissions.Policy, error) {
 	}
 	ofEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
 	for i := range policies {
-		policies[i].Statements = slices.DeleteFunc(policies[i].Statements, func(s permissions.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
+		policies[i].Statements = slices.DeleteFunc(policies[i].Statements,
+			func(s permissions.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
 	}
 	return policies, nil
 }

@@ -65,7 +65,11 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	if err := os.RemoveAll(folder); err != nil {
 		return nil, fmt.Errorf("make the folder of pod %s: %w", r.Name, err)
 	}
-	p := &Pod{container: r.Pod.Spec.Containers[0], blockedCalls: filepath.Join(pods.lab.Home, "logs", r.Name+".blocked-calls"), inbound: map[int32]string{}}
+	p := &Pod{
+		container:    r.Pod.Spec.Containers[0],
+		blockedCalls: filepath.Join(pods.lab.Home, "logs", r.Name+".blocked-calls"),
+		inbound:      map[int32]string{},
+	}
 	files, err := pods.files(ctx, r)
 	if err != nil {
 		return nil, err
@@ -123,19 +127,22 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
 	return map[string]string{
 		account + "token": token, account + "ca.crt": string(pods.lab.plane.CA), account + "namespace": r.Pod.Namespace,
-		"etc/resolv.conf": "nameserver " + pods.lab.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
+		"etc/resolv.conf": "nameserver " + pods.lab.ClusterDNS() + "\nsearch " + r.Pod.Namespace +
+			".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
 	}, nil
 }
 
 // env returns a container's environment, without that of this process.
 func (pods *Pods) env(r PodRun) ([]string, error) {
-	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress, "KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
+	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress,
+		"KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
 	if r.Role != "" {
 		session, err := pods.lab.Roles.assume(r.Role)
 		if err != nil {
 			return nil, err
 		}
-		env = append(env, "AWS_REGION="+pods.lab.Region, "AWS_ACCESS_KEY_ID="+session.AccessKey, "AWS_SECRET_ACCESS_KEY="+session.SecretKey, "AWS_SESSION_TOKEN="+session.Token)
+		env = append(env, "AWS_REGION="+pods.lab.Region, "AWS_ACCESS_KEY_ID="+session.AccessKey,
+			"AWS_SECRET_ACCESS_KEY="+session.SecretKey, "AWS_SESSION_TOKEN="+session.Token)
 	}
 	c := r.Pod.Spec.Containers[0]
 	for _, e := range c.Env {

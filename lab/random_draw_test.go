@@ -138,10 +138,12 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 		require(catalog.LabelArch, pick(w, "amd64", "arm64"))
 	}
 	if w.oneIn(4) {
-		spec.Requirements = append(spec.Requirements, karpenterv1.Requirement{Key: teamLabel, Operator: corev1.NodeSelectorOpIn, Values: some(w, worldTeams())})
+		spec.Requirements = append(spec.Requirements,
+			karpenterv1.Requirement{Key: teamLabel, Operator: corev1.NodeSelectorOpIn, Values: some(w, worldTeams())})
 	}
 	if w.oneIn(8) {
-		spec.Requirements = append(spec.Requirements, karpenterv1.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: corev1.NodeSelectorOpLt, Values: []string{"4"}})
+		spec.Requirements = append(spec.Requirements,
+			karpenterv1.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: corev1.NodeSelectorOpLt, Values: []string{"4"}})
 	}
 	if len(spec.Requirements) == 0 {
 		require(catalog.LabelOS, "linux")
@@ -160,7 +162,8 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 		p.Spec.Weight = new(int32(1 + w.IntN(100)))
 	}
 	if w.oneIn(10) {
-		p.Spec.Limits = corev1.ResourceList{pick(w, corev1.ResourceCPU, karpenterv1.ResourceNodes): resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}
+		p.Spec.Limits = corev1.ResourceList{pick(w, corev1.ResourceCPU,
+			karpenterv1.ResourceNodes): resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}
 	}
 	return p
 }
@@ -168,7 +171,8 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 func (w *randomWorld) drawTaint() corev1.Taint {
 	return corev1.Taint{
 		Key: ownTaint, Value: pick(w, worldTeams()...),
-		Effect: pick(w, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule),
+		Effect: pick(w, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute,
+			corev1.TaintEffectPreferNoSchedule),
 	}
 }
 
@@ -253,7 +257,8 @@ func (w *randomWorld) drawRunning(i int) {
 		p.Spec.Containers[0].Ports = nil
 		p.Spec.HostNetwork = false
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m", "400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
+			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m",
+				"400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
 		}}
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // or taints would chase it away
 		if w.oneIn(6) {

@@ -139,7 +139,8 @@ func (w *randomWorld) drawNodeDemand(spec *corev1.PodSpec) {
 	if w.oneIn(8) {
 		key, values := w.drawKey()
 		affinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: int32(1 + w.IntN(100)),
-			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: some(w, values)}}}}}
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key,
+				Operator: corev1.NodeSelectorOpIn, Values: some(w, values)}}}}}
 	}
 	if affinity.RequiredDuringSchedulingIgnoredDuringExecution != nil || affinity.PreferredDuringSchedulingIgnoredDuringExecution != nil {
 		spec.Affinity = &corev1.Affinity{NodeAffinity: &affinity}
@@ -291,7 +292,8 @@ func (w *randomWorld) drawVolume(like *corev1.Pod) {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: ebsDriver, VolumeHandle: name}},
 		ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: like.Namespace, Name: name},
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn, Values: []string{pick(w, worldZones()...)}}}}}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{pick(w, worldZones()...)}}}}}}},
 	}}
 	w.volumes = append(w.volumes, v)
 	w.claims = append(w.claims, &corev1.PersistentVolumeClaim{

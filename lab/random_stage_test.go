@@ -81,7 +81,8 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 		}},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000, PreemptionPolicy: new(corev1.PreemptNever)})
+	priorityClass(t, l, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: urgentClass}, Value: 1000,
+		PreemptionPolicy: new(corev1.PreemptNever)})
 	return s
 }
 
@@ -294,7 +295,8 @@ func (s *stage) daemonsRun() {
 // tries again when it has seen the volume.
 func tried(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !volumeUnheardOf.MatchString(c.Message) {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
+			!volumeUnheardOf.MatchString(c.Message) {
 			return c.Message
 		}
 	}
@@ -400,7 +402,8 @@ func (s *stage) clear(w *randomWorld) {
 	ctx := context.Background()
 	everything := metav1.ListOptions{}
 	for _, n := range w.spaces {
-		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, everything))
+		s.must(kube.AppsV1().DaemonSets(n.Name).DeleteCollection(ctx,
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, everything))
 	}
 	s.must(kube.CoreV1().Nodes().DeleteCollection(ctx, now, everything))
 	s.must(kube.StorageV1().CSINodes().DeleteCollection(ctx, now, everything))

@@ -197,7 +197,8 @@ func (x *trial) complete() {
 	}
 	all(x.stage, indices, func(ctx context.Context, i int) error {
 		var err error
-		filled[i], err = x.lab.Kube.CoreV1().Pods(x.pending[i].Namespace).Create(ctx, x.pending[i], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		filled[i], err = x.lab.Kube.CoreV1().Pods(x.pending[i].Namespace).Create(ctx, x.pending[i],
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
 	x.filled = filled
@@ -208,14 +209,16 @@ func (x *trial) read(more []*corev1.Pod) snapshot.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
 	o := snapshot.Objects{
-		Pods:         read(x.stage, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
-		Nodes:        read(x.stage, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
-		Namespaces:   read(x.stage, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
-		DaemonSets:   read(x.stage, x.lab.Kube.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }),
-		VolumeClaims: read(x.stage, core.PersistentVolumeClaims("").List, func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }),
-		Volumes:      read(x.stage, core.PersistentVolumes().List, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items }),
-		CSINodes:     read(x.stage, storage.CSINodes().List, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }),
-		Pools:        x.pools, Claims: x.claims,
+		Pods:       read(x.stage, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
+		Nodes:      read(x.stage, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
+		Namespaces: read(x.stage, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
+		DaemonSets: read(x.stage, x.lab.Kube.AppsV1().DaemonSets("").List, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items }),
+		VolumeClaims: read(x.stage, core.PersistentVolumeClaims("").List,
+			func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }),
+		Volumes: read(x.stage, core.PersistentVolumes().List,
+			func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items }),
+		CSINodes: read(x.stage, storage.CSINodes().List, func(l *storagev1.CSINodeList) []storagev1.CSINode { return l.Items }),
+		Pools:    x.pools, Claims: x.claims,
 	}
 	o.Classes = append(o.Classes, x.class)
 	o.Pods = append(o.Pods, more...)
@@ -266,7 +269,8 @@ func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice p
 	for _, labels := range []map[string]string{t.Labels, t.Offerings[i].Labels(), claim.Labels} {
 		maps.Copy(node.Labels, labels)
 	}
-	maps.Copy(node.Labels, map[string]string{corev1.LabelHostname: name, karpenterv1.LabelRegistered: "true", karpenterv1.LabelInitialized: "true"})
+	maps.Copy(node.Labels, map[string]string{corev1.LabelHostname: name, karpenterv1.LabelRegistered: "true",
+		karpenterv1.LabelInitialized: "true"})
 	node.Spec.ProviderID = fmt.Sprintf("aws:///%s/i-%s", choice.Zone, name)
 	node.Spec.Taints = claim.Spec.Taints
 	node.Status.Capacity, node.Status.Allocatable = conversion.Quantities(t.Capacity), conversion.Quantities(t.Allocatable)
@@ -394,7 +398,8 @@ func (x *trial) converge() (rounds, extra int) {
 			return rounds, extra
 		}
 		if rounds == mostRounds {
-			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left), len(plan.PlannedNodes))
+			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left),
+				len(plan.PlannedNodes))
 			return rounds, extra
 		}
 		extra += len(plan.PlannedNodes)

@@ -35,7 +35,8 @@ func TestReservedCapacity(t *testing.T) {
 	allRun(t, l, name, 1, time.Minute)
 	reservedOf(t, l, name, map[string]int{made.ID: 1})
 	for _, node := range nodesOf(t, l, instancesOf(l, name)) {
-		if way, id := node.Labels[karpenterv1.LabelCapacityType], node.Labels[awsv1.LabelCapacityReservationID]; way != "reserved" || id != made.ID {
+		if way, id := node.Labels[karpenterv1.LabelCapacityType], node.Labels[awsv1.LabelCapacityReservationID]; way != "reserved" ||
+			id != made.ID {
 			t.Errorf("the Node is %s, of reservation %q; want reserved, of %s", way, id, made.ID)
 		}
 	}

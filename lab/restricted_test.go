@@ -25,7 +25,8 @@ var unrestricted = map[string]struct {
 	says    []string
 	without func(*corev1.PodSpec)
 }{
-	"everything":   {[]string{"hostNetwork=true", `containers "wait", "proxy" must set`}, func(p *corev1.PodSpec) { ownNetwork(p); confine(p) }},
+	"everything": {[]string{"hostNetwork=true", `containers "wait", "proxy" must set`},
+		func(p *corev1.PodSpec) { ownNetwork(p); confine(p) }},
 	"1.6-private":  {[]string{"hostNetwork=true"}, ownNetwork},
 	"1.11-sidecar": {[]string{`containers "wait", "proxy" must set`}, confine},
 }
@@ -53,9 +54,10 @@ func TestRestricted(t *testing.T) {
 	}
 	l := shared(t)
 	const home = "restricted"
-	_, err := l.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home, Labels: map[string]string{
-		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest",
-	}}}, metav1.CreateOptions{})
+	_, err := l.Kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home, Labels: map[string]string{
+			"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest",
+		}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,8 @@ func TestRestricted(t *testing.T) {
 func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment {
 	t.Helper()
 	folder := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), helm, "template", "joiner", chartFolder(t), "-n", namespace, "-f", file, "--show-only", "templates/deployment.yaml")
+	cmd := exec.CommandContext(t.Context(), helm, "template", "joiner", chartFolder(t), "-n", namespace, "-f", file,
+		"--show-only", "templates/deployment.yaml")
 	cmd.Env = []string{"HOME=" + folder, "HELM_CACHE_HOME=" + folder, "HELM_CONFIG_HOME=" + folder, "HELM_DATA_HOME=" + folder}
 	out, err := cmd.Output()
 	if err != nil {
@@ -137,7 +140,8 @@ func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 // moment after they are stored. That there is one of the name already is no error.
 func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) {
 	t.Helper()
-	if _, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	within(t, l, 30*time.Second, "the API server to know the PriorityClass "+class.Name, func(ctx context.Context) (bool, error) {

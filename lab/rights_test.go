@@ -49,7 +49,8 @@ func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
 	}
 	for a, n := range found {
 		if a.Refused {
-			t.Errorf("%d times the controller was refused: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource, a.Group, a.Name, a.Namespace)
+			t.Errorf("%d times the controller was refused: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
+				a.Group, a.Name, a.Namespace)
 		}
 	}
 }

@@ -35,7 +35,8 @@ func TestCaseSameName(t *testing.T) {
 	theirs, karpenters := launchAs(t, l, otherUID), launchAs(t, l, "")
 	before := tagsOf(l, theirs, karpenters)
 	running := restart(t, l)
-	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
+	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
+		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
@@ -50,7 +51,8 @@ func TestCaseSameName(t *testing.T) {
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
 		t.Errorf("it ends with %d, %v, or does not say what to do", code, err)
 	}
-	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) || !strings.Contains(text, "joiner_namesake_instances 1") {
+	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) ||
+		!strings.Contains(text, "joiner_namesake_instances 1") {
 		t.Error("the metrics do not say that the issuer proves the name, or that there is another cluster with the name")
 	}
 
@@ -67,8 +69,10 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the other cluster")})
 		if _, err := w.Region(l.Account, l.Region).EKS.CreateCluster(now, ekscluster.Cluster{
-			Name: other, Version: "1.36", Endpoint: "https://0123456789ABCDEF.gr7." + l.Region + ".eks.amazonaws.com", CA: base64.StdEncoding.EncodeToString(ca),
-			Issuer: "https://oidc.eks." + l.Region + ".amazonaws.com/id/0123456789ABCDEF", AuthMode: ekscluster.AuthBoth, RoleARN: l.Roles.ARN("eksClusterRole"), VPCID: l.Estate.VPC.ID,
+			Name: other, Version: "1.36", Endpoint: "https://0123456789ABCDEF.gr7." + l.Region + ".eks.amazonaws.com",
+			CA:     base64.StdEncoding.EncodeToString(ca),
+			Issuer: "https://oidc.eks." + l.Region + ".amazonaws.com/id/0123456789ABCDEF", AuthMode: ekscluster.AuthBoth,
+			RoleARN: l.Roles.ARN("eksClusterRole"), VPCID: l.Estate.VPC.ID,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +89,8 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 		c.Kill()
 		t.Fatal("a controller with another cluster's name runs")
 	}
-	for _, want := range []string{`EKS cluster "other" in us-east-1 is not the cluster at https://`, "so nothing is changed", "correct --cluster-name (CLUSTER_NAME)"} {
+	for _, want := range []string{`EKS cluster "other" in us-east-1 is not the cluster at https://`,
+		"so nothing is changed", "correct --cluster-name (CLUSTER_NAME)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("it ends with %v, which does not say %q", err, want)
 		}

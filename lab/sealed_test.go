@@ -159,7 +159,8 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 	}
 	four := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
 	for field, want := range map[string]string{
-		"Uid": four, "Gid": four, "Groups": "", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "NoNewPrivs": "1",
+		"Uid": four, "Gid": four, "Groups": "", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000",
+		"NoNewPrivs": "1",
 	} {
 		if field == "Gid" && os.Geteuid() != 0 || field == "Groups" && os.Geteuid() != 0 {
 			continue

@@ -32,7 +32,8 @@ func TestCaseStartupTaint(t *testing.T) {
 	cluster := describe(t, l)
 	goldenImages(l)
 	namespace := namespaced(t, l)
-	broken := strings.NewReplacer("@CLUSTER@", *cluster.Name, "@ENDPOINT@", *cluster.Endpoint, "@AUTHORITY@", *cluster.CertificateAuthority.Data).Replace(reported)
+	broken := strings.NewReplacer("@CLUSTER@", *cluster.Name, "@ENDPOINT@", *cluster.Endpoint, "@AUTHORITY@",
+		*cluster.CertificateAuthority.Data).Replace(reported)
 	custom := func(name, userData string) {
 		j := joining{family: family{userData: userData}}
 		apply(t, l,
@@ -43,7 +44,8 @@ func TestCaseStartupTaint(t *testing.T) {
 	// The reported user data: the EC2NodeClass has the cause before there is any instance.
 	custom(namespace, broken)
 	message := preflightSays(t, l, namespace, metav1.ConditionFalse)
-	for _, want := range []string{"spec.userData, line 5, column ", "--kubelet-extra-args only with its value as the next word", "no node registers with the taint karpenter.sh/unregistered:NoExecute"} {
+	for _, want := range []string{"spec.userData, line 5, column ",
+		"--kubelet-extra-args only with its value as the next word", "no node registers with the taint karpenter.sh/unregistered:NoExecute"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the condition says %q, and not %q", message, want)
 		}

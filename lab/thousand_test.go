@@ -50,7 +50,8 @@ func TestThousandNodes(t *testing.T) {
 	crowd := follow(t, l, name)
 	// Of 1930m that pods can have, DaemonSets take 150m: ten pods fit, and never eleven, in any order.
 	pour(t, l, name, pods, "177m", "128Mi")
-	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods), func(s census) bool { return s.placeless == pods })
+	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods),
+		func(s census) bool { return s.placeless == pods })
 	c := restart(t, l)
 	crowd.wait(t, l, 12*time.Minute, fmt.Sprintf("%d pods to run on %d nodes", pods, nodes), func(s census) bool {
 		return s == census{pods: pods, running: pods, hosts: nodes, nodes: nodes, ready: nodes}

@@ -28,7 +28,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	apps, fillers := []string{"ant", "bee", "cat", "dog", "elk", "fox"}, []string{"uhu", "vole", "wolf", "xerus", "yak", "zebra"}
 	manifests := []string{
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
-		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"), "consolidateAfter: 1s", "consolidateAfter: Never", 1),
+		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
+			"consolidateAfter: 1s", "consolidateAfter: Never", 1),
 	}
 	for _, app := range slices.Concat(apps, fillers) {
 		manifests = append(manifests, deployment(name, app, 1, "800m", "512Mi", "test: "+name))
@@ -47,7 +48,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	var leaving []*karpenterv1.NodeClaim
 	for _, claim := range claimsOn(t, l, name, nodes) {
 		mark, err := json.Marshal(map[string]any{
-			"id": name, "reason": "Underutilized", "begun": time.Now().UTC(), "nodes": len(nodes), "pods": len(turns), "turns": turns, "committed": true,
+			"id": name, "reason": "Underutilized", "begun": time.Now().UTC(), "nodes": len(nodes),
+			"pods": len(turns), "turns": turns, "committed": true,
 		})
 		if err != nil {
 			t.Fatal(err)

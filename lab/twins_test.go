@@ -42,7 +42,8 @@ func TestCaseSameNameWhole(t *testing.T) {
 
 	group, undo := moveTags(t, first)
 	for _, w := range twins {
-		w.waits(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes, twinNodes), fmt.Sprintf("SecurityGroupDrift of %d", twinNodes), "it lacks "+group)
+		w.waits(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes, twinNodes),
+			fmt.Sprintf("SecurityGroupDrift of %d", twinNodes), "it lacks "+group)
 		poolReports(t, w.l, w.name, "DriftHeld", group)
 	}
 	for _, w := range twins {

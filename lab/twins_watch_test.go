@@ -232,7 +232,8 @@ func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed 
 	case !isAllowed:
 		a.broken = append(a.broken, fmt.Sprintf("%s is refused %s of %s", caller.Role, r.Action, r.Resource))
 	case slices.ContainsFunc(uids, func(uid string) bool { return uid != own }) || len(uids) == 0 && !isUse:
-		a.broken = append(a.broken, fmt.Sprintf("%s, of cluster %s, asks for %s of %s, which is of %v", caller.Role, own, r.Action, r.Resource, uids))
+		a.broken = append(a.broken, fmt.Sprintf("%s, of cluster %s, asks for %s of %s, which is of %v", caller.Role, own,
+			r.Action, r.Resource, uids))
 	case len(uids) > 0:
 		a.made[caller.Role][action]++
 	}

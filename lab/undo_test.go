@@ -27,7 +27,8 @@ func TestFaultsAreUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := leftOf(t, l)
-	for _, name := range []string{"role-without-policies", "entry-of-wrong-type", "row-with-path", "profile-without-role", "role-denies-tags", "image-not-ready", "label-of-other-case"} {
+	for _, name := range []string{"role-without-policies", "entry-of-wrong-type", "row-with-path", "profile-without-role",
+		"role-denies-tags", "image-not-ready", "label-of-other-case"} {
 		if _, err := faults.Ask(t.Context(), l.Home, name, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -52,7 +52,8 @@ func (in *installation) carryOut(words []string) {
 	in.t.Helper()
 	switch {
 	case len(words) > 2 && words[0] == "kubectl":
-		in.kubectl(slices.DeleteFunc(words[1:], func(w string) bool { return w == "--namespace" || w == "kube-system" || w == "--ignore-not-found" }))
+		in.kubectl(slices.DeleteFunc(words[1:],
+			func(w string) bool { return w == "--namespace" || w == "kube-system" || w == "--ignore-not-found" }))
 	case len(words) > 2 && words[0] == "helm":
 		in.stop() // as the kubelet does, when the pods go
 		in.run(append(words[1:3:3], "-n", chartHome, "--wait", "--timeout", "60s")...)

@@ -53,7 +53,8 @@ func TestUnprivileged(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(home, "lab.test"), "-test.v", "-test.run", "^TestSealedIRSA$", "-test.timeout", "5m")
 	cmd.Dir = work
-	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), helmVariable + "=" + filepath.Join(home, "helm"), "JOINER_BINARY=" + filepath.Join(home, "joiner")}
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"),
+		helmVariable + "=" + filepath.Join(home, "helm"), "JOINER_BINARY=" + filepath.Join(home, "joiner")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedID, Gid: unprivilegedID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

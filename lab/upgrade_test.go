@@ -183,8 +183,10 @@ func (in *installation) fleetOf(pool string) map[string]string {
 		if at < 0 {
 			in.t.Fatalf("claim %s has no instance %s", c.Name, c.Status.ProviderID)
 		}
-		out[c.Name] = fmt.Sprint(c.UID, " ", c.Status.ProviderID, " deleted: ", c.DeletionTimestamp != nil, ", drifts: ", c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted),
-			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil, " taints: ", ofOurs(node.Spec.Taints),
+		out[c.Name] = fmt.Sprint(c.UID, " ", c.Status.ProviderID, " deleted: ", c.DeletionTimestamp != nil, ", drifts: ",
+			c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted),
+			"; node ", node.Name, " ", node.UID, " ", node.Spec.ProviderID, " deleted: ", node.DeletionTimestamp != nil,
+			" taints: ", ofOurs(node.Spec.Taints),
 			"; instance alive: ", instances[at].Alive())
 	}
 	for _, i := range instances {

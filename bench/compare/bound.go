@@ -18,7 +18,8 @@ import (
 //
 // If pods prefer to be alone on a host, and the plan pays for that, the bound is that of the plans in which the preference is a
 // requirement.
-func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market, plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
+func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
+	plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
 	if kind == workload.Wishing {
 		demanding := packing.Solve(demandHosts(s), market, packing.Usual)
 		if len(demanding.Refusals) == 0 {

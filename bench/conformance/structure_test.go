@@ -65,7 +65,8 @@ func pairs(t *testing.T) map[string]pair {
 			byName[theirs.Name] = p
 		}
 	}
-	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
+	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh",
+		"ec2nodeclasses.karpenter.k8s.aws"} {
 		if p := byName[name]; p.ours == nil || p.theirs == nil {
 			t.Fatalf("%s: ours %t, theirs %t: want both", name, p.ours != nil, p.theirs != nil)
 		}

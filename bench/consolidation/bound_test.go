@@ -96,10 +96,12 @@ func crowd(stay, lasts time.Duration) (*fleet.Fleet, error) {
 		cpu := []int64{1, 2, 4, 8, 12}[random.IntN(5)]
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "default", Name: fmt.Sprintf("pod-%04d", i), UID: types.UID(fmt.Sprintf("uid-%04d", i)), CreationTimestamp: metav1.NewTime(fleet.Start.Add(at)),
+				Namespace: "default", Name: fmt.Sprintf("pod-%04d", i), UID: types.UID(fmt.Sprintf("uid-%04d", i)),
+				CreationTimestamp: metav1.NewTime(fleet.Start.Add(at)),
 			},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(cpu<<31, resource.BinarySI),
+				corev1.ResourceCPU: *resource.NewQuantity(cpu,
+					resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(cpu<<31, resource.BinarySI),
 			}}}}},
 		}
 		f.At(fleet.Start.Add(at), func() { f.Add(pod) })

@@ -106,10 +106,11 @@ func (o *ours) decide() (decision, error) {
 
 // isInTurn reports whether pods are being evicted one after the other, or soon will be.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
-	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) || slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
-		m := o.fleet.Instance(n.Name)
-		return m != nil && m.Phase == fleet.Going && len(n.Pods) > 0
-	})
+	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) ||
+		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
+			m := o.fleet.Instance(n.Name)
+			return m != nil && m.Phase == fleet.Going && len(n.Pods) > 0
+		})
 }
 
 // snapshot returns the cluster as seen by the controller's informers.

@@ -25,8 +25,8 @@ func Report(rows []Row) string {
 	var b strings.Builder
 	b.WriteString(Title + `
 The same underused fleets, once with upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
-once with Joiner's, in a cluster with simulated time. A launched node is ready after 45 s, a terminated one is paid for 30 s more, and pods that are
-evicted go where kube-scheduler's defaults would put them. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side computes, the
+once with Joiner's, in a cluster with simulated time. A launched node is ready after 45 s, a terminated one is paid for 30 s more, and
+pods that are evicted go where kube-scheduler's defaults would put them. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side computes, the
 cluster's time passes too: processor time or real time, whichever is less.
 
 * **converged** is when the price changed for the last time. A side that was stopped before it converged is marked.
@@ -92,7 +92,8 @@ func (r *Row) line(b *strings.Builder, o *Outcome) {
 	if o.Peak > 0 {
 		memory = fmt.Sprintf("%d MiB", o.Peak>>20)
 	}
-	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()), dollars(o.Bound.Dollars()),
+	fmt.Fprintf(b, " %s | %s | %s | %.1f %% | %d | %d | %s | %d | %.2f s | %s |\n", rest, dollars(o.Price.Dollars()),
+		dollars(o.Bound.Dollars()),
 		o.gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
 }
 
@@ -161,11 +162,13 @@ func (r *Row) judge(b *strings.Builder) {
 		stopped = " until it was stopped"
 	}
 	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
-	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)), dollars(mine), t.beside(mine <= theirs))
+	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)),
+		dollars(mine), t.beside(mine <= theirs))
 	if t.Ran < r.Waste.Lasts {
 		return // the pods that ran when it was stopped are not comparable
 	}
-	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped), dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
+	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped),
+		dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
 	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
 	if t.Stopped != "" && o.Stopped == "" {
 		rest = least(o.Rest <= t.Ran) // it would have converged later
@@ -240,6 +243,7 @@ func Line(r *Row) string {
 		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)
 	}
 	return fmt.Sprintf("%-14s %s: ours %s after %s (%.1f %%, %d moved, %.2f s, %d MiB), upstream %s after %s (%.1f %%, %d moved, %.2f s) %s", r.Waste.Name,
-		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.gap(), r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
+		dollars(r.Price.Dollars()), dollars(r.Ours.Price.Dollars()), r.Ours.Rest.Round(time.Second), r.Ours.gap(),
+		r.Ours.Moved, r.Ours.Seconds, r.Ours.Peak>>20,
 		dollars(r.Theirs.Price.Dollars()), r.Theirs.Rest.Round(time.Second), r.Theirs.gap(), r.Theirs.Moved, r.Theirs.Seconds, r.Theirs.Stopped)
 }

@@ -27,15 +27,22 @@ func TestJudge(t *testing.T) {
 		lasts        time.Duration
 		want         []mark // bound, pass, paid, price, rest, moved, moved until as cheap
 	}{
-		"both came to rest":           {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0, []mark{reached, reached, reached, reached, reached, reached}},
-		"upstream was better":         {ours, came(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0, []mark{reached, reached, notYet, notYet, notYet, notYet}},
-		"upstream was stopped later":  {ours, came(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0, []mark{reached, reached, soFar, soFar, reached, reached, reached}},
-		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0, []mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
-		"ours was stopped":            {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"), came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
-		"pods came and went":          {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute, []mark{reached, reached, reached, reached, reached, reached}},
-		"stopped while pods went":     {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute, []mark{reached, reached, worse}},
-		"upstream was not asked":      {ours, Outcome{}, 0, []mark{reached, reached}},
-		"ours was not asked":          {Outcome{}, ours, 0, nil},
+		"both came to rest": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0,
+			[]mark{reached, reached, reached, reached, reached, reached}},
+		"upstream was better": {ours, came(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0,
+			[]mark{reached, reached, notYet, notYet, notYet, notYet}},
+		"upstream was stopped later": {ours, came(19*time.Minute, 20*time.Minute, 110*cent, 60, "x"), 0,
+			[]mark{reached, reached, soFar, soFar, reached, reached, reached}},
+		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0,
+			[]mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
+		"ours was stopped": {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"),
+			came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
+		"pods came and went": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute,
+			[]mark{reached, reached, reached, reached, reached, reached}},
+		"stopped while pods went": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
+			[]mark{reached, reached, worse}},
+		"upstream was not asked": {ours, Outcome{}, 0, []mark{reached, reached}},
+		"ours was not asked":     {Outcome{}, ours, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,12 +65,14 @@ func TestJudge(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	k := Keep(t.TempDir())
-	want := Outcome{Rest: time.Minute, Ran: 2 * time.Minute, Stopped: "x", Price: 7, Bound: 6, Nodes: 5, Moved: 4, Bill: []fleet.Step{{From: time.Second, Price: 3}}, Seconds: 1.5}
+	want := Outcome{Rest: time.Minute, Ran: 2 * time.Minute, Stopped: "x", Price: 7, Bound: 6, Nodes: 5, Moved: 4,
+		Bill: []fleet.Step{{From: time.Second, Price: 3}}, Seconds: 1.5}
 	if err := k.save("some", Upstream, want); err != nil {
 		t.Fatal(err)
 	}
 	got, known, err := k.load("some", Upstream)
-	if err != nil || !known || got.Price != want.Price || got.Seconds != want.Seconds || !slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
+	if err != nil || !known || got.Price != want.Price || got.Seconds != want.Seconds ||
+		!slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
 		t.Errorf("kept %+v, read %+v, %t, %v", want, got, known, err)
 	}
 	for _, none := range []struct {

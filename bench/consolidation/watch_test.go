@@ -35,7 +35,8 @@ func TestWatched(t *testing.T) {
 				t.Fatal(err)
 			}
 			if there := f.Objects().Snapshot(f.View()); !reflect.DeepEqual(plain(told), plain(there)) {
-				t.Fatalf("after %s it sees %d pods, %d nodes that are not those %d and %d that there are", f.Since(), len(told.Pods), len(told.Nodes), len(there.Pods), len(there.Nodes))
+				t.Fatalf("after %s it sees %d pods, %d nodes that are not those %d and %d that there are", f.Since(),
+					len(told.Pods), len(told.Nodes), len(there.Pods), len(there.Nodes))
 			}
 			looks++
 		}

@@ -165,7 +165,8 @@ func TestPaid(t *testing.T) {
 	f.Close("b", true) // its pod will have to move
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
-	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent, Settled: cent, Moved: 2}); got != want {
+	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent,
+		Settled: cent, Moved: 2}); got != want {
 		t.Errorf("while it is closed the bill says %v, want %v", got, want)
 	}
 	f.Delete("1")

@@ -106,7 +106,8 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 	if m.Phase >= Ready {
 		c.Status.NodeName = m.Name
 		for _, kind := range []string{karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
-			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: at, Reason: kind})
+			c.Status.Conditions = append(c.Status.Conditions,
+				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: at, Reason: kind})
 		}
 	}
 	if m.Phase == Going {

@@ -53,14 +53,16 @@ func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 			continue
 		}
 		for _, o := range t.Offerings {
-			fits := o.Available && requirements.Get(corev1.LabelTopologyZone).Has(o.Zone) && requirements.Get(v1.CapacityTypeLabelKey).Has(o.CapacityType)
+			fits := o.Available && requirements.Get(corev1.LabelTopologyZone).Has(o.Zone) &&
+				requirements.Get(v1.CapacityTypeLabelKey).Has(o.CapacityType)
 			if fits && (!found || cmp.Compare(o.Price, order.Offering.Price) < 0) {
 				order.Type, order.Offering, found = t, o, true
 			}
 		}
 	}
 	if !found {
-		return order, fmt.Errorf("launch upstream's claim %s: no offering of %s meets its requirements: %v", claim.Name, order.Class, claim.Spec.Requirements)
+		return order, fmt.Errorf("launch upstream's claim %s: no offering of %s meets its requirements: %v", claim.Name,
+			order.Class, claim.Spec.Requirements)
 	}
 	return order, nil
 }

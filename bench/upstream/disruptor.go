@@ -45,8 +45,11 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 	d := &Disruptor{fleet: f, live: newLive()}
 	d.clock = &stopclock{base: f.Now(), work: work, advance: f.Advance}
 	d.ctx = options.ToContext(injection.WithControllerName(context.Background(), "disruption"), &options.Options{
-		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect, MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
-		FeatureGates: options.FeatureGates{ReservedCapacity: true, SpotToSpotConsolidation: spotToSpot},
+		CPURequests:       1000,
+		PreferencePolicy:  options.PreferencePolicyRespect,
+		MinValuesPolicy:   options.MinValuesPolicyStrict,
+		IgnoreDRARequests: true,
+		FeatureGates:      options.FeatureGates{ReservedCapacity: true, SpotToSpotConsolidation: spotToSpot},
 	})
 	cp := &cloud{types: map[string][]*cloudprovider.InstanceType{}}
 	for _, p := range f.Pools {
@@ -67,7 +70,8 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 	d.state = state.NewCluster(d.clock, d.live, cp)
 	d.provisioner = provisioning.NewProvisioner(d.live, recorder, cp, d.state, d.clock, nil, nil)
 	d.queue = disruption.NewQueue(d.live, recorder, d.state, d.clock, d.provisioner)
-	d.controller = disruption.NewController(d.clock, d.live, d.provisioner, cp, recorder, d.state, d.queue, cost.NewClusterCost(d.ctx, cp, d.live))
+	d.controller = disruption.NewController(d.clock, d.live, d.provisioner, cp, recorder, d.state, d.queue,
+		cost.NewClusterCost(d.ctx, cp, d.live))
 	for _, m := range f.Instances() {
 		d.Instance(m)
 		for _, p := range m.PodsOn() {

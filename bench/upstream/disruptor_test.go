@@ -32,7 +32,8 @@ func cores(n int64) catalog.Type {
 // halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
-		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "uid-general"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "uid-general"},
 	}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
 	p.Spec.Template.Spec.Requirements = karpv1.Requirements{ // otherwise upstream would launch spot, which is not offered

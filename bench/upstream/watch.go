@@ -70,7 +70,8 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 		c.Name, c.UID = m.Name, types.UID("uid-claim-"+m.Name)
 		c.Spec.NodeClassRef = &v1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Class}
 		for _, key := range []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, v1.CapacityTypeLabelKey} {
-			c.Spec.Requirements = append(c.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Labels()[key]}})
+			c.Spec.Requirements = append(c.Spec.Requirements,
+				v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Labels()[key]}})
 		}
 	}
 	c.CreationTimestamp = metav1.NewTime(m.Created)

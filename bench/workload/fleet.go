@@ -31,8 +31,16 @@ func Wastes(traces string) []Waste {
 	var out []Waste
 	for _, n := range []int{100, 500, 2000} {
 		out = append(out,
-			Waste{Name: fmt.Sprint("halved-", n), About: fmt.Sprintf("%d nodes, after half of the pods have gone", n), Build: func() (*fleet.Fleet, error) { return halved(n) }},
-			Waste{Name: fmt.Sprint("cheaper-", n), About: fmt.Sprintf("%d full nodes, after AMD has become a third cheaper", n), Build: func() (*fleet.Fleet, error) { return cheaper(n) }},
+			Waste{
+				Name:  fmt.Sprint("halved-", n),
+				About: fmt.Sprintf("%d nodes, after half of the pods have gone", n),
+				Build: func() (*fleet.Fleet, error) { return halved(n) },
+			},
+			Waste{
+				Name:  fmt.Sprint("cheaper-", n),
+				About: fmt.Sprintf("%d full nodes, after AMD has become a third cheaper", n),
+				Build: func() (*fleet.Fleet, error) { return cheaper(n) },
+			},
 			Waste{
 				Name: fmt.Sprint("spot-", n), About: fmt.Sprintf("%d nodes, half of them spot, after two fifths of the pods have gone", n),
 				Build: func() (*fleet.Fleet, error) { return halfSpot(n) }, SpotToSpot: true,

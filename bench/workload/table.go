@@ -28,7 +28,8 @@ func All(traces string) []Workload {
 	for _, t := range []struct {
 		name, about string
 		gpus        bool
-	}{{"openb-cpu", "1,088 tasks of Alibaba's trace, without GPUs", false}, {"openb-all", "all 8,152 tasks of the trace, one to eight GPUs for most", true}} {
+	}{{"openb-cpu", "1,088 tasks of Alibaba's trace, without GPUs", false},
+		{"openb-all", "all 8,152 tasks of the trace, one to eight GPUs for most", true}} {
 		out = append(out, Workload{
 			Name: t.name, About: t.about, Group: Traces,
 			Build: func() (Case, error) {

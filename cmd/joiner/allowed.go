@@ -124,7 +124,9 @@ func wantedRights(settings config.Settings) []request {
 						name = settings.LeaderElectionName
 					}
 					out = append(out, request{
-						Request: permissions.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where}, namespace: namespaceOf(rule, settings), rule: rule,
+						Request:   permissions.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where},
+						namespace: namespaceOf(rule, settings),
+						rule:      rule,
 					})
 				}
 			}
@@ -204,7 +206,8 @@ func tellLacks(missing []request, log *slog.Logger) lacks {
 			out.overlays = out.overlays || missing[i].Resource == "nodeoverlays"
 			out.events = out.events || missing[i].Resource == "events"
 		}
-		log.Warn(without, "cause", "the controller's service account may not "+strings.Join(names, ", "), "hint", "give it the chart's roles (rbac.create=true), or their rules to your own")
+		log.Warn(without, "cause", "the controller's service account may not "+strings.Join(names, ", "),
+			"hint", "give it the chart's roles (rbac.create=true), or their rules to your own")
 	}
 	return out
 }

@@ -29,7 +29,8 @@ func TestBelongs(t *testing.T) {
 		"its own, written otherwise": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
 		"its own, by the other name": {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
 		"a name of one's own":        {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
-		"EKS does not say":           {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com", ClusterCABundle: authority("b")}, eks.Facts{}, ""},
+		"EKS does not say": {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com",
+			ClusterCABundle: authority("b")}, eks.Facts{}, ""},
 		"another one's endpoint": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
 			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": is ` + endpoint + " meant?",

@@ -158,7 +158,10 @@ func wire(p parts) controller.Controllers {
 		leavers   = &nodestate.PlannedEvictions{}
 		outcomes  = &poolhealth.Registrations{}
 		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Tell: teller, Metrics: p.metrics}
-		pauses    = &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
+		pauses    = &loop.Pauses{Switch: kubeclient.PauseSwitch{
+			Live:      p.manager.GetAPIReader(),
+			Namespace: leaseNamespace(p.settings),
+		}, Log: p.log}
 	)
 	market := &offerings.Catalogs{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
@@ -214,8 +217,22 @@ func wire(p parts) controller.Controllers {
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &disruptor.Disruptor{
-			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Bounded(provisioner.Plan), Claims: writer, Ledger: ledger,
-			Holds: holds, Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Cluster:    reader,
+			Reader:     reader,
+			Market:     market,
+			Types:      market,
+			Solve:      provisioner.Bounded(provisioner.Plan),
+			Claims:     writer,
+			Ledger:     ledger,
+			Holds:      holds,
+			Objects:    writer,
+			Pods:       pods,
+			Pauses:     pauses,
+			Gate:       gate,
+			Batch:      batch,
+			Tell:       teller,
+			Metrics:    p.metrics,
+			Log:        p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
 			Travel: &disruptor.MoveHistory{
@@ -223,9 +240,20 @@ func wire(p parts) controller.Controllers {
 			},
 		},
 		Sweeper: &gc.Collector{
-			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Name: p.settings.ClusterName, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
-			Breaker: loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
-			Holds:   holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Cache:    cache,
+			Live:     p.manager.GetAPIReader(),
+			Cluster:  reader,
+			Name:     p.settings.ClusterName,
+			Fleet:    p.away.ec2,
+			Machines: p.away.ec2,
+			Objects:  writer,
+			Batch:    batch,
+			Breaker:  loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
+			Holds:    holds,
+			Market:   market,
+			Tell:     teller,
+			Metrics:  p.metrics,
+			Log:      p.log,
 		},
 	}
 	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
@@ -238,7 +266,15 @@ func wire(p parts) controller.Controllers {
 	}
 	if p.settings.StaticPools {
 		loops.Statics = &nodepool.StaticReconciler{
-			Cache: cache, Cluster: reader, Claims: writer, Objects: writer, Ledger: ledger, Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Cache:   cache,
+			Cluster: reader,
+			Claims:  writer,
+			Objects: writer,
+			Ledger:  ledger,
+			Holds:   holds,
+			Tell:    teller,
+			Metrics: p.metrics,
+			Log:     p.log,
 		}
 	}
 	if p.settings.NodeRepair {
@@ -251,15 +287,37 @@ func wire(p parts) controller.Controllers {
 		loops.NodeClasses.Reservations = p.away.ec2
 	}
 	loops.Interruption = &interruptions.Handler{
-		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
-		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Account: accountOf(p.away.arn), Region: p.away.plain.Region, Tell: teller, Metrics: p.metrics, Log: p.log,
+		Cache:      cache,
+		Cluster:    reader,
+		Objects:    writer,
+		Machines:   p.away.ec2,
+		Troubles:   p.away.ec2,
+		Shortages:  shortages,
+		Departures: leavers,
+		Ledger:     ledger,
+		Batch:      batch,
+		ClusterUID: p.home.uid,
+		Account:    accountOf(p.away.arn),
+		Region:     p.away.plain.Region,
+		Tell:       teller,
+		Metrics:    p.metrics,
+		Log:        p.log,
 	}
 	late := p.diagnoses(loops)
 	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = late, late, late, late
 	drifting := p.drift(loops)
-	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
+	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting,
+		drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
-		loops.Shifts = &offerings.ZonalShifts{Client: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
+		loops.Shifts = &offerings.ZonalShifts{
+			Client:  p.away.shifts,
+			Cache:   cache,
+			Market:  market,
+			Batch:   batch,
+			Tell:    teller,
+			Metrics: p.metrics,
+			Log:     p.log,
+		}
 	}
 	if p.away.queue != nil {
 		loops.Interruption.Queue = p.away.queue
@@ -270,9 +328,16 @@ func wire(p parts) controller.Controllers {
 // drift returns the loop that detects drifted nodes.
 func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
-		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &writer.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
-		Reserves: p.settings.ReservedCapacity, Breaker: loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
-		Tell: l.Claims.Tell, Metrics: p.metrics, Log: p.log,
+		Cache:     p.manager.GetClient(),
+		Fleet:     p.away.ec2,
+		Market:    l.Market,
+		Objects:   &writer.Writer{Client: p.manager.GetClient()},
+		Authority: p.away.authority,
+		Reserves:  p.settings.ReservedCapacity,
+		Breaker:   loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
+		Tell:      l.Claims.Tell,
+		Metrics:   p.metrics,
+		Log:       p.log,
 	}
 }
 

@@ -88,7 +88,8 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 			return nil, fmt.Errorf("find the kind NodeOverlay, which --feature-gates (FEATURE_GATES) switches on: %w; install its definition, or leave the gate out", err)
 		}
 	}
-	if err := insist(ctx, log, "find out about the cluster", sortKube, func(ctx context.Context) error { return h.learn(ctx, live) }); err != nil {
+	if err := insist(ctx, log, "find out about the cluster", sortKube,
+		func(ctx context.Context) error { return h.learn(ctx, live) }); err != nil {
 		return nil, err
 	}
 	return h, h.checkRights(ctx, settings, log)
@@ -177,9 +178,12 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	}
 	stop := 20 * time.Second
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
-		Scheme:                              scheme,
-		Cache:                               conversion.CacheOptions(),
-		Metrics:                             metricsserver.Options{BindAddress: address(settings, settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
+		Scheme: scheme,
+		Cache:  conversion.CacheOptions(),
+		Metrics: metricsserver.Options{
+			BindAddress:   address(settings, settings.MetricsPort),
+			ExtraHandlers: profiling(settings.Profiling),
+		},
 		HealthProbeBindAddress:              address(settings, settings.ProbePort),
 		LeaderElection:                      settings.LeaderElection,
 		LeaderElectionResourceLockInterface: lock,

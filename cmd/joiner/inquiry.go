@@ -40,7 +40,15 @@ func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
 	clients := p.away.inquiry
 	clients.Kube = evidence.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{
-		Clients: clients, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
-		Tell: l.Claims.Tell, Drip: l.Provisioner.Tell, Metrics: p.metrics, Log: p.log,
+		Clients: clients,
+		Cache:   p.manager.GetClient(),
+		Cluster: l.Claims.Cluster,
+		Holds:   l.Claims.Holds,
+		Batch:   l.Claims.Batch,
+		After:   p.settings.LateAfter,
+		Tell:    l.Claims.Tell,
+		Drip:    l.Provisioner.Tell,
+		Metrics: p.metrics,
+		Log:     p.log,
 	}
 }

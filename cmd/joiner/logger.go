@@ -22,7 +22,8 @@ func newLogger(to io.Writer, level string) *slog.Logger {
 
 func newHandler(to io.Writer, least slog.Level, forPeople bool) slog.Handler {
 	if !forPeople {
-		return slog.NewJSONHandler(to, &slog.HandlerOptions{Level: least, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return shortened(a) }})
+		return slog.NewJSONHandler(to,
+			&slog.HandlerOptions{Level: least, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return shortened(a) }})
 	}
 	return slog.NewTextHandler(to, &slog.HandlerOptions{Level: least, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey && len(groups) == 0 {

@@ -38,7 +38,8 @@ func TestLogLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 250_000)
 	for _, forPeople := range []bool{false, true} {
-		for name, value := range map[string]any{"text": long, "error": errors.New(long), "stringer": &url.URL{Path: long}, "list": []string{"a", long}, "map": map[string]string{"a": long}} {
+		for name, value := range map[string]any{"text": long, "error": errors.New(long), "stringer": &url.URL{Path: long},
+			"list": []string{"a", long}, "map": map[string]string{"a": long}} {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info("a b", "c", value)
 			if out.Len() > 4*longestText || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), " bytes)") {
@@ -71,7 +72,8 @@ func TestLogIsHarmless(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b[2Jb\u009b2Jc\u202ed\u2066e\x7ff"
 	for _, forPeople := range []bool{false, true} {
-		for name, value := range map[string]any{"text": hostile, "error": errors.New(hostile), "long": errors.New(hostile + strings.Repeat("x", longestText)),
+		for name, value := range map[string]any{"text": hostile, "error": errors.New(hostile),
+			"long": errors.New(hostile + strings.Repeat("x", longestText)),
 			"list": []string{"a", hostile}, "struct": struct{ Name string }{hostile}} {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info(hostile, "c", value)

@@ -37,7 +37,8 @@ func tryPorts(ctx context.Context, settings config.Settings) error {
 		case errors.Is(err, syscall.EADDRINUSE):
 			return fmt.Errorf("serve %s: another program has port %d already: give %s another port, or 0 for none", p.what, p.port, p.setting)
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			return fmt.Errorf("serve %s: this host does not have the address %s: correct --bind-address (BIND_ADDRESS)", p.what, settings.BindAddress)
+			return fmt.Errorf("serve %s: this host does not have the address %s: correct --bind-address (BIND_ADDRESS)", p.what,
+				settings.BindAddress)
 		case err != nil:
 			return fmt.Errorf("serve %s: %w: give %s another port, or 0 for none", p.what, err, p.setting)
 		}

@@ -23,10 +23,13 @@ func TestTryPorts(t *testing.T) {
 	}{
 		"nothing to serve": {config.Settings{BindAddress: "127.0.0.1"}, ""},
 		"metrics":          {config.Settings{BindAddress: "127.0.0.1", MetricsPort: taken}, "serve metrics: another program has port "},
-		"metrics, fix":     {config.Settings{BindAddress: "127.0.0.1", MetricsPort: taken}, "give --metrics-port (METRICS_PORT) another port, or 0 for none"},
-		"probes":           {config.Settings{BindAddress: "127.0.0.1", ProbePort: taken}, "give --health-probe-port (HEALTH_PROBE_PORT) another port"},
+		"metrics, fix": {config.Settings{BindAddress: "127.0.0.1", MetricsPort: taken},
+			"give --metrics-port (METRICS_PORT) another port, or 0 for none"},
+		"probes": {config.Settings{BindAddress: "127.0.0.1", ProbePort: taken},
+			"give --health-probe-port (HEALTH_PROBE_PORT) another port"},
 		"on all addresses": {config.Settings{MetricsPort: taken}, "serve metrics: another program has port "},
-		"not our address":  {config.Settings{BindAddress: "192.0.2.1", MetricsPort: taken}, "does not have the address 192.0.2.1: correct --bind-address (BIND_ADDRESS)"},
+		"not our address": {config.Settings{BindAddress: "192.0.2.1", MetricsPort: taken},
+			"does not have the address 192.0.2.1: correct --bind-address (BIND_ADDRESS)"},
 	} {
 		err := tryPorts(t.Context(), c.settings)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -85,7 +85,8 @@ func TestControllerHelp(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard}, newController())
-	if code := cli.Run(t.Context(), root, []string{"controller", "--help"}); code != cli.ExitOK || !strings.Contains(out.String(), "--batch-max-duration") {
+	if code := cli.Run(t.Context(), root, []string{"controller", "--help"}); code != cli.ExitOK ||
+		!strings.Contains(out.String(), "--batch-max-duration") {
 		t.Errorf("exit %d, %q", code, out.String())
 	}
 }
@@ -100,9 +101,10 @@ func TestInsist(t *testing.T) {
 		wantTook  time.Duration
 		want      string // of the error; empty for none
 	}{
-		"at once":                 {nil, 1, 0, ""},
-		"the third time":          {[]error{transient, transient}, 3, 3 * time.Second, ""},
-		"never":                   {[]error{transient, transient, transient, transient, transient, transient}, tries, 15 * time.Second, "do it: X: try later"},
+		"at once":        {nil, 1, 0, ""},
+		"the third time": {[]error{transient, transient}, 3, 3 * time.Second, ""},
+		"never": {[]error{transient, transient, transient, transient, transient, transient}, tries,
+			15 * time.Second, "do it: X: try later"},
 		"no use in trying again":  {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
 		"hope, and then no hope":  {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
 		"what nobody ever sorted": {[]error{errors.New("odd")}, 1, 0, "do it: odd"},

@@ -73,7 +73,8 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			}
 			var got []string
 			for line := range strings.Lines(out) {
-				if report, ok := strings.CutPrefix(line, "# "); ok && (strings.Contains(report, " is ignored: ") || strings.Contains(report, " is not set: ")) {
+				if report, ok := strings.CutPrefix(line, "# "); ok &&
+					(strings.Contains(report, " is ignored: ") || strings.Contains(report, " is not set: ")) {
 					got = append(got, strings.TrimSpace(report))
 				}
 			}
@@ -95,7 +96,8 @@ func TestReportedValues(t *testing.T) {
 		"H3": {"cpu: 0.5", "key: CriticalAddonsOnly", "eks.amazonaws.com/role-arn: arn:aws:iam::111122223333:role/controller"},
 		"H6": {"SpotToSpotConsolidation=true", "NodeOverlay=true", "CapacityBuffer=true", "targetLabel: clusterName"},
 	} {
-		out, errs, err := helm(t, "template", release, chart, "-f", filepath.Join("..", "..", "internal", "cli", "testdata", "reports", name+".yaml"))
+		out, errs, err := helm(t, "template", release, chart, "-f",
+			filepath.Join("..", "..", "internal", "cli", "testdata", "reports", name+".yaml"))
 		if err != nil {
 			t.Errorf("%s: %s", name, errs)
 			continue

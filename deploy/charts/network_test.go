@@ -20,7 +20,8 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
-			t.Errorf("%s: the policy is about %v with %d rules for what the pods reach", name, o.network.Spec.PolicyTypes, len(o.network.Spec.Egress))
+			t.Errorf("%s: the policy is about %v with %d rules for what the pods reach", name, o.network.Spec.PolicyTypes,
+				len(o.network.Spec.Egress))
 		}
 		checkIngress(t, name, o.network.Spec.Ingress)
 		for _, r := range o.network.Spec.Egress {
@@ -62,7 +63,8 @@ func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
 // TestNetworkPolicyOfNobody: an empty list of peers allows no pod. In a NetworkPolicy an empty list would allow all.
 func TestNetworkPolicyOfNobody(t *testing.T) {
 	t.Parallel()
-	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json", "networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")
+	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json",
+		"networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")
 	if err != nil {
 		t.Fatal(errs)
 	}

@@ -95,7 +95,8 @@ func TestPods(t *testing.T) {
 			}
 		}
 		for what, selector := range map[string]map[string]string{
-			"Deployment": o.deployment.Spec.Selector.MatchLabels, "Service": o.service.Spec.Selector, "PodDisruptionBudget": o.budget.Spec.Selector.MatchLabels,
+			"Deployment": o.deployment.Spec.Selector.MatchLabels, "Service": o.service.Spec.Selector,
+			"PodDisruptionBudget": o.budget.Spec.Selector.MatchLabels,
 		} {
 			if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
 				t.Errorf("%s: the %s selects %v, the pods are %v", name, what, selector, pod.Labels)
@@ -154,7 +155,8 @@ func TestPorts(t *testing.T) {
 				t.Errorf("%s: the Service's port %s is %d to %s, the controller's is %d", name, p.Name, p.Port, p.TargetPort.String(), want[p.Name])
 			}
 		}
-		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" || c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
+		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" ||
+			c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
 			t.Errorf("%s: metrics and probes are not both reached: %+v", name, c.Ports)
 		}
 	}
@@ -185,13 +187,15 @@ func TestSettingsArrive(t *testing.T) {
 			return err == nil && fmt.Sprint(s) == fmt.Sprint(want)
 		}, nil},
 		"karpenter": {func(s config.Settings) bool {
-			return s.ClusterName == "demo" && s.InterruptionQueue == "demo" && s.NodeRepair && s.ReservedCapacity && s.MemoryOverheadPercent == 0 && s.LogLevel == "debug"
+			return s.ClusterName == "demo" && s.InterruptionQueue == "demo" && s.NodeRepair && s.ReservedCapacity &&
+				s.MemoryOverheadPercent == 0 && s.LogLevel == "debug"
 		}, []string{"--ignore-dra-requests"}},
 		"private": {func(s config.Settings) bool {
 			return s.IsolatedVPC && s.EC2Limits["CreateFleet"] == config.Rate{Burst: 100, PerSecond: 20} && s.ClusterEndpoint != ""
 		}, nil},
 		"everything": {func(s config.Settings) bool {
-			return s.NodeOverlays && s.StaticPools && !s.ReservedCapacity && s.ReservedENIs == 1 && s.PreferencePolicy == "Ignore" && s.MinValuesPolicy == "BestEffort" &&
+			return s.NodeOverlays && s.StaticPools && !s.ReservedCapacity && s.ReservedENIs == 1 &&
+				s.PreferencePolicy == "Ignore" && s.MinValuesPolicy == "BestEffort" &&
 				s.DisableDryRun && strings.Contains(s.SchedulerConfig, "maxSkew") && s.ClusterCABundle != "" && !s.ApplyCRDs && s.MetricsPort == 9090
 		}, []string{"--aws-feature-gates", "--log-output-paths"}},
 	} {
@@ -228,7 +232,8 @@ func TestRoles(t *testing.T) {
 			}
 		}
 		for _, r := range o.roles {
-			isForPeople := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" || r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != ""
+			isForPeople := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" ||
+				r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != ""
 			if bound[r.Namespace+"/"+r.Name] == isForPeople || len(r.Rules) == 0 {
 				t.Errorf("%s: role %s/%s is bound: %t, has %d rules", name, r.Namespace, r.Name, !isForPeople, len(r.Rules))
 			}
@@ -256,7 +261,8 @@ func TestRolesFollowSettings(t *testing.T) {
 		return out
 	}
 	plain, all := resources("defaults"), resources("everything")
-	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true, "statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
+	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
+		"statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
 		if plain[resource] == isExtra || !all[resource] {
 			t.Errorf("%s: by default %t, with its setting %t", resource, plain[resource], all[resource])
 		}

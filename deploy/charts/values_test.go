@@ -126,7 +126,8 @@ func TestValuesAreDocumented(t *testing.T) {
 var unset = map[string]string{
 	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",
 	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed", "enable-profiling": "for developers",
-	"disable-leader-election": "with two replicas, never", "leader-election-name": "the role names the lease", "leader-election-namespace": "that of the release",
+	"disable-leader-election": "with two replicas, never", "leader-election-name": "the role names the lease",
+	"leader-election-namespace": "that of the release",
 }
 
 // TestEverySettingHasAValue: every setting has a value in the chart, or a reason in unset.
@@ -153,10 +154,12 @@ func TestEverySettingHasAValue(t *testing.T) {
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
-	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName || kubeclient.MeasuredName != permissions.MeasuredName || kubeclient.PauseName != permissions.PauseName ||
+	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName ||
+		kubeclient.MeasuredName != permissions.MeasuredName || kubeclient.PauseName != permissions.PauseName ||
 		kubeclient.TripsName != permissions.TripsName {
 		t.Errorf("the lease is %s, package permissions says %s; the ConfigMaps are %s, %s and %s, package permissions says %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
-			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.TripsName, permissions.MeasuredName, permissions.PauseName, permissions.TripsName, err)
+			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.TripsName, permissions.MeasuredName, permissions.PauseName,
+			permissions.TripsName, err)
 	}
 	var names []string
 	for _, m := range crds.Manifests() {

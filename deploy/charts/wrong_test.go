@@ -181,7 +181,8 @@ func TestNull(t *testing.T) {
 		}
 		t.Run(v.path, func(t *testing.T) {
 			t.Parallel()
-			out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo,networkPolicy.restrictEgress=true,serviceMonitor.enabled=true,"+v.path+"=null")
+			out, errs, err := helm(t, "template", release, chart, "--set",
+				"settings.clusterName=demo,networkPolicy.restrictEgress=true,serviceMonitor.enabled=true,"+v.path+"=null")
 			if err != nil {
 				if !strings.Contains(errs, v.path+" is null: leave it out") {
 					t.Error(errs)

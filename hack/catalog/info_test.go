@@ -42,7 +42,8 @@ func infoOf(f catalog.Facts) ec2types.InstanceTypeInfo {
 			NvmeSupport: ec2types.EphemeralNvmeSupport(f.Storage.NVMe), TotalSizeInGB: aws.Int64(f.Storage.TotalGB),
 		}
 	}
-	info.EbsInfo = &ec2types.EbsInfo{EbsOptimizedSupport: ec2types.EbsOptimizedSupport(f.EBS.Optimized), NvmeSupport: ec2types.EbsNvmeSupport(f.EBS.NVMe)}
+	info.EbsInfo = &ec2types.EbsInfo{EbsOptimizedSupport: ec2types.EbsOptimizedSupport(f.EBS.Optimized),
+		NvmeSupport: ec2types.EbsNvmeSupport(f.EBS.NVMe)}
 	if f.EBS.MaximumMbps > 0 {
 		info.EbsInfo.EbsOptimizedInfo = &ec2types.EbsOptimizedInfo{
 			BaselineBandwidthInMbps: int32p(f.EBS.BaselineMbps), MaximumBandwidthInMbps: int32p(f.EBS.MaximumMbps),

@@ -263,7 +263,8 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 
 // rare are metrics of events that do not occur in an ordinary run of the lab, and quantiles, which are NaN without data.
 var rare = []string{
-	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures", "status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
+	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures",
+	"status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
 	"joiner_sweep_breaker_open", "eviction_requests", "joiner_moves_", "joiner_nodes_staying", "consolidation_moves", "failed_validations",
 	"joiner_join_failures", "_timeout|", "joiner_drift", "joiner_disruption_deadlocks", "joiner_nodes{",
 }

@@ -55,7 +55,8 @@ func (m memory) scrape(t *testing.T, page string, at time.Time) {
 
 // queryable returns the memory as the engine's storage.
 func (m memory) queryable() storage.Queryable {
-	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool,
+		_ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		found := &set{at: -1}
 		for _, s := range m {
 			fits := true

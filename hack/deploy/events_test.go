@@ -131,7 +131,8 @@ func details() []map[string]string {
 func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) bool {
 	t.Helper()
 	const id = "i-0123456789abcdef0"
-	whole := map[string]any{"instance-id": id, "capacity-reservation-id": "cr-0123456789abcdef0", "affectedEntities": []map[string]string{{"entityValue": id}}}
+	whole := map[string]any{"instance-id": id, "capacity-reservation-id": "cr-0123456789abcdef0",
+		"affectedEntities": []map[string]string{{"entityValue": id}}}
 	for k, v := range detail {
 		whole[k] = v
 	}

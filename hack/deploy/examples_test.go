@@ -23,7 +23,8 @@ func others() map[string]cty.Value {
 			"cluster_endpoint":                   cty.StringVal("https://demo.eks"),
 			"cluster_certificate_authority_data": cty.StringVal("Y2E="),
 			"cluster_primary_security_group_id":  cty.StringVal("sg-1"),
-			"oidc_provider_arn":                  cty.StringVal("arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"),
+			"oidc_provider_arn": cty.StringVal("arn:aws:iam::" + account +
+				":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"),
 		}),
 	}
 }
@@ -44,7 +45,8 @@ func example(t *testing.T, name string, s settings) *Plan {
 func TestManagedNodeGroup(t *testing.T) {
 	t.Parallel()
 	p := example(t, "managed-node-group", settings{"cluster_uid": uid})
-	for _, address := range []string{"aws_eks_pod_identity_association.controller[0]", "aws_eks_access_entry.node[0]", "helm_release.joiner[0]"} {
+	for _, address := range []string{"aws_eks_pod_identity_association.controller[0]", "aws_eks_access_entry.node[0]",
+		"helm_release.joiner[0]"} {
 		if !has(p, "module.joiner."+address) {
 			t.Errorf("there is no %s", address)
 		}
@@ -62,7 +64,8 @@ func TestFargateOnly(t *testing.T) {
 	p := example(t, "fargate-only", nil)
 	entry := p.properties(t, "module.joiner.aws_eks_access_entry.fargate[0]")
 	profile := p.properties(t, "module.joiner.aws_eks_fargate_profile.this[0]")
-	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != profile["pod_execution_role_arn"] || entry["cluster_name"] != "joiner-example" {
+	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != profile["pod_execution_role_arn"] ||
+		entry["cluster_name"] != "joiner-example" {
 		t.Errorf("entry %v, profile %v", entry, profile)
 	}
 	same(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}},
@@ -84,7 +87,8 @@ func TestFargateOnly(t *testing.T) {
 func checkManifests(t *testing.T, p *Plan) {
 	t.Helper()
 	role := p.properties(t, "module.joiner.aws_iam_role.node[0]")
-	if entry := p.properties(t, "module.joiner.aws_eks_access_entry.node[0]"); entry["principal_arn"] != role["arn"] || entry["type"] != "EC2_LINUX" {
+	if entry := p.properties(t, "module.joiner.aws_eks_access_entry.node[0]"); entry["principal_arn"] != role["arn"] ||
+		entry["type"] != "EC2_LINUX" {
 		t.Errorf("the entry of nodes is %v, for role %v", entry, role["arn"])
 	}
 	kinds := []string{}
@@ -121,7 +125,8 @@ func TestFromKarpenter(t *testing.T) {
 	set["install"] = true
 	after := example(t, "from-karpenter", set)
 	values := after.properties(t, "module.karpenter.helm_release.joiner[0]")["values"].([]any)
-	if len(values) != 2 || !strings.Contains(values[0].(string), `"name": "karpenter"`) || !strings.Contains(values[1].(string), `"create": false`) {
+	if len(values) != 2 || !strings.Contains(values[0].(string), `"name": "karpenter"`) ||
+		!strings.Contains(values[1].(string), `"create": false`) {
 		t.Errorf("the chart's values are %v", values)
 	}
 	for address, was := range before.Resources {

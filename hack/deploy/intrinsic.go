@@ -26,16 +26,21 @@ func attributes() map[string]map[string]string {
 		"AWS::Events::Rule":                {"Ref": "{name}", "Arn": arn("events", "rule")},
 		"AWS::IAM::ManagedPolicy":          {"Ref": arn("iam", "policy")},
 		"AWS::IAM::Role":                   {"Ref": "{name}", "Arn": arn("iam", "role")},
-		"AWS::SQS::Queue":                  {"Ref": "https://{name}", "Arn": "arn:aws:sqs:us-east-1:" + account + ":{name}", "QueueName": "{name}"},
-		"AWS::SQS::QueuePolicy":            {"Ref": "{name}"},
+		"AWS::SQS::Queue": {
+			"Ref":       "https://{name}",
+			"Arn":       "arn:aws:sqs:us-east-1:" + account + ":{name}",
+			"QueueName": "{name}",
+		},
+		"AWS::SQS::QueuePolicy": {"Ref": "{name}"},
 	}
 }
 
 // pseudo returns CloudFormation's pseudo parameters.
 func pseudo() map[string]any {
 	return map[string]any{
-		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com", "AWS::StackName": "joiner",
-		"AWS::NoValue": noValue{},
+		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com",
+		"AWS::StackName": "joiner",
+		"AWS::NoValue":   noValue{},
 	}
 }
 

@@ -137,7 +137,8 @@ func same(t *testing.T, what string, got any, want string) {
 // TestPolicies: the policies of a plan equal those of package permissions for the same cluster, except for white space.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
+	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo",
+		NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
 	known := scope
 	known.UID = uid
 	own := known
@@ -149,7 +150,8 @@ func TestPolicies(t *testing.T) {
 		"nothing set": {nil, scope},
 		"UID":         {settings{"cluster_uid": uid}, known},
 		"roles of nodes": {settings{
-			"cluster_uid": uid, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::" + account + ":role/path/mine", "queue_name": "notices",
+			"cluster_uid": uid, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::" + account +
+				":role/path/mine", "queue_name": "notices",
 			"additional_node_iam_role_arns": []string{"arn:aws:iam::" + account + ":role/other"},
 			"ami_id_ssm_parameter_arns":     []string{"arn:aws:ssm:us-east-1:" + account + ":parameter/images/mine"},
 		}, own},
@@ -171,7 +173,8 @@ func TestPolicies(t *testing.T) {
 			}
 		}
 	}
-	if p := planned(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 || has(p, `aws_iam_policy.controller["interruption"]`) {
+	if p := planned(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
+		has(p, `aws_iam_policy.controller["interruption"]`) {
 		t.Error("there is no queue, and a policy for it")
 	}
 }
@@ -188,14 +191,16 @@ func TestTrust(t *testing.T) {
 		"Condition": {"StringEquals": {
 			"aws:RequestTag/eks-cluster-arn": "arn:aws:eks:us-east-1:111122223333:cluster/demo",
 			"aws:RequestTag/kubernetes-namespace": "kube-system", "aws:RequestTag/kubernetes-service-account": "joiner"}}}]}`)
-	irsa := settings{"enable_pod_identity": false, "create_pod_identity_association": false, "enable_irsa": true, "irsa_oidc_provider_arn": provider}
+	irsa := settings{"enable_pod_identity": false, "create_pod_identity_association": false, "enable_irsa": true,
+		"irsa_oidc_provider_arn": provider}
 	same(t, "IRSA", trust(irsa), `{"Version": "2012-10-17", "Statement": [{
 		"Sid": "ServiceAccount", "Effect": "Allow", "Action": ["sts:AssumeRoleWithWebIdentity"], "Principal": {"Federated": "`+provider+`"},
 		"Condition": {"StringEquals": {
 			"oidc.eks.us-east-1.amazonaws.com/id/ABC:aud": "sts.amazonaws.com",
 			"oidc.eks.us-east-1.amazonaws.com/id/ABC:sub": ["system:serviceaccount:kube-system:joiner"]}}}]}`)
 	values := plain(t, planned(t, irsa).Outputs["chart_values"]).(string)
-	for _, want := range []string{`"eks.amazonaws.com/role-arn": "arn:aws:iam::` + account + `:role/KarpenterController-2026"`, `"AWS_REGION"`, `"dnsPolicy": "Default"`} {
+	for _, want := range []string{`"eks.amazonaws.com/role-arn": "arn:aws:iam::` + account +
+		`:role/KarpenterController-2026"`, `"AWS_REGION"`, `"dnsPolicy": "Default"`} {
 		if !strings.Contains(values, want) {
 			t.Errorf("the chart's values lack %s:\n%s", want, values)
 		}
@@ -206,7 +211,8 @@ func TestTrust(t *testing.T) {
 func TestFargate(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
-		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"}, "enable_irsa": true, "create_pod_identity_association": false,
+		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"},
+		"enable_irsa": true, "create_pod_identity_association": false,
 		"irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/issuer", "create_helm_release": true,
 	}
 	p := planned(t, fargate)
@@ -234,7 +240,8 @@ func TestFargate(t *testing.T) {
 	}
 	for _, item := range plain(t, p.Outputs["aws_auth_roles"]).([]any) {
 		if row := item.(map[string]any); strings.HasSuffix(row["rolearn"].(string), "/"+role["name"].(string)) {
-			same(t, "the row of aws-auth", []any{row["username"], row["groups"]}, `["system:node:{{SessionName}}", ["system:bootstrappers", "system:nodes", "system:node-proxier"]]`)
+			same(t, "the row of aws-auth", []any{row["username"], row["groups"]},
+				`["system:node:{{SessionName}}", ["system:bootstrappers", "system:nodes", "system:node-proxier"]]`)
 			return
 		}
 	}
@@ -245,7 +252,8 @@ func TestFargate(t *testing.T) {
 func TestFargateRefuses(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
-		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"}, "enable_irsa": true, "create_pod_identity_association": false,
+		"create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1", "subnet-2"},
+		"enable_irsa": true, "create_pod_identity_association": false,
 		"irsa_oidc_provider_arn": "arn:aws:iam::" + account + ":oidc-provider/issuer", "create_helm_release": true,
 	}
 	for name, c := range map[string]struct {
@@ -328,7 +336,8 @@ func TestSettings(t *testing.T) {
 	if p := planned(t, settings{"create": false}); len(p.Resources) > 0 {
 		t.Errorf("create = false makes %v", slices.Sorted(maps.Keys(p.Resources)))
 	}
-	p := planned(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/", "access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6"})
+	p := planned(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/",
+		"access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6"})
 	same(t, "aws_auth_roles", plain(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
 		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
 	if has(p, "aws_eks_access_entry.node[0]") || !has(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
@@ -348,8 +357,9 @@ func TestSettings(t *testing.T) {
 		"entry type":   {settings{"access_entry_type": "FARGATE_LINUX"}, "create_fargate_access_entry"},
 		"node role":    {settings{"create_node_iam_role": false, "create_access_entry": false}, "node_iam_role_arn must say"},
 		"nobody":       {settings{"enable_pod_identity": false, "create_pod_identity_association": false}, "Nobody could use"},
-		"in vain":      {settings{"enable_pod_identity": false, "enable_irsa": true, "irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "is of no use"},
-		"a typo":       {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
+		"in vain": {settings{"enable_pod_identity": false, "enable_irsa": true,
+			"irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "is of no use"},
+		"a typo": {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
 	} {
 		if _, err := tryPlan(t, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

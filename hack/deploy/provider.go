@@ -29,7 +29,9 @@ func schemas() map[string]schema {
 		"aws_cloudwatch_event_target": {required: "rule arn", optional: "region target_id event_bus_name input input_path role_arn"},
 		"aws_ec2_tag":                 {required: "key resource_id value", optional: "region"},
 		"aws_eks_access_entry": {
-			required: "cluster_name principal_arn", optional: "region kubernetes_groups tags type user_name", computed: map[string]string{"access_entry_arn": entry},
+			required: "cluster_name principal_arn",
+			optional: "region kubernetes_groups tags type user_name",
+			computed: map[string]string{"access_entry_arn": entry},
 		},
 		"aws_eks_addon": {
 			required: "addon_name cluster_name",
@@ -48,7 +50,9 @@ func schemas() map[string]schema {
 			computed: map[string]string{"arn": iam("instance-profile"), "id": "{name}", "unique_id": "AIPA-{address}"},
 		},
 		"aws_iam_policy": {
-			required: "policy", optional: "delay_after_policy_creation_in_ms description name name_prefix path tags", computed: map[string]string{"arn": iam("policy")},
+			required: "policy",
+			optional: "delay_after_policy_creation_in_ms description name name_prefix path tags",
+			computed: map[string]string{"arn": iam("policy")},
 		},
 		"aws_iam_role": {
 			required: "assume_role_policy", optional: "description force_detach_policies max_session_duration name name_prefix path permissions_boundary tags",
@@ -57,7 +61,10 @@ func schemas() map[string]schema {
 		"aws_iam_role_policy_attachment": {required: "role policy_arn"},
 		"aws_sqs_queue": {
 			optional: "region name name_prefix message_retention_seconds visibility_timeout_seconds sqs_managed_sse_enabled kms_master_key_id kms_data_key_reuse_period_seconds policy tags",
-			computed: map[string]string{"arn": "arn:aws:sqs:us-east-1:" + account + ":{name}", "url": "https://sqs.us-east-1.amazonaws.com/" + account + "/{name}"},
+			computed: map[string]string{
+				"arn": "arn:aws:sqs:us-east-1:" + account + ":{name}",
+				"url": "https://sqs.us-east-1.amazonaws.com/" + account + "/{name}",
+			},
 		},
 		"aws_sqs_queue_policy": {required: "policy queue_url", optional: "region"},
 		"helm_release": {

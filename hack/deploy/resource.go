@@ -70,7 +70,8 @@ func (p *planner) each(address string, block *hclsyntax.Block) (cty.Value, error
 	if err != nil {
 		return cty.NilVal, err
 	}
-	if typ := over.Type(); !typ.IsMapType() && !typ.IsObjectType() && !(typ.IsSetType() && typ.ElementType() == cty.String) && over.LengthInt() > 0 {
+	if typ := over.Type(); !typ.IsMapType() && !typ.IsObjectType() &&
+		!(typ.IsSetType() && typ.ElementType() == cty.String) && over.LengthInt() > 0 {
 		return cty.NilVal, fmt.Errorf("for_each takes a map or a set of texts, not %s", typ.FriendlyName())
 	}
 	all := map[string]cty.Value{}

@@ -53,7 +53,8 @@ func TestTemplatePolicies(t *testing.T) {
 		"UID":                   {map[string]string{"ClusterUID": uid}, known},
 		"a queue that is there": {map[string]string{"ClusterUID": uid, "InterruptionQueue": "false", "QueueName": "notices"}, others},
 		"lists": {map[string]string{
-			"ClusterUID": uid, "NodeRoleArns": role + "path/mine," + role + "other", "ImageParameterArns": parameter + "images/mine," + parameter + "images/yours",
+			"ClusterUID": uid, "NodeRoleArns": role + "path/mine," + role + "other", "ImageParameterArns": parameter +
+				"images/mine," + parameter + "images/yours",
 		}, own},
 	} {
 		s := stacked(t, c.set)
@@ -84,7 +85,8 @@ func TestTemplateParameters(t *testing.T) {
 	fargate["FargateSubnetIds"] = "subnet-1,subnet-2"
 	names := map[string]string{"NodeRoleName": "n", "QueueName": "q", "ImageParameterArns": "arn", "ClusterUID": uid}
 	var last *Stack
-	for _, set := range []map[string]string{nil, irsa, fargate, names, {"NodeRoleArns": "arn:aws:iam::1:role/r", "AccessEntries": "false", "InterruptionQueue": "false"}} {
+	for _, set := range []map[string]string{nil, irsa, fargate, names,
+		{"NodeRoleArns": "arn:aws:iam::1:role/r", "AccessEntries": "false", "InterruptionQueue": "false"}} {
 		last = stacked(t, set)
 		maps.Copy(used, last.used)
 	}
@@ -99,7 +101,8 @@ func TestTemplateParameters(t *testing.T) {
 		}
 	}
 	for name := range last.Resources {
-		if strings.HasSuffix(name, "Rule") || strings.HasSuffix(name, "Entry") || strings.HasPrefix(name, "Queue") || name == "InterruptionPolicy" || name == "NodeRole" {
+		if strings.HasSuffix(name, "Rule") || strings.HasSuffix(name, "Entry") || strings.HasPrefix(name, "Queue") ||
+			name == "InterruptionPolicy" || name == "NodeRole" {
 			t.Errorf("%s is made though it is switched off", name)
 		}
 	}
@@ -147,17 +150,20 @@ func TestTemplateLikeModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "Pod Identity", bare(unfold(pods.Resources["ControllerRole"].Properties["AssumeRolePolicyDocument"])), string(theirs))
-	if got := s.Resources["NodeAccessEntry"].Properties; got["Type"] != "EC2_LINUX" || !strings.HasSuffix(got["PrincipalArn"].(string), ":role/NodeRole") {
+	if got := s.Resources["NodeAccessEntry"].Properties; got["Type"] != "EC2_LINUX" ||
+		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/NodeRole") {
 		t.Errorf("entry of nodes: %v", got)
 	}
-	if got := s.Resources["FargateAccessEntry"].Properties; got["Type"] != "FARGATE_LINUX" || !strings.HasSuffix(got["PrincipalArn"].(string), ":role/FargateExecutionRole") {
+	if got := s.Resources["FargateAccessEntry"].Properties; got["Type"] != "FARGATE_LINUX" ||
+		!strings.HasSuffix(got["PrincipalArn"].(string), ":role/FargateExecutionRole") {
 		t.Errorf("entry of Fargate: %v", got)
 	}
 	profile := s.Resources["FargateProfile"].Properties
 	if tags, _ := json.Marshal(profile["Tags"]); !strings.Contains(string(tags), "access-entry/FargateAccessEntry") {
 		t.Errorf("the profile does not wait for the entry: %s", tags)
 	}
-	same(t, "selectors", profile["Selectors"], `[{"Namespace": "kube-system", "Labels": [{"Key": "app.kubernetes.io/name", "Value": "joiner"}]}]`)
+	same(t, "selectors", profile["Selectors"],
+		`[{"Namespace": "kube-system", "Labels": [{"Key": "app.kubernetes.io/name", "Value": "joiner"}]}]`)
 	arns := p.properties(t, "aws_sqs_queue_policy.this[0]")["policy"].(map[string]any)["Statement"].([]any)[0].(map[string]any)["Condition"]
 	if text, _ := json.Marshal(arns); strings.Count(string(text), "arn:aws:events:") != len(rulesOfStack(t, s)) {
 		t.Errorf("the module's queue takes events of %s", text)

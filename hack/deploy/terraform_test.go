@@ -36,12 +36,14 @@ func TestTerraformAgrees(t *testing.T) {
 		"defaults": {},
 		"Fargate": {
 			"cluster_uid": uid, "create_fargate_profile": true, "fargate_subnet_ids": []string{"subnet-1"}, "enable_irsa": true,
-			"create_pod_identity_association": false, "irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/issuer/id", "create_helm_release": true,
+			"create_pod_identity_association": false, "irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/issuer/id",
+			"create_helm_release":             true,
 			"irsa_namespace_service_accounts": []string{"a:b", "c:d"}, "tags": map[string]string{"team": "x"},
 			"fargate_selectors": []map[string]any{{"namespace": "a"}, {"namespace": "b", "labels": map[string]string{"c": "d"}}},
 		},
 		"roles that are there": {
-			"create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/b", "create_instance_profile": true, "enable_spot_termination": false,
+			"create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/b",
+			"create_instance_profile": true, "enable_spot_termination": false,
 			"queue_name": "q", "access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6", "ami_id_ssm_parameter_arns": []string{"arn:aws:ssm:::parameter/x"},
 			"iam_role_policies": map[string]string{"mine": "arn:aws:iam::1:policy/mine"},
 		},

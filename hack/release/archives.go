@@ -48,7 +48,8 @@ func (o *options) archives(ctx context.Context) error {
 			return err
 		}
 		data, err := pack([]entry{
-			{name: "LICENSE", data: licence}, {name: licensesFile, data: others}, {name: "joiner", data: program, mode: 0o755}, {name: "sbom.cdx.json", data: bom},
+			{name: "LICENSE", data: licence}, {name: licensesFile, data: others}, {name: "joiner", data: program, mode: 0o755},
+			{name: "sbom.cdx.json", data: bom},
 		})
 		if err != nil {
 			return err

@@ -37,7 +37,8 @@ func TestChart(t *testing.T) {
 	}
 	files, content := map[string]*tar.Header{}, map[string][]byte{}
 	readTar(t, z, files, content)
-	for _, name := range []string{"values.yaml", "values.schema.json", "values.rules.json", "README.md", "templates/deployment.yaml", "templates/_helpers.tpl"} {
+	for _, name := range []string{"values.yaml", "values.schema.json", "values.rules.json", "README.md",
+		"templates/deployment.yaml", "templates/_helpers.tpl"} {
 		want, err := os.ReadFile(filepath.Join("../..", chartFolder, name))
 		if err != nil || !bytes.Equal(content["joiner/"+name], want) {
 			t.Errorf("%s is not that of the checkout: %v", name, err)
@@ -54,7 +55,8 @@ func TestChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"helm push dist/joiner-*.tgz", "gh release create \"$TAG\" --verify-tag --generate-notes dist/*.tar.gz dist/*.tgz"} {
+	for _, want := range []string{"helm push dist/joiner-*.tgz",
+		"gh release create \"$TAG\" --verify-tag --generate-notes dist/*.tar.gz dist/*.tgz"} {
 		if !strings.Contains(string(flow), want) {
 			t.Errorf("the release workflow lacks %q", want)
 		}
@@ -86,7 +88,8 @@ func TestChartFromRegistry(t *testing.T) {
 		t.Fatal("the workflow does not say where it pushes the chart")
 	}
 	address := string(charts[1]) + "/joiner-sh" + string(charts[2]) + "/joiner"
-	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address, "oci://ghcr.io/joiner-sh/joiner:vVERSION --repo joiner-sh/joiner"} {
+	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address,
+		"oci://ghcr.io/joiner-sh/joiner:vVERSION --repo joiner-sh/joiner"} {
 		if !strings.Contains(string(guide), want) {
 			t.Errorf("the guide lacks %q", want)
 		}

@@ -47,7 +47,8 @@ func TestKrewManifest(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &p); err != nil {
 		t.Fatal(err)
 	}
-	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" || p.Metadata.Name != "joiner" || p.Spec.Version != "v1.2.3" {
+	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" ||
+		p.Metadata.Name != "joiner" || p.Spec.Version != "v1.2.3" {
 		t.Errorf("head %+v", p)
 	}
 	if s := p.Spec.ShortDescription; s == "" || len(s) > 50 || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") {

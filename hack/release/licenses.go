@@ -135,7 +135,8 @@ func writeLicenses(texts map[string]*licenseText) []byte {
 	var out bytes.Buffer
 	out.WriteString("Joiner is licensed under the Apache License 2.0. The program contains the software below, under these licenses.\n")
 	for _, t := range sorted {
-		out.WriteString("\n" + strings.Repeat("=", 80) + "\n" + strings.Join(t.of, "\n") + "\n" + strings.Repeat("-", 80) + "\n\n" + t.text + "\n")
+		out.WriteString("\n" + strings.Repeat("=", 80) + "\n" + strings.Join(t.of, "\n") + "\n" + strings.Repeat("-", 80) +
+			"\n\n" + t.text + "\n")
 	}
 	return out.Bytes()
 }

@@ -40,11 +40,13 @@ func TestLicenses(t *testing.T) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(small, name+"lic") && !strings.Contains(small, name+"copying") {
+		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(small, name+"lic") &&
+			!strings.Contains(small, name+"copying") {
 			t.Errorf("the license of %s %s is not shipped", m.Path, m.Version)
 		}
 	}
-	for _, want := range []string{"\nGo " + strings.TrimPrefix(info.GoVersion, "go") + ": LICENSE\n", "Apache License", ": third_party/forked/", "Redistribution and use"} {
+	for _, want := range []string{"\nGo " + strings.TrimPrefix(info.GoVersion, "go") + ": LICENSE\n", "Apache License",
+		": third_party/forked/", "Redistribution and use"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the licenses lack %q", want)
 		}
@@ -59,7 +61,8 @@ func TestNoLicense(t *testing.T) {
 	t.Parallel()
 	o := small(t)
 	for name, text := range map[string]string{
-		"go.mod":             "module example.com/small\n\ngo 1.26.0\n\ntoolchain " + toolchain(t) + "\n\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n",
+		"go.mod": "module example.com/small\n\ngo 1.26.0\n\ntoolchain " + toolchain(t) +
+			"\n\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n",
 		"other/go.mod":       "module example.com/other\n\ngo 1.26.0\n",
 		"other/other.go":     "package other\n\n// Name is used.\nvar Name = \"other\"\n",
 		"cmd/joiner/main.go": "package main\n\nimport \"example.com/other\"\n\nfunc main() { println(other.Name) }\n",
@@ -72,7 +75,8 @@ func TestNoLicense(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := o.archives(t.Context()); err == nil || !strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program, and has no license file") {
+	if err := o.archives(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program, and has no license file") {
 		t.Errorf("archives: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.root, "other/COPYING"), []byte("all of it\n"), 0o644); err != nil {
@@ -81,8 +85,10 @@ func TestNoLicense(t *testing.T) {
 	if err := o.archives(t.Context()); err != nil {
 		t.Errorf("with a license: %v", err)
 	}
-	data, err := exec.CommandContext(t.Context(), "tar", "-xOzf", filepath.Join(o.out, archiveName(archivePlatforms()[0])), licensesFile).Output()
-	if err != nil || !strings.Contains(string(data), "\nexample.com/other v0.0.0: COPYING\n") || !strings.Contains(string(data), "\nall of it\n") {
+	data, err := exec.CommandContext(t.Context(), "tar", "-xOzf", filepath.Join(o.out, archiveName(archivePlatforms()[0])),
+		licensesFile).Output()
+	if err != nil || !strings.Contains(string(data), "\nexample.com/other v0.0.0: COPYING\n") ||
+		!strings.Contains(string(data), "\nall of it\n") {
 		t.Errorf("the archive has the licenses %v\n%.500s", err, data)
 	}
 }

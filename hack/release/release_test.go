@@ -103,7 +103,8 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nonrootUser || !slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
+	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nonrootUser ||
+		!slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
 		!slices.Equal(c.Cmd, []string{"controller"}) || !config.Created.IsZero() {
 		t.Errorf("%s: config %+v", arch, config)
 	}
@@ -120,8 +121,9 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 		}
 		readTar(t, r, files, content)
 	}
-	for name, mode := range map[string]int64{"joiner": 0o755, "tmp/": 0o1777, "etc/passwd": 0o644, "etc/ssl/certs/": 0o755, "usr/share/joiner/sbom.cdx.json": 0o644,
-		"usr/share/joiner/LICENSE": 0o644, "usr/share/joiner/THIRD_PARTY_LICENSES": 0o644,
+	for name, mode := range map[string]int64{"joiner": 0o755, "tmp/": 0o1777, "etc/passwd": 0o644, "etc/ssl/certs/": 0o755,
+		"usr/share/joiner/sbom.cdx.json": 0o644,
+		"usr/share/joiner/LICENSE":       0o644, "usr/share/joiner/THIRD_PARTY_LICENSES": 0o644,
 	} {
 		if h := files[name]; h == nil || h.Mode != mode || h.Uid != 0 || !h.ModTime.IsZero() && h.ModTime.Unix() != 0 {
 			t.Errorf("%s: %s is %+v, want mode %o of 1970", arch, name, h, mode)
@@ -174,7 +176,8 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	main := filepath.Join(o.root, "cmd/joiner/main.go")
-	if err := os.WriteFile(main, []byte("package main\n\nvar release, revision string\n\nfunc main() { println(revision, release) }\n"), 0o644); err != nil {
+	if err := os.WriteFile(main, []byte("package main\n\nvar release, revision string\n\nfunc main() { println(revision, release) }\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.again(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
@@ -212,7 +215,8 @@ func TestArchives(t *testing.T) {
 		}
 		files := map[string]*tar.Header{}
 		readTar(t, z, files, map[string][]byte{})
-		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files[licensesFile] == nil || files["sbom.cdx.json"] == nil {
+		if files["joiner"] == nil || files["joiner"].Mode != 0o755 || files["LICENSE"] == nil || files[licensesFile] == nil ||
+			files["sbom.cdx.json"] == nil {
 			t.Errorf("%s: the archive holds %v", p, files)
 		}
 	}
@@ -237,7 +241,8 @@ func TestBill(t *testing.T) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Format != "CycloneDX" || b.SpecVersion != "1.5" || !regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(b.SerialNumber) {
+	if b.Format != "CycloneDX" || b.SpecVersion != "1.5" ||
+		!regexp.MustCompile(`^urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(b.SerialNumber) {
 		t.Errorf("head %s %s %s", b.Format, b.SpecVersion, b.SerialNumber)
 	}
 	seen := map[string]bool{}

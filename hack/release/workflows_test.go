@@ -169,7 +169,8 @@ func TestOneToolchain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard", "*go.mod").Output()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "--cached", "--others",
+		"--exclude-standard", "*go.mod").Output()
 	modules := strings.Fields(string(out))
 	if err != nil || len(modules) < 10 {
 		t.Fatalf("modules %v, %v", modules, err)
@@ -182,7 +183,8 @@ func TestOneToolchain(t *testing.T) {
 	for _, w := range readWorkflows(t) {
 		for name, j := range w.Jobs {
 			for i, s := range j.Steps {
-				if strings.HasPrefix(s.Uses, "actions/setup-go@") && ("go"+fmt.Sprint(s.With["go-version"]) != want || s.With["go-version-file"] != nil) {
+				if strings.HasPrefix(s.Uses, "actions/setup-go@") &&
+					("go"+fmt.Sprint(s.With["go-version"]) != want || s.With["go-version-file"] != nil) {
 					t.Errorf("%s: job %s, step %d: go-version %v, want %s", w.file, name, i, s.With["go-version"], want)
 				}
 			}
@@ -257,7 +259,8 @@ func TestEverythingIsAttested(t *testing.T) {
 		}
 	}
 	slices.Sort(images)
-	if want := []string{"ghcr.io/${{ github.repository }}", "ghcr.io/${{ github.repository_owner }}/charts/joiner"}; !slices.Equal(images, want) {
+	if want := []string{"ghcr.io/${{ github.repository }}",
+		"ghcr.io/${{ github.repository_owner }}/charts/joiner"}; !slices.Equal(images, want) {
 		t.Errorf("attested in the registry: %v, want %v", images, want)
 	}
 }

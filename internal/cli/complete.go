@@ -188,7 +188,8 @@ func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
 		"instance-type": instanceTypes, "capacity-type": words(catalog.OnDemand, catalog.Spot, catalog.Reserved),
-		"fix": checkNames, "check": checkNames, "min-values-policy": words(strictValues, relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
+		"fix": checkNames, "check": checkNames, "min-values-policy": words(strictValues,
+			relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
 	})
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

@@ -60,7 +60,8 @@ Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
 		ValidArgsFunction: c.render.live.names(nodeClasses()),
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&c.render.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
+	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
+		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
 	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
 	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")

@@ -128,7 +128,8 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
 	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
-		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)
+		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why,
+			unseen[1].Why), lost)
 	}
 	if d.fix != "" {
 		if lost != nil {
@@ -136,7 +137,8 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		}
 		return d.applyFix(ctx, s, e, findings)
 	}
-	if err := d.out.write(s.Out, func() string { return screen.Findings(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
+	if err := d.out.write(s.Out, func() string { return screen.Findings(findings, unseen, e.Truncated()) },
+		func() any { return report(e, findings) }); err != nil {
 		return err
 	}
 	if lost != nil {

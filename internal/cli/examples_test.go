@@ -42,12 +42,15 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	const folder = "../../docs/examples"
 	want := map[string]expectedPlan{
-		"gpu":          {pods: 4, nodes: 4, price: 3.2192, families: []string{"g6"}, capacityType: "on-demand", pools: []string{"gpu"}},
-		"spot":         {pods: 18, nodes: 6, price: 0.3864, families: []string{"c6a", "m8i-flex"}, capacityType: "spot", pools: []string{"spot"}},
-		"arm64":        {pods: 12, nodes: 4, price: 0.5440, families: []string{"c6g"}, capacityType: "on-demand", pools: []string{"arm64"}},
-		"windows":      {pods: 4, nodes: 2, price: 0.2485, families: []string{"c6a", "m5a"}, capacityType: "on-demand", pools: []string{"windows"}},
-		"multi-tenant": {pods: 9, nodes: 3, price: 0.4080, families: []string{"c6g"}, capacityType: "on-demand", pools: []string{"team-a", "team-b"}},
-		"bottlerocket": {pods: 10, nodes: 2, price: 0.2305, families: []string{"c6a", "m6g"}, capacityType: "on-demand", pools: []string{"bottlerocket"}},
+		"gpu":   {pods: 4, nodes: 4, price: 3.2192, families: []string{"g6"}, capacityType: "on-demand", pools: []string{"gpu"}},
+		"spot":  {pods: 18, nodes: 6, price: 0.3864, families: []string{"c6a", "m8i-flex"}, capacityType: "spot", pools: []string{"spot"}},
+		"arm64": {pods: 12, nodes: 4, price: 0.5440, families: []string{"c6g"}, capacityType: "on-demand", pools: []string{"arm64"}},
+		"windows": {pods: 4, nodes: 2, price: 0.2485, families: []string{"c6a", "m5a"}, capacityType: "on-demand",
+			pools: []string{"windows"}},
+		"multi-tenant": {pods: 9, nodes: 3, price: 0.4080, families: []string{"c6g"}, capacityType: "on-demand",
+			pools: []string{"team-a", "team-b"}},
+		"bottlerocket": {pods: 10, nodes: 2, price: 0.2305, families: []string{"c6a", "m6g"}, capacityType: "on-demand",
+			pools: []string{"bottlerocket"}},
 		"fargate-only": {pods: 6, nodes: 1, price: 0.1360, families: []string{"c6g"}, capacityType: "on-demand", pools: []string{"default"}},
 	}
 	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))

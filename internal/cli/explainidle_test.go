@@ -17,9 +17,12 @@ import (
 
 // apiKinds are the kinds that the API server of these tests serves, by group and version.
 var apiKinds = map[string]map[string]string{
-	"v1": {"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "services": "Service", "configmaps": "ConfigMap", "serviceaccounts": "ServiceAccount",
-		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "replicationcontrollers": "ReplicationController"},
-	"apps/v1":                      {"deployments": "Deployment", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet", "statefulsets": "StatefulSet"},
+	"v1": {"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "services": "Service", "configmaps": "ConfigMap",
+		"serviceaccounts":   "ServiceAccount",
+		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim",
+		"replicationcontrollers": "ReplicationController"},
+	"apps/v1": {"deployments": "Deployment", "daemonsets": "DaemonSet", "replicasets": "ReplicaSet",
+		"statefulsets": "StatefulSet"},
 	"policy/v1":                    {"poddisruptionbudgets": "PodDisruptionBudget"},
 	"storage.k8s.io/v1":            {"storageclasses": "StorageClass", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment"},
 	"scheduling.k8s.io/v1":         {"priorityclasses": "PriorityClass"},
@@ -45,7 +48,9 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 			groups = append(groups, map[string]any{"name": group, "versions": []any{one}, "preferredVersion": one})
 		}
 		for name, kind := range kinds {
-			resources = append(resources, map[string]any{"name": name, "kind": kind, "namespaced": name == "leases" || name == "pods" || name == "deployments" || name == "serviceaccounts", "verbs": []string{"list"}})
+			resources = append(resources,
+				map[string]any{"name": name, "kind": kind,
+					"namespaced": name == "leases" || name == "pods" || name == "deployments" || name == "serviceaccounts", "verbs": []string{"list"}})
 			list := json.RawMessage("[" + items[name] + "]")
 			answers[root+"/"+name] = map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": map[string]any{}, "items": list}
 		}
@@ -57,7 +62,8 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 		answer, ok := answers[withoutNamespace(r.URL.Path)]
 		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // one of a name
 			w.WriteHeader(http.StatusNotFound)
-			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"})
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"reason": "NotFound", "code": 404, "message": "none"})
 			return
 		}
 		if !ok || denied != "" && strings.HasSuffix(r.URL.Path, "/"+denied) {
@@ -102,7 +108,8 @@ func TestNoControllerIsNoted(t *testing.T) {
 		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
 	ended := now.Add(-45 * time.Second)
 	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known that keeps it"
-	note := "note: no controller acts since " + ended.Format("2006-01-02 15:04:05Z") + " (its lease has ended): what is said of nodes is as it was then\n"
+	note := "note: no controller acts since " + ended.Format("2006-01-02 15:04:05Z") +
+		" (its lease has ended): what is said of nodes is as it was then\n"
 	for name, c := range map[string]struct {
 		leases, deployments, denied string
 		notes                       bool

@@ -44,8 +44,10 @@ func TestNodesAreExplained(t *testing.T) {
 			claim("n4", nil), claim("n5", nil),
 			claim("n6", func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }),
 			claim("n7", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Never", "consolidateAfter is Never")),
-			claim("n8", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked", "pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
-			claim("n9", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked", "pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
+			claim("n8", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
+				"pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
+			claim("n9", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Blocked",
+				"pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)")),
 		},
 		Pods: []*corev1.Pod{holder("n5"), holder("n7"), holder("n9")},
 	}

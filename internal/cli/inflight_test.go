@@ -20,16 +20,18 @@ func TestPodsInFlight(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	claim := func(name string, age time.Duration, conditions ...string) *karpv1.NodeClaim {
-		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: now.Add(-age)}, Labels: map[string]string{karpv1.LabelNodePool: "web"}}}
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: now.Add(-age)},
+			Labels: map[string]string{karpv1.LabelNodePool: "web"}}}
 		for _, condition := range conditions {
 			c.StatusConditions().SetTrue(now, condition)
 		}
 		return c
 	}
 	pod := func(name string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
-		}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+			}}}
 	}
 	o := snapshot.Objects{
 		Pods: []*corev1.Pod{pod("b"), pod("a"), pod("planned")},

@@ -71,7 +71,8 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	m.patience, m.given = awsPatience, flags.Changed
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
 	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
-	flags.Float64Var(&m.spotShare, "spot-estimate", usualSpotShare, "with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
+	flags.Float64Var(&m.spotShare, "spot-estimate", usualSpotShare,
+		"with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
@@ -188,7 +189,8 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	sold, err := ec2.ReadMarket(ctx, cfg)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, fmt.Errorf("read the offerings of %s from AWS: no complete answer within %s; %s; %s", cfg.Region, m.patience, checkAWS, doWithout)
+		return nil, fmt.Errorf("read the offerings of %s from AWS: no complete answer within %s; %s; %s", cfg.Region,
+			m.patience, checkAWS, doWithout)
 	case err != nil:
 		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}

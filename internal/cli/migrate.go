@@ -156,7 +156,8 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (mi
 			return migration.Installation{}, nil, err
 		}
 		seen, installed, err := evidence.Migrants(all)
-		if err == nil && len(m.files) > 0 && len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
+		if err == nil && len(m.files) > 0 &&
+			len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
 			err = errors.New("the files have nothing of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
 		}
 		return seen, installed, err

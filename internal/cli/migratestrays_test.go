@@ -34,7 +34,8 @@ func TestStrays(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			}))
 			t.Cleanup(api.Close)
-			awsClient, err := ec2.New(aws.Config{Region: "us-east-1", BaseEndpoint: &api.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")},
+			awsClient, err := ec2.New(aws.Config{Region: "us-east-1", BaseEndpoint: &api.URL, RetryMaxAttempts: 1,
+				Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")},
 				ec2.Cluster{Name: "prod", UID: "uid-1", Region: "us-east-1"})
 			if err != nil {
 				t.Fatal(err)

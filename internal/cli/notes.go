@@ -48,7 +48,9 @@ func static(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
 		if n := p.Spec.Replicas; n != nil {
-			out = append(out, fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, whatever pods there are", p.Name, output.Count(int(*n), "node")))
+			out = append(out,
+				fmt.Sprintf("left out: NodePool %s is kept at %s (spec.replicas) by the controller, whatever pods there are",
+					p.Name, output.Count(int(*n), "node")))
 		}
 	}
 	return out
@@ -136,7 +138,8 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 			types := market[class].Types
 			isLeft := func(t catalog.Type) bool { return t.Allocatable.Of(name) > 0 }
 			if len(set) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
-				out = append(out, fmt.Sprintf("EC2NodeClass %s: %s leaves no instance type any %s for pods; lower it", class, strings.Join(set, " with "), name))
+				out = append(out, fmt.Sprintf("EC2NodeClass %s: %s leaves no instance type any %s for pods; lower it", class,
+					strings.Join(set, " with "), name))
 			}
 		}
 	}
@@ -168,7 +171,8 @@ func skipped(m manifest.Manifests) []string {
 	plain := maps.Clone(m.Skipped)
 	if n := plain[overlayKind]; n > 0 {
 		delete(plain, overlayKind)
-		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+output.Count(n, "NodeOverlay"))
+		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+
+			output.Count(n, "NodeOverlay"))
 	}
 	if len(plain) > 0 {
 		out = append(out, "left out, for they do not matter to a plan: "+byKind(plain))

@@ -46,7 +46,8 @@ func (o *format) Set(text string) error {
 		*o = format(text)
 		return nil
 	}
-	return fmt.Errorf("want table, wide, json or yaml%s", suggest.Hint(text, []string{string(asTable), string(asWide), string(asJSON), string(asYAML)}))
+	return fmt.Errorf("want table, wide, json or yaml%s",
+		suggest.Hint(text, []string{string(asTable), string(asWide), string(asJSON), string(asYAML)}))
 }
 
 // isText reports whether the format is a table, which people read.

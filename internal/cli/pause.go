@@ -181,7 +181,8 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	}
 	for i := range pools.Items {
 		if note, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && note != "false" {
-			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name, karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
+			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name,
+				karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
 				return fmt.Errorf("write the output: %w", err)
 			}
 		}
@@ -200,7 +201,8 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
 	if len(found) > 0 {
-		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kubeclient.PauseName)
+		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out",
+			found[0], kubeclient.PauseName)
 	}
 	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
 		return fmt.Errorf("write the output: %w", err)

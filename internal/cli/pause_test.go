@@ -25,8 +25,10 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "controller"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "controller"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "controller"}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "controller"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "controller"},
+		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "controller"}}
 	for _, o := range objects {
 		if d, ok := o.(*appsv1.Deployment); ok && d.Namespace != "tenant" && d.Name != "web" { // tenants cannot write ClusterRoleBindings
 			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "ServiceAccount", Namespace: d.Namespace, Name: "default"})
@@ -36,7 +38,8 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 }
 
 func installed(namespace, name string) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": name}}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+		Labels: map[string]string{"app.kubernetes.io/name": name}}}
 }
 
 func pausedPool(name, value string) *karpv1.NodePool {
@@ -49,7 +52,8 @@ func pausedPool(name, value string) *karpv1.NodePool {
 
 func TestPauseAndResumeAll(t *testing.T) {
 	t.Parallel()
-	api := pauseCluster(t, installed("autoscaling", "joiner"), installed("karpenter", "karpenter"), pausedPool("web", "true"), pausedPool("batch", ""))
+	api := pauseCluster(t, installed("autoscaling", "joiner"), installed("karpenter", "karpenter"),
+		pausedPool("web", "true"), pausedPool("batch", ""))
 	lever := kubeclient.PauseSwitch{Live: api, Namespace: "autoscaling"}
 	var p pauseFlags
 	for _, step := range []struct{ value, want, wantSwitch string }{
@@ -74,16 +78,18 @@ func TestPauseAndResumeAll(t *testing.T) {
 func TestPauseFindsTheController(t *testing.T) {
 	t.Parallel()
 	elsewhere := installed("autoscaling", "joiner")
-	elsewhere.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller", Env: []corev1.EnvVar{{Name: "LEADER_ELECTION_NAMESPACE", Value: "leases"}}}}
+	elsewhere.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller",
+		Env: []corev1.EnvVar{{Name: "LEADER_ELECTION_NAMESPACE", Value: "leases"}}}}
 	for name, c := range map[string]struct {
 		namespace     string
 		objects       []client.Object
 		want, wantErr string
 	}{
-		"its Deployment":         {objects: []client.Object{installed("a", "joiner"), installed("b", "web")}, want: "a"},
-		"what it is told":        {objects: []client.Object{elsewhere}, want: "leases"},
-		"Karpenter's chart":      {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
-		"two of them":            {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")}, wantErr: "namespaces a, b; say which"},
+		"its Deployment":    {objects: []client.Object{installed("a", "joiner"), installed("b", "web")}, want: "a"},
+		"what it is told":   {objects: []client.Object{elsewhere}, want: "leases"},
+		"Karpenter's chart": {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
+		"two of them": {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")},
+			wantErr: "namespaces a, b; say which"},
 		"a tenant's besides":     {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
 		"a tenant's alone":       {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
 		"none":                   {wantErr: "there is no Deployment of Joiner"},
@@ -109,7 +115,8 @@ func TestPauseOfPools(t *testing.T) {
 		return value, ok
 	}
 	var out bytes.Buffer
-	if err := setPools(t.Context(), &out, api, []string{"web", "bacth"}, "true"); err == nil || !strings.Contains(err.Error(), "there is no NodePool bacth (is batch meant?)") {
+	if err := setPools(t.Context(), &out, api, []string{"web", "bacth"}, "true"); err == nil ||
+		!strings.Contains(err.Error(), "there is no NodePool bacth (is batch meant?)") {
 		t.Errorf("a slip of the pen is told as %v", err)
 	}
 	if _, ok := noteOf("web"); ok {
@@ -142,10 +149,11 @@ func TestPauseOfNobody(t *testing.T) {
 		objects   []client.Object
 		want      string
 	}{
-		"where it is":     {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
-		"where it is not": {namespace: "b", objects: []client.Object{installed("a", "joiner")}, want: "note: the controller reads ConfigMap a/joiner, not this one: say --namespace a, or leave it out\n"},
-		"nobody knows":    {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
-		"nobody asked":    {objects: []client.Object{installed("a", "joiner")}},
+		"where it is": {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
+		"where it is not": {namespace: "b", objects: []client.Object{installed("a", "joiner")},
+			want: "note: the controller reads ConfigMap a/joiner, not this one: say --namespace a, or leave it out\n"},
+		"nobody knows": {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
+		"nobody asked": {objects: []client.Object{installed("a", "joiner")}},
 	} {
 		for _, value := range []string{"true", ""} {
 			var out bytes.Buffer
@@ -190,7 +198,8 @@ func TestPauseOverAPause(t *testing.T) {
 	t.Parallel()
 	long, over := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	for was, want := range map[string]string{
-		"": "", "false": "", over: "", "true": " (before: until joiner resume)", long: " (before: until " + long + ")", "2999-01-01T00:00:00Z": "",
+		"": "", "false": "", over: "", "true": " (before: until joiner resume)", long: " (before: until " + long +
+			")", "2999-01-01T00:00:00Z": "",
 	} {
 		var out bytes.Buffer
 		if err := setPools(t.Context(), &out, pauseCluster(t, pausedPool("web", was)), []string{"web"}, "2999-01-01T00:00:00Z"); err != nil {
@@ -226,7 +235,8 @@ func TestBlockersAreTold(t *testing.T) {
 	b.out = asTable
 	var out bytes.Buffer
 	err := b.tell(&out, []snapshot.Blocker{
-		{Kind: snapshot.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption", Fix: "set maxUnavailable to 1 or more",
+		{Kind: snapshot.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption",
+			Fix:       "set maxUnavailable to 1 or more",
 			Workloads: []string{"Deployment a/web"}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"}, Nodes: []string{"n"}},
 		{Kind: snapshot.AskedFor, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
 	})

@@ -68,9 +68,11 @@ pod is unschedulable; 2 an input cannot be read.`,
 	p.cluster.flags(flags)
 	p.market.flags(flags, fromAWS)
 	p.out.flag(flags)
-	flags.StringVar(&p.minValues, "min-values-policy", strictValues, "where minValues of a NodePool cannot be met, leave pods without a place "+
-		"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
-	flags.StringToIntVar(&p.instances, "reservation", nil, "how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
+	flags.StringVar(&p.minValues, "min-values-policy", strictValues,
+		"where minValues of a NodePool cannot be met, leave pods without a place "+
+			"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
+	flags.StringToIntVar(&p.instances, "reservation", nil,
+		"how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
 	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 	return cmd

@@ -49,7 +49,8 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
 	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
 	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default that of the cluster)")
-	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil, "the `NAME` of a parameter of your own that names an image; may be repeated")
+	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil,
+		"the `NAME` of a parameter of your own that names an image; may be repeated")
 	return cmd
 }
 

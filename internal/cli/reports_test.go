@@ -120,7 +120,8 @@ func runReport(t *testing.T, folder string, args []string) (out string, code int
 	cmd := exec.CommandContext(t.Context(), joiner, args...)
 	cmd.Dir = folder
 	home := t.TempDir()
-	cmd.Env = []string{"HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=" + home + "/none", "AWS_SHARED_CREDENTIALS_FILE=" + home + "/none"}
+	cmd.Env = []string{"HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=" + home + "/none",
+		"AWS_SHARED_CREDENTIALS_FILE=" + home + "/none"}
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
 	_ = cmd.Run() // the exit status is checked below

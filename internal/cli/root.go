@@ -51,7 +51,8 @@ SIGTERM stopped it.`,
 	root.SetOut(&answer{w: s.Out})
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagProblem)
-	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(), newCatalog(), newRender(), newCRDs(), newVersion(version))
+	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(),
+		newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
 	root.InitDefaultCompletionCmd()
 	group(root)

@@ -35,7 +35,8 @@ func authority(to *string) func(string) error {
 
 // certificates checks that a text has one or more PEM certificates, and nothing else.
 func certificates(text []byte) error {
-	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil && strings.HasPrefix(string(inner), "-----BEGIN ") {
+	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil &&
+		strings.HasPrefix(string(inner), "-----BEGIN ") {
 		return errors.New("it is in base64 twice: want the PEM of a certificate in base64, once")
 	}
 	for n := 0; ; n++ {

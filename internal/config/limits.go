@@ -12,7 +12,8 @@ import (
 // ec2Actions returns the EC2 actions that Joiner calls, and for which a limit may be set.
 func ec2Actions() []string {
 	return []string{
-		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations", "DescribeImages",
+		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations",
+		"DescribeImages",
 		"DescribeInstanceStatus", "DescribeInstanceTypeOfferings", "DescribeInstanceTypes", "DescribeInstances", "DescribeLaunchTemplates",
 		"DescribeNatGateways", "DescribeNetworkAcls", "DescribePlacementGroups", "DescribeRouteTables", "DescribeSecurityGroups",
 		"DescribeSpotPriceHistory", "DescribeSubnets", "DescribeVpcAttribute", "DescribeVpcEndpoints", "GetConsoleOutput", "RunInstances",

@@ -11,7 +11,8 @@ import (
 // TestActionsAreThoseGranted: every EC2 action of the IAM policies may have a limit.
 func TestActionsAreThoseGranted(t *testing.T) {
 	t.Parallel()
-	policies, err := permissions.Policies(permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c", UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
+	policies, err := permissions.Policies(permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c",
+		UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
 	if err != nil {
 		t.Fatal(err)
 	}

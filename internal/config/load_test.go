@@ -47,9 +47,11 @@ func TestDefaults(t *testing.T) {
 	got, notes, err := load("")
 	want := Settings{
 		ReservedCapacity: true,
-		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect", MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
+		ClusterName:      "c", BatchIdle: BatchIdle, BatchMax: BatchMax, PreferencePolicy: "Respect",
+		MinValuesPolicy: "Strict", MemoryOverheadPercent: 0.075,
 		SubnetRefresh: RefreshInterval, AMIRefresh: RefreshInterval, ShortageBackoff: ShortageBackoff, LateAfter: LateAfter,
-		BreakerCount: BreakerCount, BreakerShare: BreakerShare, DriftBreakerCount: DriftBreakerCount, DriftBreakerShare: DriftBreakerShare, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
+		BreakerCount: BreakerCount, BreakerShare: BreakerShare, DriftBreakerCount: DriftBreakerCount,
+		DriftBreakerShare: DriftBreakerShare, KubeQPS: KubeQPS, KubeBurst: KubeBurst,
 		MetricsPort: 8080, ProbePort: 8081, MemoryLimit: -1,
 		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}
@@ -138,7 +140,8 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{
-		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false, "CapacityBuffer=true": false,
+		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false,
+		"CapacityBuffer=true": false,
 	} {
 		got, _, err := load("", "FEATURE_GATES="+value)
 		if err != nil || got.NodeOverlays != want {

@@ -33,29 +33,80 @@ func (c *Settings) table() []setting {
 	return []setting{
 		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
 		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; EKS is asked when empty", set: address(&c.ClusterEndpoint)},
-		{flag: "cluster-ca-bundle", help: "the API server's certificate authority, PEM in base64; EKS is asked when empty", set: authority(&c.ClusterCABundle)},
+		{
+			flag: "cluster-ca-bundle",
+			help: "the API server's certificate authority, PEM in base64; EKS is asked when empty",
+			set:  authority(&c.ClusterCABundle),
+		},
 		{flag: "kubeconfig", help: "file with the way to the API server; the pod's service account when empty", set: text(&c.Kubeconfig)},
 		{flag: "aws-region", help: "AWS region; found by the AWS SDK when empty", set: region(&c.Region)},
 
-		{flag: "batch-idle-duration", fallback: "1s", help: "plan when no new pending pod has appeared for this long", set: period(&c.BatchIdle, 0)},
+		{
+			flag:     "batch-idle-duration",
+			fallback: "1s",
+			help:     "plan when no new pending pod has appeared for this long",
+			set:      period(&c.BatchIdle, 0),
+		},
 		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
 
 		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler: the YAML or JSON itself, not the path of a file", set: text(&c.SchedulerConfig)},
 
-		{flag: "preference-policy", fallback: "Respect", help: "Respect preferences of pods, or Ignore them", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
+		{
+			flag:     "preference-policy",
+			fallback: "Respect",
+			help:     "Respect preferences of pods, or Ignore them",
+			set:      oneOf(&c.PreferencePolicy, "Respect", "Ignore"),
+		},
 
 		{flag: "min-values-policy", fallback: "Strict", help: "if minValues cannot be satisfied, leave pods pending (Strict) or launch with fewer instance types (BestEffort)", set: oneOf(&c.MinValuesPolicy, "Strict", "BestEffort")},
 
-		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "fraction of an instance's memory that the hypervisor uses", set: share(&c.MemoryOverheadPercent)},
-		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
-		{flag: "isolated-vpc", fallback: "false", help: "do not call the Price List API, nor IAM about instance profiles that EC2NodeClasses name", isBool: true, set: yes(&c.IsolatedVPC)},
-		{flag: "feature-gates", help: "NAME=true or NAME=false, separated by commas; ReservedCapacity is on by default; supported are " + builtGates(), set: gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates())))},
+		{
+			flag:     "vm-memory-overhead-percent",
+			fallback: "0.075",
+			help:     "fraction of an instance's memory that the hypervisor uses",
+			set:      share(&c.MemoryOverheadPercent),
+		},
+		{
+			flag:     "reserved-enis",
+			fallback: "0",
+			help:     "network interfaces of each instance that pods cannot use",
+			set:      count(&c.ReservedENIs, 0, 100),
+		},
+		{
+			flag:     "isolated-vpc",
+			fallback: "false",
+			help:     "do not call the Price List API, nor IAM about instance profiles that EC2NodeClasses name",
+			isBool:   true,
+			set:      yes(&c.IsolatedVPC),
+		},
+		{
+			flag: "feature-gates",
+			help: "NAME=true or NAME=false, separated by commas; ReservedCapacity is on by default; supported are " + builtGates(),
+			set:  gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates()))),
+		},
 		{flag: "interruption-queue", help: "name of the SQS queue that receives EC2 interruption events; interruption handling is disabled when empty", set: queue(&c.InterruptionQueue)},
-		{flag: "subnet-refresh-interval", fallback: "1m", help: "interval of reading subnets and security groups", set: period(&c.SubnetRefresh, time.Second)},
+		{
+			flag:     "subnet-refresh-interval",
+			fallback: "1m",
+			help:     "interval of reading subnets and security groups",
+			set:      period(&c.SubnetRefresh, time.Second),
+		},
 		{flag: "ami-refresh-interval", fallback: "1m", help: "interval of reading AMIs", set: period(&c.AMIRefresh, time.Second)},
 
-		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones with an active ARC zonal shift of the cluster", isBool: true, set: yes(&c.ZonalShift)},
-		{flag: "disable-dry-run", fallback: "false", help: "do not validate EC2NodeClasses with dry runs of EC2 launches", isBool: true, set: yes(&c.DisableDryRun)},
+		{
+			flag:     "enable-zonal-shift",
+			fallback: "false",
+			help:     "launch nothing in zones with an active ARC zonal shift of the cluster",
+			isBool:   true,
+			set:      yes(&c.ZonalShift),
+		},
+		{
+			flag:     "disable-dry-run",
+			fallback: "false",
+			help:     "do not validate EC2NodeClasses with dry runs of EC2 launches",
+			isBool:   true,
+			set:      yes(&c.DisableDryRun),
+		},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: period(&c.ShortageBackoff, time.Second)},
 		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, givenUp)},
 		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
@@ -72,11 +123,27 @@ func (c *Settings) table() []setting {
 		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: yes(&c.Profiling)},
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
-		{flag: "disable-leader-election", fallback: "false", help: "run the controllers without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
+		{
+			flag:     "disable-leader-election",
+			fallback: "false",
+			help:     "run the controllers without holding the Lease",
+			isBool:   true,
+			set:      no(&c.LeaderElection),
+		},
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
-		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: namespace(&c.LeaderElectionNamespace)},
+		{
+			flag: "leader-election-namespace",
+			help: "namespace of the Lease; that of the pod when empty",
+			set:  namespace(&c.LeaderElectionNamespace),
+		},
 
-		{flag: "apply-crds", fallback: "true", help: "install and update the CRDs; a newer CRD in the cluster is never downgraded", isBool: true, set: yes(&c.ApplyCRDs)},
+		{
+			flag:     "apply-crds",
+			fallback: "true",
+			help:     "install and update the CRDs; a newer CRD in the cluster is never downgraded",
+			isBool:   true,
+			set:      yes(&c.ApplyCRDs),
+		},
 
 		{flag: "log-level", fallback: "info", help: "debug, info or error", set: oneOf(&c.LogLevel, "debug", "info", "error")},
 	}
@@ -93,7 +160,13 @@ func (c *Settings) byFlag() map[string]setting {
 
 // gates returns the supported feature gates.
 func (c *Settings) gates() map[string]*bool {
-	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "SpotToSpotConsolidation": &c.SpotToSpot, "StaticCapacity": &c.StaticPools}
+	return map[string]*bool{
+		"NodeOverlay":             &c.NodeOverlays,
+		"NodeRepair":              &c.NodeRepair,
+		"ReservedCapacity":        &c.ReservedCapacity,
+		"SpotToSpotConsolidation": &c.SpotToSpot,
+		"StaticCapacity":          &c.StaticPools,
+	}
 }
 
 // karpentersGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
@@ -310,7 +383,8 @@ func gates(to map[string]*bool, theirs []string) func(string) error {
 				continue
 			}
 			if !slices.Contains(known, name) {
-				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, gateMeant(name, known), strings.Join(slices.Sorted(slices.Values(known)), ", "))
+				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, gateMeant(name, known),
+					strings.Join(slices.Sorted(slices.Values(known)), ", "))
 			}
 			on, err := strconv.ParseBool(state)
 			if err != nil && !isSet {

@@ -80,7 +80,8 @@ func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	}
 	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
 	a := nodeclaim.Attempt{Request: &ec2.LaunchRequest{}}
-	if _, err := r.Claims.LaunchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, awserr.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
+	if _, err := r.Claims.LaunchFailed(t.Context(), v, a, ec2.Launch{Spent: true},
+		awserr.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free {

@@ -73,7 +73,8 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		t.Errorf("%d pods wait, %d run; the new one is not meant for the node: %v", waiting, running, r.events.told)
 	}
 	claim := findClaim(t, r)
-	if claim.Name != theirClaim || claim.DeletionTimestamp != nil || claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
+	if claim.Name != theirClaim || claim.DeletionTimestamp != nil ||
+		claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
 		t.Errorf("the claim is not as it was: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
 	}
 	if !reflect.DeepEqual(claim.Spec, before.Spec) || !reflect.DeepEqual(claim.Labels, before.Labels) {
@@ -140,20 +141,23 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 	var out world.Instance
 	r.Do(func(w *world.World, now time.Time) {
 		account := w.Account(emulator.DefaultAccount)
-		_, err := account.CreateProfile(now, identity.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
+		_, err := account.CreateProfile(now,
+			identity.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
 		if err == nil {
 			err = account.AddRoleToProfile(theirProfile, "node")
 		}
 		if err == nil {
-			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: theirTemplate, Tags: tags}, world.TemplateVersion{Data: world.TemplateData{
-				ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
-				GroupIDs: []string{r.estate.NodeGroup.ID},
-			}}, world.Idempotency{})
+			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: theirTemplate, Tags: tags},
+				world.TemplateVersion{Data: world.TemplateData{
+					ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
+					GroupIDs: []string{r.estate.NodeGroup.ID},
+				}}, world.Idempotency{})
 		}
 		var launched []world.Instance
 		if err == nil {
 			launched, err = r.estate.Region.Launches.RunInstances(now, world.RunRequest{
-				TemplateName: theirTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1, Tags: world.Tagging{"instance": all, "volume": all},
+				TemplateName: theirTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1,
+				Tags: world.Tagging{"instance": all, "volume": all},
 			})
 		}
 		if err != nil {
@@ -203,15 +207,18 @@ func (r *rig) theirObjects(t *testing.T, i world.Instance) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: theirClaim, GenerateName: "apps-", UID: "uid-" + theirClaim, Generation: 1, Labels: labels, Annotations: marks,
 			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "apps", UID: pool.UID, BlockOwnerDeletion: new(bool)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "apps",
+				UID: pool.UID, BlockOwnerDeletion: new(bool)}},
 		},
-		Spec: karpv1.NodeClaimSpec{NodeClassRef: spec.NodeClassRef, Taints: spec.Taints, ExpireAfter: spec.ExpireAfter, Requirements: spec.Requirements},
+		Spec: karpv1.NodeClaimSpec{NodeClassRef: spec.NodeClassRef, Taints: spec.Taints, ExpireAfter: spec.ExpireAfter,
+			Requirements: spec.Requirements},
 	}
 	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = providerID, theirNode, i.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = room, room
 	conditions := claim.StatusConditions()
 	conditions.Start(begun)
-	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized, karpv1.ConditionConsistentStateFound, karpv1.ConditionReady} {
+	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized,
+		karpv1.ConditionConsistentStateFound, karpv1.ConditionReady} {
 		conditions.SetTrue(begun, c)
 	}
 	r.create(t, claim)
@@ -219,7 +226,8 @@ func (r *rig) theirObjects(t *testing.T, i world.Instance) {
 	maps.Copy(onNode, map[string]string{karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true", corev1.LabelHostname: theirNode})
 	r.create(t, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: theirNode, UID: "uid-" + theirNode, Labels: onNode, Annotations: marks, Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
+			Name: theirNode, UID: "uid-" + theirNode, Labels: onNode, Annotations: marks,
+			Finalizers: []string{karpv1.FinalizerTermination}, CreationTimestamp: metav1.NewTime(begun),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: theirClaim, UID: claim.UID}},
 		},
 		Spec: corev1.NodeSpec{ProviderID: providerID, Taints: spec.Taints},

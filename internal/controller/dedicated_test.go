@@ -113,7 +113,8 @@ func TestDedicatedType(t *testing.T) {
 			{Zone: "a", CapacityType: catalog.Reserved, Price: 1, Reservation: catalog.Reservation{ID: "cr-1"}},
 			{Zone: "a", CapacityType: catalog.Spot, Price: 40}, {Zone: "a", CapacityType: catalog.OnDemand, Price: 100}}}
 		out := in.Dedicated()
-		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want || out.Labels[catalog.LabelTenancy] != "dedicated" ||
+		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want ||
+			out.Labels[catalog.LabelTenancy] != "dedicated" ||
 			in.Labels[catalog.LabelTenancy] != "default" || in.Offerings[2].Price != 100 {
 			t.Errorf("%s: %+v of %+v", name, out, in)
 		}

@@ -24,7 +24,8 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	}
 	kept := 0
 	for _, claim := range f.claims(t) {
-		if c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable); ok && c.Reason == "Budget" && c.Status == "False" && strings.Contains(c.Message, "as the budget allows (0)") {
+		if c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable); ok && c.Reason == "Budget" &&
+			c.Status == "False" && strings.Contains(c.Message, "as the budget allows (0)") {
 			kept++
 		}
 	}

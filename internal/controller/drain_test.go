@@ -138,7 +138,8 @@ func TestPodsLeaveInOrder(t *testing.T) {
 		r.visit(t, name)
 	}
 	node := r.nodes(t)[0]
-	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers || !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
+	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers ||
+		!nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 		t.Errorf("the node is not out of service: %v %v", node.Labels, node.Spec.Taints)
 	}
 	r.visits(t, name, 30)

@@ -75,13 +75,17 @@ func TestDriftFollowsEdits(t *testing.T) {
 		class func(*awsv1.EC2NodeClass)
 		want  []string // words of the condition; none: it does not drift
 	}{
-		"nothing":            {},
-		"a label":            {pool: func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} }, want: []string{"NodePoolDrifted: ", "labels: the node has team=a, asked for is team=b"}},
-		"a taint":            {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Taints = nil }, want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, asked for is none"}},
-		"another way of pay": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} }, want: []string{"RequirementsDrifted: ", "karpenter.sh/capacity-type=on-demand", "spot"}},
-		"its weight":         {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
-		"a wider choice":     {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot", "on-demand"} }},
-		"user data":          {class: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = &text }, want: []string{"NodeClassDrift: ", "userData has changed"}},
+		"nothing": {},
+		"a label": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} },
+			want: []string{"NodePoolDrifted: ", "labels: the node has team=a, asked for is team=b"}},
+		"a taint": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Taints = nil },
+			want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, asked for is none"}},
+		"another way of pay": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} },
+			want: []string{"RequirementsDrifted: ", "karpenter.sh/capacity-type=on-demand", "spot"}},
+		"its weight":     {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
+		"a wider choice": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot", "on-demand"} }},
+		"user data": {class: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = &text },
+			want: []string{"NodeClassDrift: ", "userData has changed"}},
 		"a setting that Karpenter does not know": {class: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{}
 			if err := c.Spec.Kubelet.UnmarshalJSON([]byte(`{"registryPullQPS":10}`)); err != nil {
@@ -142,7 +146,8 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 		r.drifting(t)
 	}
 	wish(karpv1.AnnotationDrift, "observe")
-	if got := r.drifted(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") || len(r.drifted(t, karpv1.ConditionDrifted)) > 0 {
+	if got := r.drifted(t, karpv1.ConditionDriftObserved)[claim]; !strings.Contains(got, "tags has changed") ||
+		len(r.drifted(t, karpv1.ConditionDrifted)) > 0 {
 		t.Errorf("observed is %q, and drifted %v", got, r.drifted(t, karpv1.ConditionDrifted))
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
@@ -150,7 +155,8 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 	}
 	wish(karpv1.AnnotationDrift, "")
 	node := r.claim(t, claim).Status.NodeName
-	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || allowed[0] != node || r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
+	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || allowed[0] != node ||
+		r.drifted(t, karpv1.ConditionDrifted)[claim] == "" {
 		t.Errorf("%v may be replaced, want %s", allowed, node)
 	}
 	wish(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
@@ -171,12 +177,14 @@ func TestNonsenseAboutDrift(t *testing.T) {
 		want       string // on the pool
 		drifts     bool
 	}{
-		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector", `"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
-		"a field of another object":                {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags", `"spec.template.spec.tags" (is tags meant?) is no field`, true},
-		"a field that never drifts":                {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
-		"half a word":                              {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
-		"many at once":                             {karpv1.AnnotationDriftWave, "many", "neither a number", true},
-		"no canary":                                {karpv1.AnnotationDriftCanary, "0", "above 0", true},
+		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
+			`"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
+		"a field of another object": {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags",
+			`"spec.template.spec.tags" (is tags meant?) is no field`, true},
+		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
+		"half a word":               {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
+		"many at once":              {karpv1.AnnotationDriftWave, "many", "neither a number", true},
+		"no canary":                 {karpv1.AnnotationDriftCanary, "0", "above 0", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +225,8 @@ func TestNonsenseAboutDrift(t *testing.T) {
 // is accepted.
 func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.", "annotations": "spec.template.metadata."}
+	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.",
+		"annotations": "spec.template.metadata."}
 	selectors := []string{
 		drift.FieldRequirements, drift.FieldImages, drift.FieldGroups, drift.FieldSubnets, drift.FieldReservations, "amiFamily",
 	} // these are not part of a hash, and are compared otherwise
@@ -293,7 +302,8 @@ func (r *rig) tagGroupOf(t *testing.T, whose string) string {
 	t.Helper()
 	var id string
 	r.Do(func(*world.World, time.Time) {
-		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
+		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster",
+			map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +351,8 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	token, _, _ := strings.Cut(command, " ")
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "00000000") })
 	r.drifting(t)
-	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) || !strings.Contains(c.Message, "=00000000 is about another change") {
+	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) ||
+		!strings.Contains(c.Message, "=00000000 is about another change") {
 		t.Errorf("with the word for another change, the pool says %q", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
@@ -398,7 +409,8 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	}
 	stays := func(when, says string) {
 		t.Helper()
-		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, says) {
+		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld ||
+			!strings.Contains(c.Message, says) {
 			t.Errorf("%s the pool says %+v", when, c)
 		}
 		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
@@ -468,7 +480,8 @@ func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	claim := r.servingNodes(t, "web")[0]
 	claim.StatusConditions().Set(r.now(), metav1.Condition{
-		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound), Message: "the node is t3.medium, which cannot be bought any more"})
+		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound),
+		Message: "the node is t3.medium, which cannot be bought any more"})
 	if err := r.api.Status().Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}

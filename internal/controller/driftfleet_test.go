@@ -85,7 +85,8 @@ func patience() []time.Duration {
 	for waited := time.Duration(0); waited < lifecycle.RegistrationTimeout+2*time.Minute; waited += 3 * time.Minute {
 		out = append(out, 3*time.Minute)
 	}
-	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, disruptor.HoldFirst, time.Minute, 10*time.Minute, disruptor.HoldMost, time.Minute)
+	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, disruptor.HoldFirst, time.Minute, 10*time.Minute,
+		disruptor.HoldMost, time.Minute)
 }
 
 // TestBrokenImageCostsAFleetNothing: three hundred nodes drift because of an image with which no kubelet starts. The
@@ -120,7 +121,8 @@ func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 	}
 	held, _ := f.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 	for what, says := range map[string]string{"EC2NodeClass": held.Message, "NodePool": f.saysOf(t, karpv1.ConditionDriftHeld)} {
-		for _, word := range []string{bad + " (golden-2) is not used", good + " (golden-1) is used again", "has not joined the cluster within 15m0s"} {
+		for _, word := range []string{bad + " (golden-2) is not used", good + " (golden-1) is used again",
+			"has not joined the cluster within 15m0s"} {
 			if !strings.Contains(says, word) {
 				t.Errorf("the %s says %q, without %q", what, says, word)
 			}

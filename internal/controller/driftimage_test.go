@@ -214,7 +214,8 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		class, _ := r.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 		pool, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld)
 		for what, c := range map[string]metav1.Condition{"EC2NodeClass": class, "NodePool": pool} {
-			for _, word := range []string{bad + " (golden-2)", first + " (golden-1) is used again", "has not joined the cluster within 15m0s", "kubectl annotate ec2nodeclass default"} {
+			for _, word := range []string{bad + " (golden-2)", first + " (golden-1) is used again",
+				"has not joined the cluster within 15m0s", "kubectl annotate ec2nodeclass default"} {
 				if !strings.Contains(c.Message, word) {
 					t.Errorf("the %s says %q, without %q", what, c.Message, word)
 				}

@@ -50,7 +50,8 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	}
 	r.NodeClasses.Images = &meanwhile{ImageClient: r.NodeClasses.Images, do: func() {
 		class := r.class(t)
-		driftcheck.KeepImages(class, driftcheck.MemoryOf(class).Condemned(drift.Bad{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
+		driftcheck.KeepImages(class,
+			driftcheck.MemoryOf(class).Condemned(drift.Bad{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
 		if err := r.api.Update(t.Context(), class); err != nil {
 			t.Error(err)
 		}

@@ -35,8 +35,9 @@ func TestClassIsTried(t *testing.T) {
 		"no launch templates": {deny("ec2:CreateLaunchTemplate"), "False CreateLaunchTemplateAuthCheckFailed policy of the controller's role"},
 		"no fleets":           {deny("ec2:CreateFleet"), "False CreateFleetAuthCheckFailed CreateFleet"},
 		"no instances":        {deny("ec2:RunInstances"), "False RunInstancesAuthCheckFailed RunInstances"},
-		"a quirk of EC2":      {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400, Code: "InvalidBlockDeviceMapping", Message: "too small"}}}, "False BlockDeviceMappingInvalid spec.blockDeviceMappings"},
-		"a new profile":       {world.Faults{ProfileLag: time.Hour}, "Unknown InstanceProfileNameInvalid some seconds"},
+		"a quirk of EC2": {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400,
+			Code: "InvalidBlockDeviceMapping", Message: "too small"}}}, "False BlockDeviceMappingInvalid spec.blockDeviceMappings"},
+		"a new profile": {world.Faults{ProfileLag: time.Hour}, "Unknown InstanceProfileNameInvalid some seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +47,8 @@ func TestClassIsTried(t *testing.T) {
 			got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
 			status, rest, _ := strings.Cut(c.want, " ")
 			reason, part, _ := strings.Cut(rest, " ")
-			if string(got.Status) != status || got.Reason != reason || !strings.Contains(got.Message, part) || strings.Contains(got.Message, "[request") {
+			if string(got.Status) != status || got.Reason != reason || !strings.Contains(got.Message, part) ||
+				strings.Contains(got.Message, "[request") {
 				t.Errorf("%s %s %q, want %s", got.Status, got.Reason, got.Message, c.want)
 			}
 			if n := len(r.instances()); n > 0 {

@@ -16,7 +16,8 @@ import (
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	e := poolhealth.Explained{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Ahead: true, Bought: now, Over: now.Add(15 * time.Minute)}
+	e := poolhealth.Explained{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Ahead: true,
+		Bought: now, Over: now.Add(15 * time.Minute)}
 	h := &poolhealth.LaunchBackoff{}
 	until, isNews := h.Explained(now, "apps", e)
 	later := e

@@ -49,7 +49,8 @@ func TestTerminatedFromOutside(t *testing.T) {
 			r.join(t)
 			r.work(t)
 			id := r.instances()[0].ID
-			if _, err := ec2.NewFromConfig(r.cfg()).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
+			if _, err := ec2.NewFromConfig(r.cfg()).TerminateInstances(t.Context(),
+				&ec2.TerminateInstancesInput{InstanceIds: []string{id}}); err != nil {
 				t.Fatal(err)
 			}
 			node := r.nodes(t)[0]
@@ -78,7 +79,8 @@ func TestTerminatedFromOutside(t *testing.T) {
 			if n := counted(t, r.Claims.Metrics.Foreign, "apps", nodeclaim.EndedByCall); n != 1 {
 				t.Errorf("counted %d times\n%s", n, r.log)
 			}
-			if r.events.has("NodeClaim/TerminatedFromOutside", id, "TerminateInstances was called from outside Joiner", "aws cloudtrail lookup-events") == "" {
+			if r.events.has("NodeClaim/TerminatedFromOutside", id, "TerminateInstances was called from outside Joiner",
+				"aws cloudtrail lookup-events") == "" {
 				t.Errorf("it is not told: %v", r.events.told)
 			}
 			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {

@@ -144,7 +144,8 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
 		t.Fatal(err)
 	}
-	if healthy, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy); healthy.Status != "False" || !strings.Contains(healthy.Message, "Unauthorized") {
+	if healthy, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy); healthy.Status != "False" ||
+		!strings.Contains(healthy.Message, "Unauthorized") {
 		t.Errorf("the pool says %+v", healthy)
 	}
 

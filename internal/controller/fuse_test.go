@@ -142,13 +142,15 @@ func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 		DeleteAllOf: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteAllOfOption) error {
 			return f.write(name("delete all", o, ""), func() error { return c.DeleteAllOf(ctx, o, opts...) })
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			return f.write(name("create", o, "/"+sub), func() error { return c.SubResource(sub).Create(ctx, o, x, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 			return f.write(name("update", o, "/"+sub), func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return f.write(name("patch", o, "/"+sub), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})

@@ -108,7 +108,8 @@ func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
 		if n.Name != want.Name {
 			continue
 		}
-		if n.Labels["node-restriction.kubernetes.io/tier"] != "" || n.Labels["team"] != "" || len(n.Labels) != len(want.Labels) || len(n.Spec.Taints) != len(want.Spec.Taints) ||
+		if n.Labels["node-restriction.kubernetes.io/tier"] != "" || n.Labels["team"] != "" ||
+			len(n.Labels) != len(want.Labels) || len(n.Spec.Taints) != len(want.Spec.Taints) ||
 			len(n.Finalizers) != len(want.Finalizers) || len(n.OwnerReferences) != len(want.OwnerReferences) || n.DeletionTimestamp != nil {
 			t.Fatalf("the Node was changed: %+v %+v\n%s", n.ObjectMeta, n.Spec, r.log)
 		}
@@ -149,7 +150,8 @@ func TestForgedNodeOfLeavingClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.finish(t)
-	if nodes := r.nodes(t); len(r.claims(t)) != 0 || len(r.instances()) != 0 || len(nodes) != 1 || nodes[0].Name != forged.Name || nodes[0].DeletionTimestamp != nil {
+	if nodes := r.nodes(t); len(r.claims(t)) != 0 || len(r.instances()) != 0 || len(nodes) != 1 ||
+		nodes[0].Name != forged.Name || nodes[0].DeletionTimestamp != nil {
 		t.Errorf("%d claims, %d instances, Nodes %+v\n%s", len(r.claims(t)), len(r.instances()), nodes, r.log)
 	}
 }

@@ -52,10 +52,12 @@ func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Ob
 	return map[client.Object]reconcile.Func{
 		at(&karpv1.NodePool{}, `{"metadata": {"name": "moving"}, "spec": {"template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s",
 			"consolidationPolicy": "Balanced", "budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "1", "schedule": "@hourly", "duration": "1m"}]}}}`): h.Pool,
-		at(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s"}}}`): h.Pool,
-		at(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`):                              h.Class,
-		at(&karpv1alpha1.NodeOverlay{}, `{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`):                                 h.Overlay,
-		at(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`):        h.Claim,
+		at(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+
+			`}}, "disruption": {"consolidateAfter": "0s"}}}`): h.Pool,
+		at(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`): h.Class,
+		at(&karpv1alpha1.NodeOverlay{},
+			`{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`): h.Overlay,
+		at(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`): h.Claim,
 	}
 }
 
@@ -75,7 +77,8 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		gates nodeclass.Gates
 		want  []string
-	}{"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)}, "gates on": {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
+	}{"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)},
+		"gates on": {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.large")

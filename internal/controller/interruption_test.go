@@ -147,7 +147,8 @@ func (r *rig) podsOn(t testing.TB, node string) int {
 
 // eventOf is a message as EventBridge delivers it.
 func eventOf(source, detailType, detail string) string {
-	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` + emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
+	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` +
+		emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
 }
 
 // about is an event of EC2 about one instance.
@@ -156,7 +157,8 @@ func about(id, detailType string, more ...string) string {
 }
 
 func scheduled(id, more string) string {
-	return eventOf("aws.health", "AWS Health Event", `{"service":"EC2","eventTypeCategory":"scheduledChange"`+more+`,"affectedEntities":[{"entityValue":"`+id+`"}]}`)
+	return eventOf("aws.health", "AWS Health Event",
+		`{"service":"EC2","eventTypeCategory":"scheduledChange"`+more+`,"affectedEntities":[{"entityValue":"`+id+`"}]}`)
 }
 
 const stateChange = "EC2 Instance State-change Notification"
@@ -195,10 +197,13 @@ func TestKinds(t *testing.T) {
 			kind: "instance_terminated", stays: true},
 		"stopped once, running now": {body: func(id string) string { return about(id, stateChange, `,"state":"stopped"`) },
 			kind: "instance_stopped", stays: true},
-		"running":          {body: func(id string) string { return about(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
-		"unknown":          {body: func(id string) string { return about(id, "EC2 Instance Dreams") }, kind: "no_op"},
-		"broken":           {body: func(string) string { return `{"source":` }, kind: "no_op"},
-		"nobody's machine": {body: func(string) string { return about("i-00000000000000001", "EC2 Spot Instance Interruption Warning") }, kind: "spot_interrupted", stays: true},
+		"running": {body: func(id string) string { return about(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
+		"unknown": {body: func(id string) string { return about(id, "EC2 Instance Dreams") }, kind: "no_op"},
+		"broken":  {body: func(string) string { return `{"source":` }, kind: "no_op"},
+		"nobody's machine": {body: func(string) string {
+			return about("i-00000000000000001",
+				"EC2 Spot Instance Interruption Warning")
+		}, kind: "spot_interrupted", stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -422,10 +427,11 @@ func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)
 	claim := &karpv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("spot-%d", n), Finalizers: []string{karpv1.FinalizerTermination}, Labels: map[string]string{
-			karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "spot",
-			corev1.LabelInstanceTypeStable: "t3.medium", corev1.LabelTopologyZone: "us-east-1a",
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("spot-%d", n), Finalizers: []string{karpv1.FinalizerTermination},
+			Labels: map[string]string{
+				karpv1.LabelNodePool: "apps", karpv1.LabelCapacityType: "spot",
+				corev1.LabelInstanceTypeStable: "t3.medium", corev1.LabelTopologyZone: "us-east-1a",
+			}},
 		Spec: karpv1.NodeClaimSpec{NodeClassRef: testPool().Spec.Template.Spec.NodeClassRef},
 	}
 	claim.Status.ProviderID = "aws:///us-east-1a/" + id
@@ -448,7 +454,8 @@ func (r *rig) flood(t testing.TB, n int) {
 			id := ids[i%len(ids)]
 			body := []string{
 				about(id, "EC2 Spot Instance Interruption Warning"), about(id, "EC2 Instance Rebalance Recommendation"),
-				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"running"`),
+				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange,
+					`,"state":"running"`),
 				scheduled(id, ""), eventOf("aws.s3", "Object Created", "{}"), `{"source":`,
 			}[i%7]
 			if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {

@@ -99,8 +99,9 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r := makeRig(t, types)
 	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
-		_, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
-			AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
+		_, err := r.estate.Region.EKS.CreateCluster(now,
+			ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
+				AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,8 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &diagnoser.Diagnoser{
-		Clients: collector.Clients{Kube: evidence.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Clients: collector.Clients{Kube: evidence.NewInsider(l.api, l.api), EKS: k,
+			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
@@ -292,7 +294,8 @@ func TestLaunchLoop(t *testing.T) {
 			began := l.newestClaim(t)
 			l.passTime(t, 3*time.Minute)
 			c := l.pool(t)
-			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) || !strings.Contains(c.Message, "the next try is at ") {
+			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) ||
+				!strings.Contains(c.Message, "the next try is at ") {
 				t.Fatalf("round %d: the pool says %s %s: %s", round, c.Status, c.Reason, c.Message)
 			}
 			l.restart(t)

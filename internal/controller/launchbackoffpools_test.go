@@ -14,7 +14,8 @@ func TestMovesHeedPoolsThatWait(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.slow = true
-	until, _ := f.Moves.Holds.Explained(f.now(), "apps", poolhealth.Explained{Check: "AUTH-5", Cause: "its role is not mapped", Bought: f.now(), Over: f.now().Add(time.Minute)})
+	until, _ := f.Moves.Holds.Explained(f.now(), "apps",
+		poolhealth.Explained{Check: "AUTH-5", Cause: "its role is not mapped", Bought: f.now(), Over: f.now().Add(time.Minute)})
 	before := f.text(t)
 	for range 3 {
 		f.round(t)

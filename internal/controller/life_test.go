@@ -47,7 +47,8 @@ func TestPodGetsNode(t *testing.T) {
 	r.join(t)
 	r.work(t)
 	node := r.nodes(t)[0]
-	if nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) || !nodeclaim.HasTaint(&node, "team") || node.Labels[karpv1.LabelInitialized] != "true" ||
+	if nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) || !nodeclaim.HasTaint(&node, "team") ||
+		node.Labels[karpv1.LabelInitialized] != "true" ||
 		node.Labels["team"] != "a" || !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) {
 		t.Fatalf("the Node is not prepared: %+v %+v", node.ObjectMeta, node.Spec)
 	}

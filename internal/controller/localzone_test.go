@@ -28,7 +28,8 @@ func localRig(t *testing.T) *rig {
 		}
 		market.Offer(other)
 		r.estate.Region.AddZone(boston)
-		subnet, err := r.estate.Region.Network.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
+		subnet, err := r.estate.Region.Network.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19",
+			map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,8 @@ func localRig(t *testing.T) *rig {
 	})
 	pool := r.pool(t)
 	pool.Spec.Template.Spec.Requirements = karpv1.Requirements{
-		{Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot}},
+		{Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot}},
 		{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{boston.Name}},
 	}
 	if err := r.api.Update(t.Context(), pool); err != nil {

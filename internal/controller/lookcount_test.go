@@ -26,8 +26,10 @@ func TestLooksAreCounted(t *testing.T) {
 		}
 	}
 	const policy = "WhenEmptyOrUnderutilized"
-	if counted(t, m.Weighed, "approved", "apps", policy) != 1 || counted(t, m.Score, "approved", "apps", policy) != 1 || counted(t, m.Weighed, "rejected") != 0 {
-		t.Errorf("two nodes make way for one, and %d moves were approved, %d rejected", counted(t, m.Weighed, "approved"), counted(t, m.Weighed, "rejected"))
+	if counted(t, m.Weighed, "approved", "apps", policy) != 1 || counted(t, m.Score, "approved", "apps", policy) != 1 ||
+		counted(t, m.Weighed, "rejected") != 0 {
+		t.Errorf("two nodes make way for one, and %d moves were approved, %d rejected", counted(t, m.Weighed, "approved"),
+			counted(t, m.Weighed, "rejected"))
 	}
 	if n := counted(t, m.Taken, "apps", "Underutilized"); n != 0 {
 		t.Errorf("before anything was begun %d nodes used budgets up", n)

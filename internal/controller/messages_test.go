@@ -37,7 +37,8 @@ func TestMessagesFromElsewhere(t *testing.T) {
 	} {
 		for kind, body := range kinds {
 			isHealth := strings.HasPrefix(name, "an ")
-			if isHealth != (kind == "scheduled change") && isHealth || c.cause == "capacity_type" && (kind == "state" || kind == "scheduled change") {
+			if isHealth != (kind == "scheduled change") && isHealth || c.cause == "capacity_type" &&
+				(kind == "state" || kind == "scheduled change") {
 				continue
 			}
 			t.Run(name+", "+kind, func(t *testing.T) {

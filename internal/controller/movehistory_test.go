@@ -23,7 +23,8 @@ import (
 func (f *park) owned(t *testing.T) {
 	t.Helper()
 	for _, pod := range f.pods(t) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "db", Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "db",
+			Controller: ptr.To(true)}}
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
 }
@@ -58,7 +59,8 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	trips, unread := disruption.DecodeTrips(text)
 	moved := 0
 	for _, trip := range trips {
-		if strings.HasPrefix(trip.Shape, "apps/t3.medium/us-") && trip.Workload == "StatefulSet ns/db" && trip.Reason == disruption.Underutilized {
+		if strings.HasPrefix(trip.Shape, "apps/t3.medium/us-") && trip.Workload == "StatefulSet ns/db" &&
+			trip.Reason == disruption.Underutilized {
 			moved += trip.Pods
 			if trip.All < trip.Pods || trip.All > 4 {
 				t.Errorf("%d of %d pods are said to have moved, there are 4", trip.Pods, trip.All)
@@ -118,7 +120,8 @@ func TestNothingIsBegunInIgnorance(t *testing.T) {
 func TestWorkloadsThatWouldMove(t *testing.T) {
 	t.Parallel()
 	of := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+			OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}}}
 		if change != nil {
 			change(pod)
 		}
@@ -146,12 +149,14 @@ func TestMovesUnderWayCount(t *testing.T) {
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, cluster.Node{Name: name, Claim: name})
 		for range pods {
 			s.Pods[name] = append(s.Pods[name], &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
-				Spec:       corev1.PodSpec{NodeName: name},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
+				Spec: corev1.PodSpec{NodeName: name},
 			})
 		}
 	}
-	travel := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	travel := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now,
+		disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
 	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
 	if n := stays(); n != 0 {
 		t.Fatalf("6 of 8 moves are made, and one more may not be")

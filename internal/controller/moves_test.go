@@ -30,7 +30,8 @@ func TestNodesAreDoneWithout(t *testing.T) {
 		t.Errorf("nobody said why: %v", f.events.told)
 	}
 	m := f.Moves.Metrics
-	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 || counted(t, m.Ended, "Underutilized", "undone") != 0 {
+	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 ||
+		counted(t, m.Ended, "Underutilized", "undone") != 0 {
 		t.Error("the metrics do not tell of it")
 	}
 }

@@ -152,7 +152,8 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	c := f.comer(t)
-	f.Moves.Diagnoses = &diagnoser.Diagnoser{Verdicts: map[types.UID]diagnoser.Verdict{c.UID: {Check: "AUTH-5", Message: "its role is not mapped", Known: true}}}
+	f.Moves.Diagnoses = &diagnoser.Diagnoser{Verdicts: map[types.UID]diagnoser.Verdict{c.UID: {Check: "AUTH-5",
+		Message: "its role is not mapped", Known: true}}}
 	f.check(t, f.Moves.Advance(t.Context()))
 	if why := f.isReopened(t); why != "" || len(f.instances()) != 2 {
 		t.Fatalf("%s; %d instances\n%s", why, len(f.instances()), f.tail())
@@ -189,7 +190,8 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	if why := f.isReopened(t); why != "" {
 		t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 	}
-	if f.events.has("NodeClaim/DisruptionUndone", c.Name+", made in their place, has joined and was not fit for pods within 10m0s: the Node is not ready") == "" {
+	if f.events.has("NodeClaim/DisruptionUndone",
+		c.Name+", made in their place, has joined and was not fit for pods within 10m0s: the Node is not ready") == "" {
 		t.Errorf("nobody said why: %v", f.events.told)
 	}
 	if failed := driftcheck.FailuresOf(f.pool(t)); len(failed) != 1 {
@@ -213,7 +215,8 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 		}
 		return c
 	}
-	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute), claim("web", time.Minute)}
+	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute),
+		claim("web", time.Minute)}
 	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.FitWithin, "new": replacement.FitWithin} {
 		if got := loop.FitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
 			t.Errorf("a node of pool %s is given %s, want %s", pool, got, want)
@@ -233,7 +236,8 @@ func TestDriftWaitsForNodesOnTheirWay(t *testing.T) {
 	f.work(t)
 	f.check(t, f.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "for-a-while"}}))
 	f.check(t, f.api.Get(t.Context(), client.ObjectKeyFromObject(&old), &old))
-	old.StatusConditions().Set(f.now(), metav1.Condition{Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: "NodePoolDrifted", Message: "labels"})
+	old.StatusConditions().Set(f.now(),
+		metav1.Condition{Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: "NodePoolDrifted", Message: "labels"})
 	f.check(t, f.api.Status().Update(t.Context(), &old))
 	f.ahead += time.Minute
 	f.lead(t)

@@ -52,7 +52,8 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		live(t, 10, both...)
 		for i, n := range both {
 			says := n.saysOf(t, karpv1.ConditionDriftHeld)
-			if len(n.drifted(t, karpv1.ConditionDrifted)) != tenants || !strings.Contains(says, "6 of 6 nodes drift at once") || !strings.Contains(says, group) {
+			if len(n.drifted(t, karpv1.ConditionDrifted)) != tenants || !strings.Contains(says, "6 of 6 nodes drift at once") ||
+				!strings.Contains(says, group) {
 				t.Errorf("%s says %q, and %v drift", n.uid, says, n.drifted(t, karpv1.ConditionDrifted))
 			}
 			if now := n.alive(); !slices.Equal(now, before[i]) {
@@ -64,7 +65,8 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		token, _, _ := strings.Cut(command, " ")
 		one.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 		live(t, 30, both...)
-		if left := slices.DeleteFunc(one.alive(), func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(one.alive()) != tenants {
+		if left := slices.DeleteFunc(one.alive(),
+			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(one.alive()) != tenants {
 			t.Errorf("of %s, who has allowed it, %v are left, and there are %d\n%s", one.uid, left, len(one.alive()), one.tail())
 		}
 		if now := two.alive(); !slices.Equal(now, before[1]) || two.saysOf(t, karpv1.ConditionDriftHeld) == "" {
@@ -73,7 +75,8 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 
 		two.pods++ // both keep working: it may launch, although its nodes are drifted
 		live(t, 4, both...)
-		if now := two.alive(); len(now) != tenants+1 || slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(now, id) }) {
+		if now := two.alive(); len(now) != tenants+1 ||
+			slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(now, id) }) {
 			t.Errorf("with one more pod %s has %v, and had %v\n%s", two.uid, now, before[1], two.tail())
 		}
 		a.Do(func(_ *world.World, now time.Time) {

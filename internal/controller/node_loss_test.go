@@ -153,7 +153,8 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			names := map[string]string{"first": first.Name, "second": second.Name}
 			r.work(t)
 			registered, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
-			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered && registered.Reason != karpv1.ReasonMultipleNodesFound {
+			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered &&
+				registered.Reason != karpv1.ReasonMultipleNodesFound {
 				t.Fatalf("%d Nodes, and the claim says %+v", len(r.nodes(t)), registered)
 			}
 			r.silence(t, names[c.silent])
@@ -164,7 +165,8 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
 				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
-			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
+			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 ||
+				len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
 				t.Errorf("%+v; %d instances", nodes[0].ObjectMeta, len(r.instances()))
 			}
 		})

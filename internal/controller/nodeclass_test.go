@@ -83,7 +83,8 @@ func TestNodeClassStatus(t *testing.T) {
 		},
 		"user data that is no TOML": {
 			change: func(c *awsv1.EC2NodeClass) {
-				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}, text("[settings]\nmotd = hello\n")
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}},
+					text("[settings]\nmotd = hello\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is no TOML"},
 		},
@@ -114,7 +115,8 @@ func TestNodeClassStatus(t *testing.T) {
 		},
 		"user data that is half a block": {
 			change: func(c *awsv1.EC2NodeClass) {
-				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "windows2022@latest"}}, text("<powershell>\nhostname\n")
+				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "windows2022@latest"}},
+					text("<powershell>\nhostname\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData has <powershell>"},
 		},
@@ -129,7 +131,8 @@ func TestNodeClassStatus(t *testing.T) {
 			change: func(c *awsv1.EC2NodeClass) {
 				size := resource.MustParse("2Gi")
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
-				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3")}}}
+				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"),
+					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3")}}}
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid needs at least 4 GiB on /dev/xvda: write 4Gi"},
 		},

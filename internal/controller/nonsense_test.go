@@ -18,8 +18,9 @@ func TestNonsenseKeepsNodesAndIsNamed(t *testing.T) {
 		budget karpv1.Budget
 		field  string
 	}{
-		"a budget of 200%":     {karpv1.Budget{Nodes: "200%"}, `spec.disruption.budgets[0].nodes: "200%" is more than 100%`},
-		"a schedule of nobody": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"), Duration: &karpv1.Duration{Duration: 1}}, "spec.disruption.budgets[0].schedule"},
+		"a budget of 200%": {karpv1.Budget{Nodes: "200%"}, `spec.disruption.budgets[0].nodes: "200%" is more than 100%`},
+		"a schedule of nobody": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"),
+			Duration: &karpv1.Duration{Duration: 1}}, "spec.disruption.budgets[0].schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -211,7 +211,8 @@ func TestCauseBetweenTries(t *testing.T) {
 		l.passTime(t, 3*time.Minute)
 		says := func(when, want string) {
 			t.Helper()
-			if c := l.pool(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 || !strings.Contains(c.Message, want) {
+			if c := l.pool(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 ||
+				!strings.Contains(c.Message, want) {
 				t.Errorf("%s, the pool says %s %s: %s", when, c.Status, c.Reason, c.Message)
 			}
 		}

@@ -37,7 +37,8 @@ func words(s string) *string { return &s }
 func (r *rig) overlays() *offerings.OverlayReconciler {
 	r.Market.Options.Overlays = true
 	writer := &writer.Writer{Client: r.api}
-	return &offerings.OverlayReconciler{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
+	return &offerings.OverlayReconciler{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(),
+		Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 
 // ready reconciles, and returns the overlays' Ready and ValidationSucceeded conditions: "True", or the reason and the message.
@@ -127,7 +128,8 @@ func TestOverlayCapacity(t *testing.T) {
 	if n := len(r.claims(t)); n != 0 {
 		t.Fatalf("%d claims for a pod that no known machine takes", n)
 	}
-	has := overlayFor("has", ofType("m5.large"), karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})
+	has := overlayFor("has", ofType("m5.large"),
+		karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})
 	has.Spec.Capacity = corev1.ResourceList{dongle: resource.MustParse("2")}
 	r.create(t, has)
 	if got := r.ready(t, loop)["has"]; got != "True" {
@@ -156,9 +158,11 @@ func TestOverlayConditions(t *testing.T) {
 	r := newRig(t, "t3.medium", "m5.large")
 	r.classes(t)
 	loop := r.overlays()
-	first, second, other := overlayFor("a", ofType("m5.large")), overlayFor("b", ofType("m5.large", "t3.medium")), overlayFor("c", ofType("c5.large"))
+	first, second, other := overlayFor("a", ofType("m5.large")), overlayFor("b", ofType("m5.large", "t3.medium")),
+		overlayFor("c", ofType("c5.large"))
 	first.Spec.Price, second.Spec.Price, other.Spec.Price = words("0.1"), words("0.2"), words("0.3")
-	restricted := overlayFor("restricted", karpv1alpha1.Requirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"x"}})
+	restricted := overlayFor("restricted",
+		karpv1alpha1.Requirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"x"}})
 	restricted.Spec.PriceAdjustment = words("+10%")
 	nothing := overlayFor("nothing", ofType("m5.large"), ofType("t3.medium"))
 	for _, o := range []*karpv1alpha1.NodeOverlay{first, second, other, restricted, nothing} {

@@ -27,9 +27,10 @@ func TestUsualJoin(t *testing.T) {
 		claims []*karpv1.NodeClaim
 		want   time.Duration
 	}{
-		"no NodeClaim":       {nil, loop.AssumedJoin},
-		"none is ready":      {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
-		"one took for ever":  {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second), late}, 50 * time.Second},
+		"no NodeClaim":  {nil, loop.AssumedJoin},
+		"none is ready": {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
+		"one took for ever": {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second),
+			late}, 50 * time.Second},
 		"the clock was odd":  {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
 		"as long as one did": {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},
 	} {
@@ -44,8 +45,10 @@ func TestMoveIsSaid(t *testing.T) {
 	for want, m := range map[string]nodestate.MoveMark{
 		"Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
 			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaysBack: 250},
-		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {Reason: disruption.Underutilized, Nodes: 1, Pods: 1, Saving: 0.05},
-		"Drifted: 1 node makes way for 1 and moves 2 pods":                                   {Reason: disruption.Drifted, Nodes: 1, Claims: 1, Pods: 2},
+		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {Reason: disruption.Underutilized, Nodes: 1,
+			Pods: 1, Saving: 0.05},
+		"Drifted: 1 node makes way for 1 and moves 2 pods": {Reason: disruption.Drifted,
+			Nodes: 1, Claims: 1, Pods: 2},
 	} {
 		if got := m.Said(); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)

@@ -313,7 +313,8 @@ func TestPlacedReservations(t *testing.T) {
 	r.Do(func(_ *world.World, now time.Time) {
 		for _, group := range []string{"", made.Name} {
 			c, err := r.estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
-				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: group, Tags: map[string]string{"team": "a"}})
+				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: group,
+				Tags: map[string]string{"team": "a"}})
 			if err != nil {
 				t.Fatal(err)
 			}

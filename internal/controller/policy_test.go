@@ -43,10 +43,12 @@ func TestPolicyIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}), policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
+	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}),
+		policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
 		t.Errorf("12.5%% is read as %v, %v", p.LeastShare, p.Problems)
 	}
-	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false, "2026-03-01T12:00:01Z": true, "tomorrow": true} {
+	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false,
+		"2026-03-01T12:00:01Z": true, "tomorrow": true} {
 		if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
 			t.Errorf("paused %q: %q, want %v", value, p.Paused, want)
 		}
@@ -66,31 +68,45 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 		want        string // in the condition
 		wantHeld    []string
 	}{
-		"a budget of 200%":     {budgets: []karpv1.Budget{{Nodes: "200%"}}, want: `spec.disruption.budgets[0].nodes: "200%" is more than 100%`, wantHeld: []string{drifted, empty, under}},
-		"one below 0":          {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
-		"one of words":         {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}}, want: "neither a number", wantHeld: []string{empty}},
-		"a schedule of nobody": {budgets: budget("0", "every day", time.Hour), want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
-		"31 February":          {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
-		"no duration":          {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration", wantHeld: []string{drifted, empty, under}},
-		"no schedule":          {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}}, want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
-		"a duration below 0":   {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
-		"a saving of abc":      {annotations: note(karpv1.AnnotationMinimumSaving, "abc"), want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
-		"a saving of 101%":     {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "no percentage", wantHeld: []string{under}},
-		"a saving of NaN%":     {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "no percentage", wantHeld: []string{under}},
-		"a saving below 0":     {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "no amount", wantHeld: []string{under}},
-		"a life of a day":      {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration", wantHeld: []string{drifted, under}},
-		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "no node gets as old", wantHeld: []string{drifted, under}},
-		"no moves at all":      {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
-		"drift off":            {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace", wantHeld: []string{drifted}},
-		"ignore what is not":   {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"), want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
-		"a canary of -1":       {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
-		"waves of none":        {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "never comes", wantHeld: []string{drifted}},
-		"waves above budgets":  {annotations: note(karpv1.AnnotationDriftWave, "20%"), budgets: []karpv1.Budget{{Nodes: "10%"}}, want: "20% is more than spec.disruption.budgets[0] allows, 10%", wantHeld: []string{drifted}},
-		"canaries above them":  {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}}, want: "3 is more than spec.disruption.budgets[0] allows, 2", wantHeld: []string{drifted}},
-		"a slip of the pen":    {annotations: note("joiner.sh/minimum-savings", "10%"), want: "joiner.sh/minimum-savings: there is no such annotation (is joiner.sh/minimum-saving meant?)", wantHeld: []string{under}},
-		"a pause misspelt":     {annotations: note("joiner.sh/pausd", "true"), want: "is joiner.sh/paused meant?", wantHeld: []string{drifted, empty, under}},
-		"what nobody knows":    {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
-		"a pause until when":   {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "pauses without an end"},
+		"a budget of 200%": {budgets: []karpv1.Budget{{Nodes: "200%"}},
+			want: `spec.disruption.budgets[0].nodes: "200%" is more than 100%`, wantHeld: []string{drifted, empty, under}},
+		"one below 0": {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
+		"one of words": {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}},
+			want: "neither a number", wantHeld: []string{empty}},
+		"a schedule of nobody": {budgets: budget("0", "every day", time.Hour),
+			want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
+		"31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
+		"no duration": {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration",
+			wantHeld: []string{drifted, empty, under}},
+		"no schedule": {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}},
+			want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
+		"a duration below 0": {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
+		"a saving of abc": {annotations: note(karpv1.AnnotationMinimumSaving, "abc"),
+			want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
+		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "no percentage", wantHeld: []string{under}},
+		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "no percentage", wantHeld: []string{under}},
+		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "no amount", wantHeld: []string{under}},
+		"a life of a day": {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration",
+			wantHeld: []string{drifted, under}},
+		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "no node gets as old",
+			wantHeld: []string{drifted, under}},
+		"no moves at all": {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
+		"drift off": {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace",
+			wantHeld: []string{drifted}},
+		"ignore what is not": {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
+			want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
+		"a canary of -1": {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
+		"waves of none":  {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "never comes", wantHeld: []string{drifted}},
+		"waves above budgets": {annotations: note(karpv1.AnnotationDriftWave, "20%"),
+			budgets: []karpv1.Budget{{Nodes: "10%"}}, want: "20% is more than spec.disruption.budgets[0] allows, 10%", wantHeld: []string{drifted}},
+		"canaries above them": {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}},
+			want: "3 is more than spec.disruption.budgets[0] allows, 2", wantHeld: []string{drifted}},
+		"a slip of the pen": {annotations: note("joiner.sh/minimum-savings", "10%"),
+			want: "joiner.sh/minimum-savings: there is no such annotation (is joiner.sh/minimum-saving meant?)", wantHeld: []string{under}},
+		"a pause misspelt": {annotations: note("joiner.sh/pausd", "true"), want: "is joiner.sh/paused meant?",
+			wantHeld: []string{drifted, empty, under}},
+		"what nobody knows":  {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
+		"a pause until when": {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "pauses without an end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +135,8 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 // TestExpiresBeforeItJoins: a pool whose instances expire before they can join has a condition about it, which blocks nothing.
 func TestExpiresBeforeItJoins(t *testing.T) {
 	t.Parallel()
-	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than", 2 * time.Second: "again and again", nodestate.Soonest: ""} {
+	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
+		2 * time.Second: "again and again", nodestate.Soonest: ""} {
 		pool := policyPool(nil)
 		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
 		p := nodestate.PolicyOf(pool, policyTime)
@@ -138,7 +155,8 @@ func TestConditionsOfPolicies(t *testing.T) {
 	seen := nodepool.PoolSeen{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
 	seen.Write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
-	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid || !strings.Contains(c.Message, "no drifted or underutilized node is taken away") {
+	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
+		!strings.Contains(c.Message, "no drifted or underutilized node is taken away") {
 		t.Errorf("what makes no sense is told as %+v", c)
 	}
 	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)

@@ -15,7 +15,8 @@ import (
 )
 
 // lostTaint is the script of case-4: bootstrap.sh does not know the form --option=value.
-const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
+const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster +
+	" --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
 
 // TestPreflight: problems of user data are reported before a launch. If nodes are certain not to join nothing is launched, unless
 // the annotation allows it.
@@ -51,17 +52,25 @@ func TestPreflight(t *testing.T) {
 		ready            metav1.ConditionStatus
 		wantValidation   string // a part of the message of ValidationSucceeded
 	}{
-		"all well":                     {change: func(*awsv1.EC2NodeClass) {}, passed: "True PreflightPassed", ready: metav1.ConditionTrue},
-		"a lost startup taint":         {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: write, ready: metav1.ConditionTrue},
-		"a lost taint, off":            {change: mode("off", script("Custom", lostTaint)), ready: metav1.ConditionTrue},
-		"another cluster":              {change: script("Custom", strings.ReplaceAll(lostTaint, testCluster, "staging")), passed: "False OtherCluster", wantPart: "the cluster staging", ready: metav1.ConditionFalse, wantValidation: "the cluster staging"},
-		"an image of another family":   {change: other, passed: "False ImageMismatch", wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionFalse, wantValidation: "set spec.amiFamily to AL2"},
-		"the same, only told":          {change: mode("warn", other), passed: "False ImageMismatch", wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionTrue},
-		"a misspelt setting":           {change: misspelt, passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionFalse, wantValidation: fatal},
-		"a misspelt setting, enforced": {change: mode("enforce", misspelt), passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionFalse, wantValidation: fatal},
-		"a misspelt setting, warned":   {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: fatal, ready: metav1.ConditionTrue},
-		"a misspelt setting, off":      {change: mode("off", misspelt), ready: metav1.ConditionTrue},
-		"a mode that there is not":     {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid", wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
+		"all well": {change: func(*awsv1.EC2NodeClass) {}, passed: "True PreflightPassed", ready: metav1.ConditionTrue},
+		"a lost startup taint": {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: write,
+			ready: metav1.ConditionTrue},
+		"a lost taint, off": {change: mode("off", script("Custom", lostTaint)), ready: metav1.ConditionTrue},
+		"another cluster": {change: script("Custom", strings.ReplaceAll(lostTaint, testCluster, "staging")),
+			passed: "False OtherCluster", wantPart: "the cluster staging", ready: metav1.ConditionFalse, wantValidation: "the cluster staging"},
+		"an image of another family": {change: other, passed: "False ImageMismatch",
+			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionFalse, wantValidation: "set spec.amiFamily to AL2"},
+		"the same, only told": {change: mode("warn", other), passed: "False ImageMismatch",
+			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionTrue},
+		"a misspelt setting": {change: misspelt, passed: "False SettingUnknown", wantPart: fatal,
+			ready: metav1.ConditionFalse, wantValidation: fatal},
+		"a misspelt setting, enforced": {change: mode("enforce", misspelt), passed: "False SettingUnknown", wantPart: fatal,
+			ready: metav1.ConditionFalse, wantValidation: fatal},
+		"a misspelt setting, warned": {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: fatal,
+			ready: metav1.ConditionTrue},
+		"a misspelt setting, off": {change: mode("off", misspelt), ready: metav1.ConditionTrue},
+		"a mode that there is not": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
+			wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
 		"what cannot be written": {
 			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs nothing",
 			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
@@ -78,7 +87,8 @@ func TestPreflight(t *testing.T) {
 			r.classes(t)
 			conditions := r.class(t).StatusConditions()
 			got, there := conditions.Find(awsv1.ConditionPreflightPassed)
-			if is := strings.TrimSpace(string(got.Status) + " " + got.Reason); is != c.passed || there != (c.passed != "") || !strings.Contains(got.Message, c.wantPart) {
+			if is := strings.TrimSpace(string(got.Status) + " " + got.Reason); is != c.passed || there != (c.passed != "") ||
+				!strings.Contains(got.Message, c.wantPart) {
 				t.Errorf("PreflightPassed is %s %q, want %s with %q", is, got.Message, c.passed, c.wantPart)
 			}
 			if ready, _ := conditions.Find(karpv1.ConditionReady); ready.Status != c.ready {
@@ -164,12 +174,16 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 func TestPreflightIsHarmless(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2Jb\u009bc\u202ed"
-	if got := offerings.Sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if got := offerings.Sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got,
+		func(r rune) bool { return !unicode.IsPrint(r) }) {
 		t.Errorf("%q", got)
 	}
 	conditions := (&awsv1.EC2NodeClass{}).StatusConditions()
-	offerings.Preflight{Mode: awsv1.PreflightWarn, Broken: offerings.Problem{Reason: offerings.ReasonUserDataInvalid, Message: hostile}}.Write(conditions, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); !ok || strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	offerings.Preflight{Mode: awsv1.PreflightWarn,
+		Broken: offerings.Problem{Reason: offerings.ReasonUserDataInvalid, Message: hostile}}.Write(conditions,
+		time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); !ok ||
+		strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		t.Errorf("%q", c.Message)
 	}
 }

@@ -28,7 +28,8 @@ func TestOneProbesForAll(t *testing.T) {
 	}
 	short := func(at time.Time) {
 		for zone := range zones {
-			r.Claims.Offers.Short(at, []ec2.Short{{CapacityType: "on-demand", InstanceType: "t3.medium", Zone: zone, Reason: "InsufficientCapacity"}})
+			r.Claims.Offers.Short(at, []ec2.Short{{CapacityType: "on-demand", InstanceType: "t3.medium", Zone: zone,
+				Reason: "InsufficientCapacity"}})
 		}
 	}
 	for _, minutes := range []int{-30, -27, -24, -21, -18} { // by now the back-off is 48 minutes

@@ -74,7 +74,8 @@ func TestStrippedInstance(t *testing.T) {
 				if told == "" || len(keys) != 5 && !strings.Contains(told, "Key=") {
 					t.Errorf("events %v", r.events.told)
 				}
-				if n := counted(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 || !strings.Contains(r.log.String(), "has lost its tags") {
+				if n := counted(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 ||
+					!strings.Contains(r.log.String(), "has lost its tags") {
 					t.Errorf("gauge %d, %d instances\n%s", n, len(r.instances()), r.log)
 				}
 				r.Do(func(_ *world.World, now time.Time) {

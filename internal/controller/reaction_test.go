@@ -239,7 +239,8 @@ func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, e
 func TestLooksLeaveRoom(t *testing.T) {
 	t.Parallel()
 	e := &disruptor.Emptiness{}
-	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery, time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
+	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery,
+		time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
 		if got := e.Pause(took); got != want {
 			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
 		}
@@ -267,7 +268,8 @@ func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 	}
 	f.live(t)
 	left := f.pods(t)
-	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name || left[0].Spec.NodeName != pods[1].Spec.NodeName {
+	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
+		left[0].Spec.NodeName != pods[1].Spec.NodeName {
 		t.Errorf("left: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
 }

@@ -110,7 +110,8 @@ func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	claim := r.servingNodes(t, "web")[0]
 	wait := r.visit(t, claim.Name)
-	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue || wait <= 0 || wait > lifecycle.CheckEvery {
+	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue ||
+		wait <= 0 || wait > lifecycle.CheckEvery {
 		t.Fatalf("%+v, looked at again in %s", c, wait)
 	}
 	node := r.nodes(t)[0]

@@ -143,7 +143,8 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		r.ahead += min(r.visit(t, old), 30*time.Second)
 	}
 	m := r.Claims.Metrics
-	if counted(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 || counted(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
+	if counted(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 ||
+		counted(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
 		t.Error("the metrics do not tell of one node, and one pod, that had to go")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {

@@ -24,7 +24,8 @@ import (
 func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation)) (*rig, *world.CapacityReservation) {
 	t.Helper()
 	r := newRig(t, "m5.large", "m5.xlarge")
-	q := world.CapacityReservation{Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: total, Criteria: "targeted", Tags: map[string]string{"team": "a"}}
+	q := world.CapacityReservation{Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: total,
+		Criteria: "targeted", Tags: map[string]string{"team": "a"}}
 	change(&q)
 	var made *world.CapacityReservation
 	r.Do(func(_ *world.World, now time.Time) {
@@ -60,9 +61,11 @@ func TestReservedFirst(t *testing.T) {
 	t.Parallel()
 	r, made := reservedRig(t, 2, func(*world.CapacityReservation) {})
 	class := r.class(t)
-	want := []awsv1.CapacityReservation{{ID: made.ID, AvailabilityZone: made.Zone.Name, InstanceMatchCriteria: "targeted", InstanceType: "m5.large",
-		OwnerID: made.Owner, ReservationType: awsv1.CapacityReservationDefault, State: awsv1.CapacityReservationActive}}
-	if diff := cmp.Diff(want, class.Status.CapacityReservations); diff != "" || !class.StatusConditions().IsTrue(awsv1.ConditionCapacityReservationsReady) {
+	want := []awsv1.CapacityReservation{{ID: made.ID, AvailabilityZone: made.Zone.Name, InstanceMatchCriteria: "targeted",
+		InstanceType: "m5.large",
+		OwnerID:      made.Owner, ReservationType: awsv1.CapacityReservationDefault, State: awsv1.CapacityReservationActive}}
+	if diff := cmp.Diff(want, class.Status.CapacityReservations); diff != "" ||
+		!class.StatusConditions().IsTrue(awsv1.ConditionCapacityReservationsReady) {
 		t.Fatalf("status (-want +got):\n%s\n%+v", diff, class.Status.Conditions)
 	}
 	for n := range 2 {
@@ -79,7 +82,8 @@ func TestReservedFirst(t *testing.T) {
 	claim := r.claims(t)[0]
 	for key, value := range map[string]string{
 		karpv1.LabelCapacityType: karpv1.CapacityTypeReserved, awsv1.LabelCapacityReservationID: made.ID,
-		awsv1.LabelCapacityReservationType: "default", awsv1.LabelCapacityReservationInterruptible: "false", corev1.LabelTopologyZone: made.Zone.Name,
+		awsv1.LabelCapacityReservationType: "default", awsv1.LabelCapacityReservationInterruptible: "false",
+		corev1.LabelTopologyZone: made.Zone.Name,
 	} {
 		if claim.Labels[key] != value {
 			t.Errorf("label %s of the claim is %q, want %q", key, claim.Labels[key], value)
@@ -306,13 +310,15 @@ func TestChooseReserved(t *testing.T) {
 		bought bool
 		want   string
 	}{
-		"anything":           {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
-		"one of them":        {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
-		"a block":            {needs: []requirements.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)}, want: "reserved: b/x=cr-5"},
+		"anything":    {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
+		"one of them": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
+		"a block": {needs: []requirements.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)},
+			want: "reserved: b/x=cr-5"},
 		"an interruptible":   {needs: []requirements.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
 		"a full one":         {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
 		"one that is absent": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
-		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist}, is(catalog.LabelInstanceType, "a")},
+		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
+			is(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},
 		"bought": {bought: true, needs: []requirements.Requirement{is(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
 	} {
@@ -320,7 +326,8 @@ func TestChooseReserved(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		way, picks := offerings.Choose(types, offerings.LaunchCandidate{Accepted: accepted, Bought: c.bought, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
+		way, picks := offerings.Choose(types,
+			offerings.LaunchCandidate{Accepted: accepted, Bought: c.bought, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
 		got := way + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%s", p.Kind.Name, p.Offering.Zone, p.Offering.Reservation.ID)

@@ -326,7 +326,8 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 		if r.keep(t); len(r.claims(t)) != 2 {
 			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
 		}
-		_, err := r.Claims.Objects.(*writer.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{nodestate.AnnotationReplaces: "m"})
+		_, err := r.Claims.Objects.(*writer.Writer).CreateStaticReplacement(t.Context(), "apps",
+			map[string]string{nodestate.AnnotationReplaces: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}

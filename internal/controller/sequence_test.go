@@ -191,7 +191,8 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 				claim.DeletionTimestamp = &metav1.Time{Time: now}
 			}
 			f := &disruptor.InFlightMove{
-				Mark: nodestate.MoveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim}, Pods: map[string][]*corev1.Pod{"node": c.pods},
+				Mark: nodestate.MoveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim},
+				Pods: map[string][]*corev1.Pod{"node": c.pods},
 			}
 			if got := f.IsInTurn(now); got != c.want {
 				t.Errorf("they leave one after the other: %v, want %v", got, c.want)

@@ -58,7 +58,8 @@ func (r *rig) shelve(t testing.TB) {
 			defer s.written(o)
 			return c.Delete(ctx, o, opts...)
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object, opts ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, x client.Object,
+			opts ...client.SubResourceCreateOption) error {
 			defer s.written(o)
 			return c.SubResource(sub).Create(ctx, o, x, opts...)
 		},
@@ -66,7 +67,8 @@ func (r *rig) shelve(t testing.TB) {
 			defer s.written(o)
 			return c.SubResource(sub).Update(ctx, o, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			defer s.written(o)
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -188,7 +190,8 @@ func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.Object
 
 // fits reports whether an object matches the list options.
 func (s *shelf) fits(name string, o client.Object, wanted client.ListOptions) (bool, error) {
-	if wanted.Namespace != "" && o.GetNamespace() != wanted.Namespace || wanted.LabelSelector != nil && !wanted.LabelSelector.Matches(labels.Set(o.GetLabels())) {
+	if wanted.Namespace != "" && o.GetNamespace() != wanted.Namespace || wanted.LabelSelector != nil &&
+		!wanted.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 		return false, nil
 	}
 	if wanted.FieldSelector == nil {

@@ -151,7 +151,8 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 		}
 	}
 	r.plan(t)
-	if refused := r.Provisioner.Costly.Refusals(r.waiting(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" || len(refused[0].Reasons) == 0 {
+	if refused := r.Provisioner.Costly.Refusals(r.waiting(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" ||
+		len(refused[0].Reasons) == 0 {
 		t.Errorf("refused are %v, want the pod that fits nowhere", refused)
 	}
 }

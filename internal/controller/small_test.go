@@ -23,14 +23,18 @@ func TestPoolProblem(t *testing.T) {
 		change func(*karpv1.NodeClaimTemplate)
 		want   string // empty: no problem
 	}{
-		"nothing":         {change: func(*karpv1.NodeClaimTemplate) {}},
-		"reserved label":  {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} }, "karpenter.sh/nodepool is set for you"},
-		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} }, "kept for the controller"},
-		"AWS domain":      {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.k8s.aws/y": "x"} }, "kept for the controller"},
+		"nothing": {change: func(*karpv1.NodeClaimTemplate) {}},
+		"reserved label": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} },
+			"karpenter.sh/nodepool is set for you"},
+		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} },
+			"kept for the controller"},
+		"AWS domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.k8s.aws/y": "x"} },
+			"kept for the controller"},
 		"usable AWS label": {func(n *karpv1.NodeClaimTemplate) {
 			n.Labels = map[string]string{"karpenter.k8s.aws/instance-family": "m5"}
 		}, ""},
-		"bad label value": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"a": "b c"} }, "spec.template.metadata.labels: value"},
+		"bad label value": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"a": "b c"} },
+			"spec.template.metadata.labels: value"},
 		"hostname": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}
 		}, "cannot be known"},
@@ -90,7 +94,8 @@ func TestRefusalSummary(t *testing.T) {
 	refusal := func(code packing.Code, detail string) packing.Refusal {
 		return packing.Refusal{Reasons: []packing.Reason{{Code: code, Detail: detail}}}
 	}
-	got := provisioner.RefusalSummary([]packing.Refusal{refusal(packing.NoPool, ""), refusal(packing.TooSmall, "cpu"), refusal(packing.TooSmall, "cpu"), {}})
+	got := provisioner.RefusalSummary([]packing.Refusal{refusal(packing.NoPool, ""), refusal(packing.TooSmall, "cpu"),
+		refusal(packing.TooSmall, "cpu"), {}})
 	if want := "TooSmall cpu: 2 pods; NoPool: 1 pod; no reason: 1 pod"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

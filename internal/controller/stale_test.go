@@ -54,7 +54,8 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 		}, 0, "", false},
 		"pods bound": {func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b", "c"} {
-				r.rewrite(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}, func(o client.Object) { o.(*corev1.Pod).Spec.NodeName = "elsewhere" })
+				r.rewrite(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}},
+					func(o client.Object) { o.(*corev1.Pod).Spec.NodeName = "elsewhere" })
 			}
 		}, 0, "", false},
 		"pool deleted": {func(t *testing.T, r *rig) {
@@ -155,7 +156,8 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}
 	pods := []cluster.Pod{{Namespace: "ns", Name: "a", UID: "a"}, {Namespace: "ns", Name: "b", UID: "b"}}
 	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{
-		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"}, Offerings: []packing.Choice{{}}},
+		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"},
+			Offerings: []packing.Choice{{}}},
 	}}
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
@@ -182,7 +184,8 @@ func TestProgress(t *testing.T) {
 	now = now.Add(loop.StalledAfter + time.Second)
 	p.Report()
 	p.Report()
-	if err := p.Check(loop.LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") || !strings.Contains(err.Error(), "400 pods of tenant") {
+	if err := p.Check(loop.LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") ||
+		!strings.Contains(err.Error(), "400 pods of tenant") {
 		t.Errorf("the probe says %v, want the loop and what it works on", err)
 	}
 	if err := p.Check(loop.LoopMoves)(nil); err != nil {

@@ -66,7 +66,8 @@ func TestTroubles(t *testing.T) {
 				t.Errorf("its pods leave by force: %t", byForce)
 			}
 			r.examine(t) // it is reported once
-			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" && (n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
+			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
+				(n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
 				t.Errorf("%d are counted, want one of %q", n, c.category)
 			}
 			if told := r.events.has("NodeClaim/InstanceUnhealthy"); (told != "") != (c.category != "") {

@@ -25,13 +25,19 @@ func TestClassOfAnotherVPC(t *testing.T) {
 		condition, want string // status, reason, part of the message
 		wantReady       bool
 	}{
-		"subnet":                       {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound spec.subnetSelectorTerms", false},
-		"subnet, where it is":          {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
-		"group":                        {true, false, true, false, awsv1.ConditionSecurityGroupsReady, "False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},
-		"one of two":                   {true, true, false, true, awsv1.ConditionSubnetsReady, "True SubnetsReady some of spec.subnetSelectorTerms found nothing", true},
-		"one of two groups":            {true, false, true, true, awsv1.ConditionSecurityGroupsReady, "True SecurityGroupsReady some of spec.securityGroupSelectorTerms", true},
-		"VPC unknown: subnets of two":  {false, true, false, true, awsv1.ConditionSubnetsReady, "False SubnetVPCMismatch spec.subnetSelectorTerms", false},
-		"VPC unknown: another's group": {false, false, true, false, awsv1.ConditionSecurityGroupsReady, "False SecurityGroupSubnetVPCMismatch spec.securityGroupSelectorTerms", false},
+		"subnet": {true, true, false, false, awsv1.ConditionSubnetsReady,
+			"False SubnetsNotFound spec.subnetSelectorTerms", false},
+		"subnet, where it is": {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
+		"group": {true, false, true, false, awsv1.ConditionSecurityGroupsReady,
+			"False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},
+		"one of two": {true, true, false, true, awsv1.ConditionSubnetsReady,
+			"True SubnetsReady some of spec.subnetSelectorTerms found nothing", true},
+		"one of two groups": {true, false, true, true, awsv1.ConditionSecurityGroupsReady,
+			"True SecurityGroupsReady some of spec.securityGroupSelectorTerms", true},
+		"VPC unknown: subnets of two": {false, true, false, true, awsv1.ConditionSubnetsReady,
+			"False SubnetVPCMismatch spec.subnetSelectorTerms", false},
+		"VPC unknown: another's group": {false, false, true, false, awsv1.ConditionSecurityGroupsReady,
+			"False SecurityGroupSubnetVPCMismatch spec.securityGroupSelectorTerms", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,8 @@ const (
 
 func newTide(t *testing.T, seed uint64, apps []*tideApp, instanceTypes ...string) *tide {
 	t.Helper()
-	f := &tide{rig: newRig(t, instanceTypes...), t: t, random: rand.New(rand.NewPCG(seed, 7)), apps: apps, trades: map[string]*trade{}, shapes: map[string]string{}, visits: map[string]tideVisit{}}
+	f := &tide{rig: newRig(t, instanceTypes...), t: t, random: rand.New(rand.NewPCG(seed, 7)), apps: apps,
+		trades: map[string]*trade{}, shapes: map[string]string{}, visits: map[string]tideVisit{}}
 	region, err := embedded(t).Region(testRegion)
 	f.check(err)
 	f.prices = region.OnDemand
@@ -232,7 +233,8 @@ func (a *tideApp) pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: fmt.Sprintf("%s-%05d", a.name, a.made), Labels: map[string]string{"app": a.name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: a.name, UID: types.UID(a.name), Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: a.name,
+				UID: types.UID(a.name), Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
 			Tolerations: []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}},
@@ -264,7 +266,8 @@ func (f *tide) schedule() {
 		for k := range nodes {
 			n, room, u := &nodes[k], of(nodes[k].Status.Allocatable), used[nodes[k].Name]
 			cpu, memory := room.cpu-u.cpu-asks.cpu, room.memory-u.memory-asks.memory
-			isShut := !nodestate.IsReady(n) || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" })
+			isShut := !nodestate.IsReady(n) || n.DeletionTimestamp != nil ||
+				slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" })
 			if free := float64(cpu)/float64(room.cpu) + float64(memory)/float64(room.memory); !isShut && cpu >= 0 && memory >= 0 && free > score {
 				best, score = n.Name, free
 			}

@@ -84,7 +84,8 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	loops := []func(context.Context) error{
-		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start, l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start,
+		l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
 	}
 	if l.Interruption != nil {
 		loops = append(loops, l.Interruption.Start)
@@ -159,7 +160,10 @@ func (l Controllers) addObjects(m manager.Manager) error {
 	}
 	all = append(all, watchHonour(l.Honour, m)...)
 	for _, c := range all {
-		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: loop.ReconcileTimeout}).Complete(loop.Watched{Reconciler: c.loop, Progress: l.Progress, Loop: c.name}); err != nil {
+		if err := c.build.WithOptions(controller.Options{
+			MaxConcurrentReconciles: c.workers,
+			ReconciliationTimeout:   loop.ReconcileTimeout,
+		}).Complete(loop.Watched{Reconciler: c.loop, Progress: l.Progress, Loop: c.name}); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -182,11 +186,13 @@ func watchStatics(m manager.Manager) *builder.Builder {
 // watch reconciles objects when they are created and when their spec or annotations change. A cluster may not have the CRD of NodeOverlays.
 func watchHonour(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
 	on := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
-		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}))
 		return objectLoop{loop.LoopIneffectiveFields, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), reconciler, 1}
 	}
 	out := []objectLoop{
-		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
+		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class),
+		on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
 	}
 	if h.Unseen { // without the permission their informer would never sync, and waiting for all informers would never end
 		return out
@@ -223,7 +229,8 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 		return nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimProvider: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimProvider: node.Spec.ProviderID},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return requests(namesOf(claims.Items))
@@ -233,7 +240,8 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 // their launch.
 func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var names []string

@@ -111,7 +111,8 @@ func formatProblem(tree any) error {
 	case !ok, !isThere:
 		return errors.New("it is not one: joiner doctor --bundle FILE writes them")
 	case !isNumber || err != nil || n < 1:
-		return fmt.Errorf("its format is %s, and there is none but %d: joiner doctor --bundle FILE writes it", OrElse(number.String(), "no number"), Format)
+		return fmt.Errorf("its format is %s, and there is none but %d: joiner doctor --bundle FILE writes it",
+			OrElse(number.String(), "no number"), Format)
 	case n > Format:
 		return fmt.Errorf("it is of format %d, and this program knows %d: use a newer joiner", n, Format)
 	}

@@ -11,7 +11,8 @@ import (
 
 // WellKnown reports whether a label is set by the system or follows from the instance type.
 func WellKnown(key string) bool {
-	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws", "eks.amazonaws.com", "joiner.sh"} {
+	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws",
+		"eks.amazonaws.com", "joiner.sh"} {
 		domain, _, ok := strings.Cut(key, "/")
 		if ok && (domain == suffix || strings.HasSuffix(domain, "."+suffix)) {
 			return true
@@ -235,16 +236,17 @@ type Node struct {
 
 // Pod is a pod that does not run.
 type Pod struct {
-	Namespace string            `json:"namespace"`
-	Name      string            `json:"name"`
-	UID       string            `json:"uid,omitempty"`
-	Scheduler string            `json:"scheduler,omitempty"` // spec.schedulerName
-	Node      string            `json:"node,omitempty"`
-	Owner     string            `json:"owner,omitempty"`    // "DaemonSet/aws-node"; of a kind that is not Kubernetes' own: "Rollout.argoproj.io/web"
-	Selector  map[string]string `json:"selector,omitempty"` // its nodeSelector
-	Created   time.Time         `json:"created,omitzero"`
-	Host      bool              `json:"host,omitempty"`     // it is on the host's network
-	Messages  []string          `json:"messages,omitempty"` // of its conditions and containers
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+	Scheduler string `json:"scheduler,omitempty"` // spec.schedulerName
+	Node      string `json:"node,omitempty"`
+	// "DaemonSet/aws-node"; of a kind that is not Kubernetes' own: "Rollout.argoproj.io/web"
+	Owner    string            `json:"owner,omitempty"`
+	Selector map[string]string `json:"selector,omitempty"` // its nodeSelector
+	Created  time.Time         `json:"created,omitzero"`
+	Host     bool              `json:"host,omitempty"`     // it is on the host's network
+	Messages []string          `json:"messages,omitempty"` // of its conditions and containers
 	// Events are the messages of events about it. Any user who may create events in its namespace may have written them.
 	Events []string `json:"events,omitempty"`
 }
@@ -314,7 +316,8 @@ const TakenAwayBy = "taken away by "
 // StrangeTaintWriters returns the field managers of a node's taints that are unexpected: neither Kubernetes, nor the cloud, a person, or an
 // autoscaler. It keeps their order; nil if there are none.
 func StrangeTaintWriters(managers []string) []string {
-	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
+	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
+		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
 	var out []string
 	for _, m := range managers {
 		if !slices.ContainsFunc(expected, func(known string) bool { return strings.HasPrefix(m, known) }) {

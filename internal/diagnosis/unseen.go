@@ -74,14 +74,16 @@ func (a absent) why() string {
 
 // ofKubernetes returns the items that Kubernetes answers. The first has the reason that is reported for all.
 func (e Evidence) ofKubernetes() []absent {
-	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes), outline(e.Pools), outline(e.Claims), outline(e.Nodes),
+	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes),
+		outline(e.Pools), outline(e.Claims), outline(e.Nodes),
 		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
 }
 
 // ofAWS returns the items that AWS answers. The caller identity is not among them, because it needs no permission. Images are not, because
 // they are not requested if no EC2NodeClass is known.
 func (e Evidence) ofAWS() []absent {
-	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC), outline(e.Subnets), outline(e.Routes),
+	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
+		outline(e.Subnets), outline(e.Routes),
 		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}
 }
 

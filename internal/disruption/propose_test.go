@@ -256,7 +256,8 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 func TestNobodyGoesWhereNobodyIs(t *testing.T) {
 	t.Parallel()
 	after := time.Minute
-	in := world(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept", "awaited expected", "going leaving")
+	in := world(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept",
+		"awaited expected", "going leaving")
 	var leaving []string
 	for _, n := range WithoutVacant(in).Nodes {
 		if n.Leaving {

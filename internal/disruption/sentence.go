@@ -47,7 +47,8 @@ func (s Stay) why() string {
 // Causes returns all causes.
 func Causes() []Cause {
 	return []Cause{
-		Blocked, Budgeted, Expected, Held, InWaves, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon, TooYoung, Unready, Worth,
+		Blocked, Budgeted, Expected, Held, InWaves, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon,
+		TooYoung, Unready, Worth,
 	}
 }
 

@@ -42,7 +42,8 @@ func TestSurplus(t *testing.T) {
 	}
 	for replicas, want := range map[int]string{
 		8: "", 9: "", 7: "asked", 6: "asked wanted", 5: "asked wanted late", 4: "asked wanted late empty", 3: "asked wanted late empty old",
-		2: "asked wanted late empty old quiet", 1: "asked wanted late empty old quiet busy", 0: "asked wanted late empty old quiet busy kept", -1: "asked wanted late empty old quiet busy kept",
+		2: "asked wanted late empty old quiet", 1: "asked wanted late empty old quiet busy",
+		0: "asked wanted late empty old quiet busy kept", -1: "asked wanted late empty old quiet busy kept",
 	} {
 		if got := strings.Join(Surplus(members, replicas), " "); got != want {
 			t.Errorf("%d are to stay: %q go, want %q", replicas, got, want)

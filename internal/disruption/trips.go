@@ -192,8 +192,11 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	if !in.Now.Before(until) {
 		return Stay{}
 	}
-	return Stay{Cause: Looping, Until: until, Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
-		workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
+	return Stay{
+		Cause: Looping,
+		Until: until,
+		Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
+			workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
 }
 
 // sinceGrown returns those of a workload's trips that were made after it last grew by half or more; it has this many

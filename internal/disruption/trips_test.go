@@ -37,36 +37,40 @@ func TestTripsHoldNodes(t *testing.T) {
 		want      Cause
 		wantUntil time.Duration // from now
 	}{
-		"nothing was moved":                 {pods: 1, all: 1},
-		"once":                              {trips: "5x1", pods: 1, all: 1},
-		"twice within the hour":             {trips: "50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 55 * time.Minute},
-		"twice, of which one for drift":     {trips: "50x1", drifted: "5x1", pods: 1, all: 1, want: MovedOften, wantUntil: 10 * time.Minute},
-		"an hour ago is long ago":           {trips: "5x1", drifted: "60x1", pods: 1, all: 1},
-		"others of its kind were":           {trips: "5x10", pods: 2, all: 10},
-		"too many of them":                  {trips: "30x10 5x9", pods: 2, all: 10, want: MovedOften, wantUntil: 30 * time.Minute},
-		"as many as may be":                 {trips: "30x10 5x8", pods: 2, all: 10},
-		"a pool that allows less":           {trips: "5x1", pods: 1, all: 1, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
-		"a pool that allows more":           {drifted: "50x1 5x1", pods: 1, all: 1, limit: 3},
-		"again and again, over hours":       {trips: "300x1 150x1 30x1", pods: 1, all: 1, want: Looping, wantUntil: 90 * time.Minute},
-		"and after that pause":              {trips: "400x1 300x1 125x1", pods: 1, all: 1},
-		"once more":                         {trips: "600x1 400x1 300x1 125x1", pods: 1, all: 1, want: Looping, wantUntil: 115 * time.Minute},
-		"yesterday":                         {trips: "1440x1 5x1", pods: 1, all: 1},
-		"there are more pods than rounds":   {trips: "300x3 150x3", pods: 1, all: 4},
-		"drift twice a day is no loop":      {drifted: "600x1 90x1", reason: Drifted, pods: 1, all: 1},
-		"three times is":                    {drifted: "600x1 300x1 30x1", reason: Drifted, pods: 1, all: 1, want: Looping, wantUntil: 30 * time.Minute},
-		"what drifted is no saving":         {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
-		"pods that are counted late":        {trips: "5x2", pods: 3, all: 0},
-		"more on the node than there are":   {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
-		"there were more of them then":      {trips: "300x8/10 90x8/10", pods: 2, all: 2},
-		"and each of them went round":       {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
-		"one more of fewer, in an hour":     {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
-		"a third more of them is no news":   {trips: "300x3/3 30x3/3", pods: 3, all: 4, limit: 9},
-		"it has grown by half since":        {trips: "300x2/2 150x2/2 30x2/2", pods: 2, all: 3, limit: 9},
-		"it grew between":                   {trips: "500x2/2 400x2/2 300x2/4 30x2/2", pods: 2, all: 2, limit: 9},
-		"and went in circles again":         {trips: "500x2/2 400x2/2 300x4/4 90x4/4 30x2/2", pods: 2, all: 2, limit: 9, want: Looping, wantUntil: 90 * time.Minute},
-		"it grew a little between":          {trips: "300x3/3 150x4/4 30x3/3", pods: 3, all: 3, want: Looping, wantUntil: 90 * time.Minute},
-		"there are more of them now":        {trips: "300x2/2 30x2/2", pods: 2, all: 4},
-		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 7*time.Hour + 55*time.Minute},
+		"nothing was moved":               {pods: 1, all: 1},
+		"once":                            {trips: "5x1", pods: 1, all: 1},
+		"twice within the hour":           {trips: "50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 55 * time.Minute},
+		"twice, of which one for drift":   {trips: "50x1", drifted: "5x1", pods: 1, all: 1, want: MovedOften, wantUntil: 10 * time.Minute},
+		"an hour ago is long ago":         {trips: "5x1", drifted: "60x1", pods: 1, all: 1},
+		"others of its kind were":         {trips: "5x10", pods: 2, all: 10},
+		"too many of them":                {trips: "30x10 5x9", pods: 2, all: 10, want: MovedOften, wantUntil: 30 * time.Minute},
+		"as many as may be":               {trips: "30x10 5x8", pods: 2, all: 10},
+		"a pool that allows less":         {trips: "5x1", pods: 1, all: 1, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
+		"a pool that allows more":         {drifted: "50x1 5x1", pods: 1, all: 1, limit: 3},
+		"again and again, over hours":     {trips: "300x1 150x1 30x1", pods: 1, all: 1, want: Looping, wantUntil: 90 * time.Minute},
+		"and after that pause":            {trips: "400x1 300x1 125x1", pods: 1, all: 1},
+		"once more":                       {trips: "600x1 400x1 300x1 125x1", pods: 1, all: 1, want: Looping, wantUntil: 115 * time.Minute},
+		"yesterday":                       {trips: "1440x1 5x1", pods: 1, all: 1},
+		"there are more pods than rounds": {trips: "300x3 150x3", pods: 1, all: 4},
+		"drift twice a day is no loop":    {drifted: "600x1 90x1", reason: Drifted, pods: 1, all: 1},
+		"three times is": {drifted: "600x1 300x1 30x1", reason: Drifted, pods: 1, all: 1, want: Looping,
+			wantUntil: 30 * time.Minute},
+		"what drifted is no saving":       {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
+		"pods that are counted late":      {trips: "5x2", pods: 3, all: 0},
+		"more on the node than there are": {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
+		"there were more of them then":    {trips: "300x8/10 90x8/10", pods: 2, all: 2},
+		"and each of them went round":     {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
+		"one more of fewer, in an hour": {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften,
+			wantUntil: 55 * time.Minute},
+		"a third more of them is no news": {trips: "300x3/3 30x3/3", pods: 3, all: 4, limit: 9},
+		"it has grown by half since":      {trips: "300x2/2 150x2/2 30x2/2", pods: 2, all: 3, limit: 9},
+		"it grew between":                 {trips: "500x2/2 400x2/2 300x2/4 30x2/2", pods: 2, all: 2, limit: 9},
+		"and went in circles again": {trips: "500x2/2 400x2/2 300x4/4 90x4/4 30x2/2", pods: 2, all: 2, limit: 9,
+			want: Looping, wantUntil: 90 * time.Minute},
+		"it grew a little between":   {trips: "300x3/3 150x4/4 30x3/3", pods: 3, all: 3, want: Looping, wantUntil: 90 * time.Minute},
+		"there are more of them now": {trips: "300x2/2 30x2/2", pods: 2, all: 4},
+		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping,
+			wantUntil: 7*time.Hour + 55*time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,12 +165,14 @@ func TestNothingOscillates(t *testing.T) {
 
 func TestTripsAreKept(t *testing.T) {
 	t.Parallel()
-	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, 8, shape, Drifted}, Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
+	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, 8, shape, Drifted},
+		Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
 	got, unread := DecodeTrips(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
 		t.Errorf("%d lines were not read; %s", unread, diff)
 	}
-	if got, unread := DecodeTrips(want.Encode() + "nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
+	if got, unread := DecodeTrips(want.Encode() +
+		"nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
 		t.Errorf("%d trips are read and %d lines not, want 2 and 5", len(got), unread)
 	}
 	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, tripsMost+5)
@@ -185,7 +191,9 @@ func TestTripsOfTheHourAreKept(t *testing.T) {
 	if len(all) != len(others)+1 {
 		t.Errorf("%d trips are kept, want the %d of the last hour", len(all), len(others)+1)
 	}
-	stays := all.Stays(Traffic{Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}}, Pods: map[string]int{api.Workload: 1}, Now: now})
+	stays := all.Stays(Traffic{Reason: Underutilized,
+		Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}},
+		Pods:  map[string]int{api.Workload: 1}, Now: now})
 	if len(stays) != 1 || stays[0].Cause != MovedOften {
 		t.Errorf("it is moved a third time within the hour: %v", stays)
 	}

@@ -22,16 +22,19 @@ func TestNetworkACLs(t *testing.T) {
 		acl = b.estate.Region.Network.CreateNetworkACL(network.ACL{VPCID: b.estate.VPC.ID, SubnetIDs: []string{subnet.ID},
 			Entries: []network.ACLEntry{{Number: 100, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}})
 	})
-	out, err := b.ec2.DescribeNetworkAcls(ctx, &ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet.ID}}}})
+	out, err := b.ec2.DescribeNetworkAcls(ctx,
+		&ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet.ID}}}})
 	if err != nil || len(out.NetworkAcls) != 1 {
 		t.Fatalf("EC2 lists %+v, %v", out, err)
 	}
 	got := out.NetworkAcls[0]
-	if len(got.Entries) != 3 || *got.Entries[0].PortRange.To != 443 || got.Entries[0].RuleAction != types.RuleActionDeny || *got.Associations[0].SubnetId != subnet.ID {
+	if len(got.Entries) != 3 || *got.Entries[0].PortRange.To != 443 || got.Entries[0].RuleAction != types.RuleActionDeny ||
+		*got.Associations[0].SubnetId != subnet.ID {
 		t.Errorf("it is %+v", got)
 	}
 	in := &ec2.CreateNetworkAclEntryInput{NetworkAclId: &acl.ID, RuleNumber: aws.Int32(99), Egress: aws.Bool(true), Protocol: aws.String("6"),
-		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"), RuleAction: types.RuleActionAllow}
+		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"),
+		RuleAction: types.RuleActionAllow}
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); err != nil || !acl.Lets(true, 443) {
 		t.Errorf("port 443 is let out: %t, %v", acl.Lets(true, 443), err)
 	}

@@ -123,7 +123,8 @@ func jsonCode(c *api.Call, refusal *failure.Error) string {
 		return "com.amazonaws.sqs#QueueDoesNotExist"
 	case "QueueAlreadyExists":
 		return "com.amazonaws.sqs#QueueNameExists"
-	case "AWS.SimpleQueueService.EmptyBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct":
+	case "AWS.SimpleQueueService.EmptyBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+		"AWS.SimpleQueueService.BatchEntryIdsNotDistinct":
 		return "com.amazonaws.sqs#" + strings.TrimPrefix(refusal.Code, "AWS.SimpleQueueService.")
 	}
 	return "com.amazonaws.sqs#" + refusal.Code

@@ -45,7 +45,11 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	}
 	if !known && s.Assume != "" {
 		account := accountOf(sig.accessKey)
-		return identity.Identity{Account: account, Role: s.Assume, ARN: "arn:" + site.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+		return identity.Identity{
+			Account: account,
+			Role:    s.Assume,
+			ARN:     "arn:" + site.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown",
+		}, nil
 	}
 	if !known {
 		return identity.Root(accountOf(sig.accessKey), c.RegionID), nil
@@ -141,5 +145,6 @@ func invalidToken(service string) error {
 
 // denied refuses what IAM does not allow, in the words of the service.
 func denied(c *api.Call) error {
-	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+" on resource: * because no identity-based policy allows the "+c.Name()+" action")
+	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+
+		" on resource: * because no identity-based policy allows the "+c.Name()+" action")
 }

@@ -124,11 +124,13 @@ func (c *commandLine) run(t *testing.T, s step) {
 	if err != nil {
 		t.Fatalf("line %d: %v", s.line, err)
 	}
-	cmd := exec.CommandContext(t.Context(), c.tool, append([]string{"--endpoint-url", c.bench.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
+	cmd := exec.CommandContext(t.Context(), c.tool,
+		append([]string{"--endpoint-url", c.bench.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
 	if strings.HasPrefix(c.version(t), "aws-cli/1.") {
 		cmd.Args = append(cmd.Args[:7], cmd.Args[8:]...) // version 1 has no pager
 	}
-	cmd.Env = []string{"AWS_ACCESS_KEY_ID=" + account, "AWS_SECRET_ACCESS_KEY=secret", "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
+	cmd.Env = []string{"AWS_ACCESS_KEY_ID=" + account, "AWS_SECRET_ACCESS_KEY=secret", "HOME=" + t.TempDir(),
+		"PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
 	var out, message bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &message
 	err = cmd.Run()

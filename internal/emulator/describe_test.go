@@ -49,8 +49,10 @@ func TestTypes(t *testing.T) {
 				wantGPUs += g.Count
 			}
 			if int64(*it.VCpuInfo.DefaultVCpus) != f.Processor.VCPUs || *it.MemoryInfo.SizeInMiB != f.MemoryMiB || gpus != wantGPUs ||
-				int64(*it.NetworkInfo.Ipv4AddressesPerInterface) != f.Network.IPv4PerInterface || len(it.NetworkInfo.NetworkCards) != len(f.Network.Cards) ||
-				*it.BareMetal != f.BareMetal || (it.InstanceStorageInfo == nil) != (f.Storage.TotalGB == 0) || (it.NeuronInfo == nil) != (len(f.Neuron) == 0) {
+				int64(*it.NetworkInfo.Ipv4AddressesPerInterface) != f.Network.IPv4PerInterface ||
+				len(it.NetworkInfo.NetworkCards) != len(f.Network.Cards) ||
+				*it.BareMetal != f.BareMetal || (it.InstanceStorageInfo == nil) != (f.Storage.TotalGB == 0) ||
+				(it.NeuronInfo == nil) != (len(f.Neuron) == 0) {
 				t.Errorf("%s: got %+v, want %+v", it.InstanceType, it, f)
 			}
 		}
@@ -58,7 +60,8 @@ func TestTypes(t *testing.T) {
 	if n < 1000 {
 		t.Errorf("%d types, want over 1000", n)
 	}
-	if _, err := b.ec2.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.huge"}}); code(t, err) != "InvalidInstanceType" {
+	if _, err := b.ec2.DescribeInstanceTypes(t.Context(),
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.huge"}}); code(t, err) != "InvalidInstanceType" {
 		t.Errorf("unknown type: %v", err)
 	}
 }
@@ -68,7 +71,8 @@ func TestOfferings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	zones := map[string]int{}
-	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(b.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(b.ec2,
+		&ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
 		if err != nil {
@@ -86,7 +90,8 @@ func TestOfferings(t *testing.T) {
 	})
 	b.pass(time.Second)
 	spot, err := b.ec2.DescribeSpotPriceHistory(t.Context(), &ec2.DescribeSpotPriceHistoryInput{
-		StartTime: aws.Time(b.clock()), InstanceTypes: []types.InstanceType{"m5.large"}, ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
+		StartTime: aws.Time(b.clock()), InstanceTypes: []types.InstanceType{"m5.large"},
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +118,10 @@ func TestImages(t *testing.T) {
 		in   ec2.DescribeImagesInput
 		want []string
 	}{
-		"own by tag":      {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"), Values: []string{"a"}}}}, []string{"mine"}},
-		"by tag key":      {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag-key"), Values: []string{"te*"}}}}, []string{"mine"}},
+		"own by tag": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"),
+			Values: []string{"a"}}}}, []string{"mine"}},
+		"by tag key": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag-key"),
+			Values: []string{"te*"}}}}, []string{"mine"}},
 		"self":            {ec2.DescribeImagesInput{Owners: []string{"self"}}, []string{"mine"}},
 		"not public":      {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"theirs"}}}}, nil},
 		"deprecated":      {ec2.DescribeImagesInput{Owners: []string{"999988887777"}}, nil},
@@ -139,7 +146,8 @@ func TestImages(t *testing.T) {
 			}
 		})
 	}
-	_, err := b.ec2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}})
+	_, err := b.ec2.DescribeImages(t.Context(),
+		&ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}})
 	if code(t, err) != "InvalidParameterValue" {
 		t.Errorf("unknown filter: %v", err)
 	}
@@ -151,21 +159,27 @@ func TestTemplates(t *testing.T) {
 	b := newBench(t)
 	data := &types.RequestLaunchTemplateData{
 		ImageId: aws.String("ami-0123456789abcdef0"), UserData: aws.String("aGk="), EbsOptimized: aws.Bool(true),
-		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{
-			VolumeSize: aws.Int32(30), VolumeType: "gp3", Encrypted: aws.Bool(false), Iops: aws.Int32(3000), Throughput: aws.Int32(125), DeleteOnTermination: aws.Bool(true),
-		}}},
-		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "required", HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", InstanceMetadataTags: "disabled"},
+		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
+			Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{
+				VolumeSize: aws.Int32(30), VolumeType: "gp3", Encrypted: aws.Bool(false), Iops: aws.Int32(3000),
+				Throughput: aws.Int32(125), DeleteOnTermination: aws.Bool(true),
+			}}},
+		MetadataOptions: &types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "required",
+			HttpPutResponseHopLimit: aws.Int32(1), HttpEndpoint: "enabled", HttpProtocolIpv6: "disabled", InstanceMetadataTags: "disabled"},
 		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{
 			DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), Groups: []string{"sg-1", "sg-2"}, AssociatePublicIpAddress: aws.Bool(false),
 			InterfaceType: aws.String("interface"), Ipv4PrefixCount: aws.Int32(2),
 			ConnectionTrackingSpecification: &types.ConnectionTrackingSpecificationRequest{TcpEstablishedTimeout: aws.Int32(600)},
 		}},
-		Monitoring: &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(true)}, Placement: &types.LaunchTemplatePlacementRequest{Tenancy: "default"},
+		Monitoring:                       &types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(true)},
+		Placement:                        &types.LaunchTemplatePlacementRequest{Tenancy: "default"},
 		CapacityReservationSpecification: &types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: "none"},
-		TagSpecifications:                []types.LaunchTemplateTagSpecificationRequest{{ResourceType: "volume", Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}}}},
+		TagSpecifications: []types.LaunchTemplateTagSpecificationRequest{{ResourceType: "volume",
+			Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}}}},
 	}
 	in := &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1"), LaunchTemplateData: data, ClientToken: aws.String("once"),
-		TagSpecifications: []types.TagSpecification{{ResourceType: "launch-template", Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("demo")}}}}}
+		TagSpecifications: []types.TagSpecification{{ResourceType: "launch-template",
+			Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("demo")}}}}}
 	made, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -178,25 +192,33 @@ func TestTemplates(t *testing.T) {
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
 		t.Errorf("the same name again: %v", err)
 	}
-	read, err := b.ec2.DescribeLaunchTemplateVersions(t.Context(), &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("joiner/1"), Versions: []string{"$Latest"}})
+	read, err := b.ec2.DescribeLaunchTemplateVersions(t.Context(),
+		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("joiner/1"), Versions: []string{"$Latest"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := read.LaunchTemplateVersions[0].LaunchTemplateData
 	nic, ebs := d.NetworkInterfaces[0], d.BlockDeviceMappings[0].Ebs
-	if *d.UserData != "aGk=" || *ebs.VolumeSize != 30 || *ebs.Encrypted || *nic.AssociatePublicIpAddress || cmp.Diff([]string{"sg-1", "sg-2"}, nic.Groups) != "" ||
-		*nic.Ipv4PrefixCount != 2 || *nic.ConnectionTrackingSpecification.TcpEstablishedTimeout != 600 || d.MetadataOptions.HttpTokens != "required" ||
-		d.CapacityReservationSpecification.CapacityReservationPreference != "none" || *d.TagSpecifications[0].Tags[0].Value != "" || !*d.Monitoring.Enabled {
+	if *d.UserData != "aGk=" || *ebs.VolumeSize != 30 || *ebs.Encrypted || *nic.AssociatePublicIpAddress ||
+		cmp.Diff([]string{"sg-1", "sg-2"}, nic.Groups) != "" ||
+		*nic.Ipv4PrefixCount != 2 || *nic.ConnectionTrackingSpecification.TcpEstablishedTimeout != 600 ||
+		d.MetadataOptions.HttpTokens != "required" ||
+		d.CapacityReservationSpecification.CapacityReservationPreference != "none" ||
+		*d.TagSpecifications[0].Tags[0].Value != "" || !*d.Monitoring.Enabled {
 		t.Errorf("read back: %+v", d)
 	}
-	found, err := b.ec2.DescribeLaunchTemplates(t.Context(), &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
+	found, err := b.ec2.DescribeLaunchTemplates(t.Context(),
+		&ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
 	if err != nil || len(found.LaunchTemplates) != 1 {
 		t.Errorf("by tag: %v, %v", found, err)
 	}
-	if _, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1")}); err != nil {
+	if _, err := b.ec2.DeleteLaunchTemplate(t.Context(),
+		&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1")}); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.ec2.DescribeLaunchTemplates(t.Context(), &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{"joiner/1"}}); code(t, err) != "InvalidLaunchTemplateName.NotFoundException" {
+	if _, err := b.ec2.DescribeLaunchTemplates(t.Context(),
+		&ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{"joiner/1"}}); code(t,
+		err) != "InvalidLaunchTemplateName.NotFoundException" {
 		t.Errorf("after deleting: %v", err)
 	}
 	in.LaunchTemplateData.UserData = aws.String("not base64!")
@@ -209,7 +231,8 @@ func TestTemplates(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	out, err := b.ec2.CreateFleet(t.Context(), fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), 12, b.override("m5.large", 0)))
+	out, err := b.ec2.CreateFleet(t.Context(),
+		fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), 12, b.override("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +240,8 @@ func TestPages(t *testing.T) {
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:5]}); err != nil {
 		t.Fatal(err)
 	}
-	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5), Filters: []types.Filter{{Name: aws.String("tag-key"), Values: []string{"aws:ec2:fleet-id"}}}}
+	in := &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5),
+		Filters: []types.Filter{{Name: aws.String("tag-key"), Values: []string{"aws:ec2:fleet-id"}}}}
 	var seen []string
 	for {
 		page, err := b.ec2.DescribeInstances(t.Context(), in)
@@ -237,10 +261,12 @@ func TestPages(t *testing.T) {
 	if d := cmp.Diff(ids, seen); d != "" {
 		t.Errorf("instances seen (-want +got):\n%s", d)
 	}
-	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{NextToken: aws.String("junk"), MaxResults: aws.Int32(5)}); code(t, err) != "InvalidPaginationToken" {
+	if _, err := b.ec2.DescribeInstances(t.Context(),
+		&ec2.DescribeInstancesInput{NextToken: aws.String("junk"), MaxResults: aws.Int32(5)}); code(t, err) != "InvalidPaginationToken" {
 		t.Errorf("a token that is none: %v", err)
 	}
-	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{"i-00000000000000000"}}); code(t, err) != "InvalidInstanceID.NotFound" {
+	if _, err := b.ec2.TerminateInstances(t.Context(),
+		&ec2.TerminateInstancesInput{InstanceIds: []string{"i-00000000000000000"}}); code(t, err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("an instance that is none: %v", err)
 	}
 }
@@ -249,16 +275,22 @@ func TestPages(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	found, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{"demo"}}}})
-	if err != nil || len(found.Subnets) != 3 || *found.Subnets[0].AvailableIpAddressCount != 8187 || *found.Subnets[0].AvailabilityZoneId != b.estate.Region.Zones()[0].ID {
+	found, err := b.ec2.DescribeSubnets(t.Context(),
+		&ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{"demo"}}}})
+	if err != nil || len(found.Subnets) != 3 || *found.Subnets[0].AvailableIpAddressCount != 8187 ||
+		*found.Subnets[0].AvailabilityZoneId != b.estate.Region.Zones()[0].ID {
 		t.Errorf("%d subnets, %v", len(found.Subnets), err)
 	}
 	groups, err := b.ec2.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{b.estate.NodeGroup.ID}})
-	if err != nil || len(groups.SecurityGroups[0].IpPermissions[0].UserIdGroupPairs) != 2 || *groups.SecurityGroups[0].IpPermissionsEgress[0].IpRanges[0].CidrIp != "0.0.0.0/0" {
+	if err != nil || len(groups.SecurityGroups[0].IpPermissions[0].UserIdGroupPairs) != 2 ||
+		*groups.SecurityGroups[0].IpPermissionsEgress[0].IpRanges[0].CidrIp != "0.0.0.0/0" {
 		t.Errorf("group: %+v, %v", groups, err)
 	}
-	routes, err := b.ec2.DescribeRouteTables(t.Context(), &ec2.DescribeRouteTablesInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{b.estate.PrivateSubnets[0].ID}}}})
-	if err != nil || len(routes.RouteTables) != 1 || routes.RouteTables[0].Routes[1].NatGatewayId == nil || len(routes.RouteTables[0].Associations) != 3 {
+	routes, err := b.ec2.DescribeRouteTables(t.Context(),
+		&ec2.DescribeRouteTablesInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"),
+			Values: []string{b.estate.PrivateSubnets[0].ID}}}})
+	if err != nil || len(routes.RouteTables) != 1 || routes.RouteTables[0].Routes[1].NatGatewayId == nil ||
+		len(routes.RouteTables[0].Associations) != 3 {
 		t.Errorf("routes: %+v, %v", routes, err)
 	}
 	zones, err := b.ec2.DescribeAvailabilityZones(t.Context(), &ec2.DescribeAvailabilityZonesInput{})
@@ -266,9 +298,11 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("zones: %+v, %v", zones, err)
 	}
 	b.server.Do(func(*world.World, time.Time) {
-		b.estate.Region.Network.CreateEndpoint(network.Endpoint{VPCID: b.estate.VPC.ID, Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
+		b.estate.Region.Network.CreateEndpoint(network.Endpoint{VPCID: b.estate.VPC.ID,
+			Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
 	})
-	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(), &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
+	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(),
+		&ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
 	if err != nil || len(endpoints.VpcEndpoints) != 1 || *endpoints.VpcEndpoints[0].Groups[0].GroupName != "demo-node" {
 		t.Errorf("endpoints: %+v, %v", endpoints, err)
 	}

@@ -127,7 +127,8 @@ func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemp
 	if data.SecurityGroupIds == nil {
 		data.SecurityGroupIds = []string{b.estate.NodeGroup.ID}
 	}
-	_, err := b.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name), LaunchTemplateData: &data})
+	_, err := b.ec2.CreateLaunchTemplate(t.Context(),
+		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name), LaunchTemplateData: &data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +140,9 @@ func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateO
 	return &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(template), Version: aws.String("$Latest")},
-			Overrides:                   overrides,
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(template),
+				Version: aws.String("$Latest")},
+			Overrides: overrides,
 		}},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: aws.Int32(count), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,

@@ -100,7 +100,8 @@ func TestDenied(t *testing.T) {
 	}
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 	_, err := b.ec2.CreateFleet(t.Context(), in)
-	if code(t, err) != "UnauthorizedOperation" || !strings.Contains(err.Error(), "assumed-role/controller/test is not authorized to perform: ec2:CreateFleet") {
+	if code(t, err) != "UnauthorizedOperation" ||
+		!strings.Contains(err.Error(), "assumed-role/controller/test is not authorized to perform: ec2:CreateFleet") {
 		t.Errorf("the role: %v", err)
 	}
 	if _, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")}); code(t, err) != "AccessDeniedException" {
@@ -119,7 +120,8 @@ func TestReadLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := out.Instances[0].InstanceIds[0]
-	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}}); code(t, err) != "InvalidInstanceID.NotFound" {
+	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}}); code(t,
+		err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("at once: %v", err)
 	}
 	b.pass(2 * time.Second) // runs now
@@ -127,7 +129,8 @@ func TestReadLag(t *testing.T) {
 	if got := b.instances(t.Context(), t, id)[0].State.Name; got != "pending" {
 		t.Errorf("after 6 s it is seen as %s", got)
 	}
-	_, err = b.ec2.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("new"), Value: aws.String("1")}}})
+	_, err = b.ec2.CreateTags(t.Context(),
+		&ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("new"), Value: aws.String("1")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +145,8 @@ func TestReadLag(t *testing.T) {
 		t.Errorf("after 10 s it is seen as %s", i.State.Name)
 	}
 	b.pass(time.Second)
-	tags, err := b.ec2.DescribeTags(t.Context(), &ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
+	tags, err := b.ec2.DescribeTags(t.Context(),
+		&ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
 	if err != nil || len(tags.Tags) != 1 {
 		t.Errorf("5 s after it was set: %v, %v", tags, err)
 	}

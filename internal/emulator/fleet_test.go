@@ -29,18 +29,21 @@ func TestFleetLife(t *testing.T) {
 		},
 	})
 	in := fleet(name, 2, b.override("m5.xlarge", 0), b.override("m5.large", 1), b.override("m5.large", 2))
-	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("")}}}}
+	in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
+		Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("")}}}}
 	out, err := b.ec2.CreateFleet(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Errors) != 0 || len(out.Instances) != 1 || len(out.Instances[0].InstanceIds) != 2 || out.Instances[0].InstanceType != "m5.large" {
+	if len(out.Errors) != 0 || len(out.Instances) != 1 || len(out.Instances[0].InstanceIds) != 2 ||
+		out.Instances[0].InstanceType != "m5.large" {
 		t.Fatalf("want both instances as m5.large in one zone, got %+v, errors %s", out.Instances, fleetErrors(out))
 	}
 	ids := out.Instances[0].InstanceIds
 	got := b.instances(t.Context(), t, ids...)
 	first := got[0]
-	want := map[string]string{"team": "", "aws:ec2:fleet-id": *out.FleetId, "aws:ec2launchtemplate:id": "any", "aws:ec2launchtemplate:version": "1"}
+	want := map[string]string{"team": "", "aws:ec2:fleet-id": *out.FleetId, "aws:ec2launchtemplate:id": "any",
+		"aws:ec2launchtemplate:version": "1"}
 	tags := map[string]string{}
 	for _, tag := range first.Tags {
 		tags[*tag.Key] = *tag.Value
@@ -49,7 +52,8 @@ func TestFleetLife(t *testing.T) {
 	if d := cmp.Diff(want, tags); d != "" {
 		t.Errorf("tags (-want +got):\n%s", d)
 	}
-	if first.State.Name != types.InstanceStateNamePending || first.InstanceLifecycle != "" || *first.Placement.AvailabilityZone != "us-east-1b" ||
+	if first.State.Name != types.InstanceStateNamePending || first.InstanceLifecycle != "" ||
+		*first.Placement.AvailabilityZone != "us-east-1b" ||
 		first.Architecture != types.ArchitectureValuesX8664 || !strings.HasPrefix(*first.PrivateDnsName, "ip-10-0-") ||
 		!strings.HasSuffix(*first.IamInstanceProfile.Arn, ":instance-profile/node-profile") || *first.SecurityGroups[0].GroupName != "demo-node" {
 		t.Errorf("instance is %+v", first)
@@ -75,7 +79,8 @@ func TestFleetLife(t *testing.T) {
 	}
 	b.pass(3 * time.Second)
 	last := b.instances(t.Context(), t, ids[0])[0]
-	if last.State.Name != types.InstanceStateNameTerminated || *last.StateReason.Code != "Client.UserInitiatedShutdown" || last.PrivateIpAddress != nil {
+	if last.State.Name != types.InstanceStateNameTerminated || *last.StateReason.Code != "Client.UserInitiatedShutdown" ||
+		last.PrivateIpAddress != nil {
 		t.Errorf("ended instance is %+v", last)
 	}
 	b.pass(2 * time.Hour)
@@ -128,7 +133,8 @@ func TestFleetShortage(t *testing.T) {
 		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1a"}, 1)
 		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1b", CapacityType: "on-demand"}, 0)
 	})
-	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 3, b.override("m5.large", 0), b.override("m5.large", 1), b.override("m5.xlarge", 2)))
+	out, err := b.ec2.CreateFleet(t.Context(),
+		fleet(name, 3, b.override("m5.large", 0), b.override("m5.large", 1), b.override("m5.xlarge", 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +149,8 @@ func TestFleetShortage(t *testing.T) {
 	for _, e := range out.Errors {
 		short[*e.LaunchTemplateAndOverrides.Overrides.AvailabilityZone] = *e.ErrorCode
 	}
-	if d := cmp.Diff(map[string]string{"us-east-1a": "InsufficientInstanceCapacity", "us-east-1b": "InsufficientInstanceCapacity"}, short); d != "" {
+	if d := cmp.Diff(map[string]string{"us-east-1a": "InsufficientInstanceCapacity",
+		"us-east-1b": "InsufficientInstanceCapacity"}, short); d != "" {
 		t.Errorf("errors (-want +got):\n%s", d)
 	}
 	// The capacity of a terminated instance can be launched again.
@@ -183,7 +190,8 @@ func TestFleetStrategies(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			template := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
-			in := fleet(template, 2, priority(b.override("m5.xlarge", 0), 2), priority(b.override("m5.large", 0), 3), priority(b.override("m5.2xlarge", 0), 1))
+			in := fleet(template, 2, priority(b.override("m5.xlarge", 0), 2), priority(b.override("m5.large", 0), 3),
+				priority(b.override("m5.2xlarge", 0), 1))
 			in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: test.onDemand}
 			if test.spot != "" {
 				in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
@@ -217,21 +225,25 @@ func TestFleetRefusals(t *testing.T) {
 		prepare  func(b *bench)
 		want     string
 	}{
-		"architecture":        {kind: "m6g.large", want: "InvalidParameterValue"},
-		"image":               {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-00000000000000000")}, want: "InvalidAMIID.NotFound"},
-		"malformed image":     {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-x")}, want: "InvalidAMIID.Malformed"},
-		"type":                {kind: "m5.huge", want: "InvalidParameterValue"},
-		"group":               {data: types.RequestLaunchTemplateData{SecurityGroupIds: []string{"sg-00000000000000000"}}, want: "InvalidGroup.NotFound"},
-		"profile":             {data: types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}}, want: "InvalidParameterValue"},
-		"volume":              {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}}, want: "InvalidBlockDeviceMapping"},
-		"spot price":          {spot: true, maxPrice: "0.0001", want: "SpotMaxPriceTooLow"},
-		"addresses":           {prepare: func(b *bench) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
-		"quota":               {prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
-		"spot quota":          {spot: true, prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard", Spot: true}, 1) }, want: "MaxSpotInstanceCountExceeded"},
-		"another quota":       {prepare: func(b *bench) { b.quota(world.Quota{Kind: "p"}, 0) }, want: ""},
-		"zone":                {prepare: func(b *bench) { b.sellElsewhere("m5.large") }, want: "InvalidFleetConfiguration"},
-		"group of other VPC":  {prepare: func(b *bench) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
-		"family out of stock": {prepare: func(b *bench) { b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) }, want: "InsufficientInstanceCapacity"},
+		"architecture": {kind: "m6g.large", want: "InvalidParameterValue"},
+		"image": {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-00000000000000000")},
+			want: "InvalidAMIID.NotFound"},
+		"malformed image": {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-x")}, want: "InvalidAMIID.Malformed"},
+		"type":            {kind: "m5.huge", want: "InvalidParameterValue"},
+		"group": {data: types.RequestLaunchTemplateData{SecurityGroupIds: []string{"sg-00000000000000000"}},
+			want: "InvalidGroup.NotFound"},
+		"profile":    {data: types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}}, want: "InvalidParameterValue"},
+		"volume":     {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}}, want: "InvalidBlockDeviceMapping"},
+		"spot price": {spot: true, maxPrice: "0.0001", want: "SpotMaxPriceTooLow"},
+		"addresses":  {prepare: func(b *bench) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
+		"quota":      {prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
+		"spot quota": {spot: true, prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard", Spot: true}, 1) },
+			want: "MaxSpotInstanceCountExceeded"},
+		"another quota":      {prepare: func(b *bench) { b.quota(world.Quota{Kind: "p"}, 0) }, want: ""},
+		"zone":               {prepare: func(b *bench) { b.sellElsewhere("m5.large") }, want: "InvalidFleetConfiguration"},
+		"group of other VPC": {prepare: func(b *bench) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
+		"family out of stock": {prepare: func(b *bench) { b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) },
+			want: "InsufficientInstanceCapacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

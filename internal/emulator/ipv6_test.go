@@ -45,7 +45,8 @@ func TestIPv6(t *testing.T) {
 	i := b.instances(t.Context(), t, *out.Instances[0].InstanceId)[0]
 	ni := i.NetworkInterfaces[0]
 	if len(ni.Ipv6Addresses) != 1 || len(ni.Ipv6Prefixes) != 1 || len(ni.Ipv4Prefixes) != 2 {
-		t.Fatalf("the interface has %d addresses and %d prefixes of IPv6, %d of IPv4", len(ni.Ipv6Addresses), len(ni.Ipv6Prefixes), len(ni.Ipv4Prefixes))
+		t.Fatalf("the interface has %d addresses and %d prefixes of IPv6, %d of IPv4", len(ni.Ipv6Addresses),
+			len(ni.Ipv6Prefixes), len(ni.Ipv4Prefixes))
 	}
 	address, block := netip.MustParseAddr(*i.Ipv6Address), netip.MustParsePrefix(*ni.Ipv6Prefixes[0].Ipv6Prefix)
 	if *ni.Ipv6Addresses[0].Ipv6Address != address.String() || !*ni.Ipv6Addresses[0].IsPrimaryIpv6 || !six.Contains(address) ||
@@ -53,7 +54,8 @@ func TestIPv6(t *testing.T) {
 		t.Errorf("address %s (of the interface: %+v), block %s, both of %s", address, ni.Ipv6Addresses[0], block, six)
 	}
 	four := netip.MustParsePrefix(*ni.Ipv4Prefixes[0].Ipv4Prefix)
-	if four.Bits() != 28 || !subnet.CIDR.Contains(four.Addr()) || four == netip.MustParsePrefix(*ni.Ipv4Prefixes[1].Ipv4Prefix) || four.Masked() != four {
+	if four.Bits() != 28 || !subnet.CIDR.Contains(four.Addr()) ||
+		four == netip.MustParsePrefix(*ni.Ipv4Prefixes[1].Ipv4Prefix) || four.Masked() != four {
 		t.Errorf("blocks of IPv4: %s and %s", four, *ni.Ipv4Prefixes[1].Ipv4Prefix)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}}); err != nil {
@@ -78,7 +80,8 @@ func TestClusterOfIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := out.Cluster.KubernetesNetworkConfig; n.IpFamily != "ipv6" || aws.ToString(n.ServiceIpv6Cidr) != "fd30:1c53:5f8a::/108" || n.ServiceIpv4Cidr != nil {
+	if n := out.Cluster.KubernetesNetworkConfig; n.IpFamily != "ipv6" ||
+		aws.ToString(n.ServiceIpv6Cidr) != "fd30:1c53:5f8a::/108" || n.ServiceIpv4Cidr != nil {
 		t.Errorf("family %s, services %v and %v", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
 	}
 }
@@ -100,7 +103,8 @@ func TestThrottled(t *testing.T) {
 	if _, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}}); err == nil {
 		t.Error("there is a subnet-0")
 	}
-	if made, refused := b.server.Calls(), b.server.Throttled(); made["ec2:DescribeVpcs"] != 104 || refused["ec2:DescribeVpcs"] != 4 || len(refused) != 1 {
+	if made, refused := b.server.Calls(), b.server.Throttled(); made["ec2:DescribeVpcs"] != 104 ||
+		refused["ec2:DescribeVpcs"] != 4 || len(refused) != 1 {
 		t.Errorf("made %v, refused %v; want 104 and 4 of ec2:DescribeVpcs", made, refused)
 	}
 }

@@ -28,12 +28,15 @@ func TestNetworkIsMended(t *testing.T) {
 	b, ctx := newBench(t), t.Context()
 	group := b.estate.NodeGroup.ID
 	b.estate.NodeGroup.Egress = nil
-	rule := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(443), ToPort: aws.Int32(443), IpRanges: []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}},
+	rule := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(443), ToPort: aws.Int32(443),
+		IpRanges:         []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}},
 		UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &b.estate.ClusterGroup.ID}}}
-	if _, err := b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
+	if _, err := b.ec2.AuthorizeSecurityGroupEgress(ctx,
+		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
+	if _, err := b.ec2.AuthorizeSecurityGroupIngress(ctx,
+		&ec2.AuthorizeSecurityGroupIngressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
 		t.Fatal(err)
 	}
 	seen, err := b.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{GroupIds: []string{group}})
@@ -41,20 +44,25 @@ func TestNetworkIsMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
-	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" || *out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
+	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" ||
+		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
 		t.Errorf("out %+v, in %+v", out, in)
 	}
-	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
+	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx,
+		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
 	isCode(t, err, "InvalidGroup.NotFound")
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group})
 	isCode(t, err, "MissingParameter")
 
 	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID})
-	gateways, err := b.ec2.DescribeNatGateways(ctx, &ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
-	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable || aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
+	gateways, err := b.ec2.DescribeNatGateways(ctx,
+		&ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
+	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable ||
+		aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
 		t.Fatalf("%+v, %v", gateways, err)
 	}
-	route := &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: gateways.NatGateways[0].NatGatewayId}
+	route := &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"),
+		NatGatewayId: gateways.NatGateways[0].NatGatewayId}
 	if _, err := b.ec2.CreateRoute(ctx, route); err != nil || len(table.Routes) != 1 || table.Routes[0].Target != *route.NatGatewayId {
 		t.Errorf("%+v, %v", table.Routes, err)
 	}
@@ -70,7 +78,8 @@ func TestNetworkIsMended(t *testing.T) {
 func TestRouteIsReplaced(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
-	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID, Routes: []network.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
+	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID,
+		Routes: []network.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
 	state := func() types.RouteState {
 		out, err := b.ec2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{table.ID}})
 		if err != nil {
@@ -85,9 +94,11 @@ func TestRouteIsReplaced(t *testing.T) {
 	if _, err := b.ec2.ReplaceRoute(ctx, in); err != nil || table.Routes[0].Target != "nat-2" || state() != types.RouteStateActive {
 		t.Errorf("%+v, %v", table.Routes, err)
 	}
-	_, err := b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
+	_, err := b.ec2.ReplaceRoute(ctx,
+		&ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
 	isCode(t, err, "InvalidParameterValue")
-	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
+	_, err = b.ec2.ReplaceRoute(ctx,
+		&ec2.ReplaceRouteInput{RouteTableId: aws.String("rtb-none"), DestinationCidrBlock: aws.String("0.0.0.0/0")})
 	isCode(t, err, "InvalidRouteTableID.NotFound")
 	_, err = b.ec2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0")})
 	isCode(t, err, "MissingParameter")
@@ -102,8 +113,9 @@ func TestRolesAreMended(t *testing.T) {
 	b.govern(t, "controller", controllerPolicies(t)...)
 	other := "arn:aws:iam::" + account + ":role/other"
 	may := func() iamtypes.PolicyEvaluationDecisionType {
-		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
-			ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
+		out, err := owner.SimulatePrincipalPolicy(ctx,
+			&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
+				ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +125,8 @@ func TestRolesAreMended(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
-	if _, err := owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
+	if _, err := owner.PutRolePolicy(ctx,
+		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
 		t.Fatal(err)
 	}
 	if got := may(); got != "allowed" {
@@ -123,10 +136,12 @@ func TestRolesAreMended(t *testing.T) {
 	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
 		t.Errorf("%+v, %v", names, err)
 	}
-	_, err = owner.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
+	_, err = owner.PutRolePolicy(ctx,
+		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
 	isCode(t, err, "MalformedPolicyDocument")
 	trust := `{"Version":"2012-10-17","Statement":[]}`
-	if _, err := owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
+	if _, err := owner.UpdateAssumeRolePolicy(ctx,
+		&iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("controller"), PolicyDocument: &trust}); err != nil {
 		t.Fatal(err)
 	}
 	role, err := owner.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
@@ -155,7 +170,8 @@ func TestVPCAttributes(t *testing.T) {
 	if out := ask(types.VpcAttributeNameEnableDnsHostnames); *out.EnableDnsHostnames.Value || out.EnableDnsSupport != nil {
 		t.Errorf("%+v", out)
 	}
-	_, err := b.ec2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: aws.String("vpc-none"), Attribute: types.VpcAttributeNameEnableDnsSupport})
+	_, err := b.ec2.DescribeVpcAttribute(ctx,
+		&ec2.DescribeVpcAttributeInput{VpcId: aws.String("vpc-none"), Attribute: types.VpcAttributeNameEnableDnsSupport})
 	isCode(t, err, "InvalidVpcID.NotFound")
 }
 
@@ -168,7 +184,8 @@ func TestSimulate(t *testing.T) {
 	ask := func(role string) iamtypes.PolicyEvaluationDecisionType {
 		out, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
 			PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"), ActionNames: []string{"iam:PassRole"},
-			ResourceArns: []string{"arn:aws:iam::" + account + ":role/" + role}, ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"),
+			ResourceArns: []string{"arn:aws:iam::" + account + ":role/" + role},
+			ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"),
 				ContextKeyType: iamtypes.ContextKeyTypeEnumString, ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 		})
 		if err != nil || len(out.EvaluationResults) != 1 {
@@ -179,7 +196,9 @@ func TestSimulate(t *testing.T) {
 	if node, other := ask("node"), ask("other"); node != "allowed" || other != "implicitDeny" {
 		t.Errorf("node %s, other %s", node, other)
 	}
-	_, err := owner.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/nobody"), ActionNames: []string{"iam:PassRole"}})
+	_, err := owner.SimulatePrincipalPolicy(ctx,
+		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/nobody"),
+			ActionNames: []string{"iam:PassRole"}})
 	isCode(t, err, "NoSuchEntity")
 	_, err = b.eks.ListNodegroups(ctx, &eks.ListNodegroupsInput{ClusterName: aws.String("nothing")})
 	isCode(t, err, "AccessDeniedException")

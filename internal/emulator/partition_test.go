@@ -23,7 +23,8 @@ func TestPartition(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(&emulator.Server{})
 			t.Cleanup(web.Close)
-			c := aws.Config{Region: region, BaseEndpoint: aws.String(web.URL), Credentials: credentials.NewStaticCredentialsProvider(account, "secret", "")}
+			c := aws.Config{Region: region, BaseEndpoint: aws.String(web.URL),
+				Credentials: credentials.NewStaticCredentialsProvider(account, "secret", "")}
 			arns := arnsOf(t, c)
 			for what, arn := range arns {
 				if !strings.HasPrefix(arn, "arn:"+partition+":") {

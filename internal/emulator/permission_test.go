@@ -34,7 +34,8 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 		t.Fatal(err)
 	}
 	for i, text := range documents {
-		made, err := b.iam.CreatePolicy(ctx, &iam.CreatePolicyInput{PolicyName: aws.String(role + strings.Repeat("i", i)), PolicyDocument: aws.String(text)})
+		made, err := b.iam.CreatePolicy(ctx,
+			&iam.CreatePolicyInput{PolicyName: aws.String(role + strings.Repeat("i", i)), PolicyDocument: aws.String(text)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,8 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 // controllerPolicies are those of the controller of cluster demo.
 func controllerPolicies(t *testing.T) []string {
 	t.Helper()
-	all, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo", UID: controllerUID, NodeRoles: []string{"node"}})
+	all, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo",
+		UID: controllerUID, NodeRoles: []string{"node"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +102,8 @@ func (b *bench) makeTemplate(t *testing.T, name, image string, tags, interfaces 
 	}
 	data := &types.RequestLaunchTemplateData{
 		ImageId: &image, IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("demo_node")},
-		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: []string{b.estate.NodeGroup.ID}}},
+		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0),
+			Groups: []string{b.estate.NodeGroup.ID}}},
 	}
 	if len(nic.Tags) > 0 {
 		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{nic}
@@ -119,8 +122,9 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: &template, Version: aws.String("1")},
 			Overrides:                   []types.FleetLaunchTemplateOverridesRequest{b.override("m5.large", 0), b.override("m5.large", 1)},
 		}},
-		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
-		TagSpecifications:           specified(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1),
+			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
+		TagSpecifications: specified(tags, types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeFleet),
 	})
 }
 
@@ -133,7 +137,8 @@ func TestAskedIsTold(t *testing.T) {
 	b.server.Do(func(*world.World, time.Time) {
 		b.server.OnAsk = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
-			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ", uid, " ", isAllowed))
+			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
+				uid, " ", isAllowed))
 		}
 	})
 	image := b.image(t, "x86_64")
@@ -197,14 +202,17 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	instance := out.Instances[0].InstanceIds[0]
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
 	must("terminate", err)
-	_, err = b.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/arm64/standard/recommended/image_id")})
+	_, err = b.ssm.GetParameter(ctx,
+		&ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/arm64/standard/recommended/image_id")})
 	must("read a parameter", err)
 	_, err = b.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	must("ask who it is", err)
 	path := "/karpenter/" + region + "/demo/uid/"
-	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ours)})
+	_, err = b.iam.CreateInstanceProfile(ctx,
+		&iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ours)})
 	must("make a profile", err)
-	_, err = b.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
+	_, err = b.iam.AddRoleToInstanceProfile(ctx,
+		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
 	must("fill a profile", err)
 	for permission, least := range map[string]int{
 		"ec2:CreateLaunchTemplate": 1, "ec2:CreateFleet": 3, "ec2:RunInstances": 5, "ec2:CreateTags": 4, "iam:PassRole": 2,
@@ -242,10 +250,12 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	must("make a template whose interfaces are not tagged", b.makeTemplate(t, "bare", image, ours, nil))
 	out, err = b.launch(t, "bare", ours)
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != no ||
-		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage), "ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:network-interface/*") {
+		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage),
+			"ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:network-interface/*") {
 		t.Errorf("an interface without tags: %+v %v", out, err)
 	}
-	_, err = b.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
+	_, err = b.iam.AddRoleToInstanceProfile(ctx,
+		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
 	refused("give nodes another role", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
 	_, err = b.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_admin")})
 	refused("delete another's profile", "AccessDenied", "instance-profile/demo_admin", err)
@@ -285,7 +295,8 @@ func TestPolicyDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.iam.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+	if _, err := b.iam.AttachRolePolicy(t.Context(),
+		&iam.AttachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := b.iam.GetPolicy(t.Context(), &iam.GetPolicyInput{PolicyArn: made.Policy.Arn})
@@ -295,7 +306,8 @@ func TestPolicyDocuments(t *testing.T) {
 	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); code(t, err) != "DeleteConflict" {
 		t.Errorf("an attached policy is deleted: %v", err)
 	}
-	if _, err := b.iam.DetachRolePolicy(t.Context(), &iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
+	if _, err := b.iam.DetachRolePolicy(t.Context(),
+		&iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: made.Policy.Arn}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: made.Policy.Arn}); err != nil {

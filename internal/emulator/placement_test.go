@@ -28,7 +28,8 @@ func (b *bench) group(t *testing.T, strategy types.PlacementStrategy, partitions
 }
 
 // launched asks for n instances, and counts those that came by zone, and the errors by code.
-func (b *bench) launched(t *testing.T, n int32, template string, overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
+func (b *bench) launched(t *testing.T, n int32, template string,
+	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(template, n, overrides...))
 	if err != nil {
@@ -69,10 +70,11 @@ func TestPlacementGroups(t *testing.T) {
 		in   ec2.DescribePlacementGroupsInput
 		want []string
 	}{
-		"all":         {ec2.DescribePlacementGroupsInput{}, []string{*made.GroupId, *spread.GroupId}},
-		"by name":     {ec2.DescribePlacementGroupsInput{GroupNames: []string{"g-spread"}}, []string{*spread.GroupId}},
-		"by id":       {ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}, []string{*made.GroupId}},
-		"by strategy": {ec2.DescribePlacementGroupsInput{Filters: []types.Filter{{Name: aws.String("strategy"), Values: []string{"cluster"}}}}, []string{}},
+		"all":     {ec2.DescribePlacementGroupsInput{}, []string{*made.GroupId, *spread.GroupId}},
+		"by name": {ec2.DescribePlacementGroupsInput{GroupNames: []string{"g-spread"}}, []string{*spread.GroupId}},
+		"by id":   {ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}, []string{*made.GroupId}},
+		"by strategy": {ec2.DescribePlacementGroupsInput{Filters: []types.Filter{{Name: aws.String("strategy"),
+			Values: []string{"cluster"}}}}, []string{}},
 	} {
 		if diff := cmp.Diff(c.want, find(c.in)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -84,10 +86,13 @@ func TestPlacementGroups(t *testing.T) {
 	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}); len(got) > 0 {
 		t.Errorf("one that is being deleted is available: %v", got)
 	}
-	if _, err := b.ec2.DescribePlacementGroups(t.Context(), &ec2.DescribePlacementGroupsInput{GroupNames: []string{"nobodys"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
+	if _, err := b.ec2.DescribePlacementGroups(t.Context(),
+		&ec2.DescribePlacementGroupsInput{GroupNames: []string{"nobodys"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
 		t.Errorf("an unknown name: %v", err)
 	}
-	if _, err := b.ec2.CreatePlacementGroup(t.Context(), &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-spread"), Strategy: "spread"}); code(t, err) != "InvalidPlacementGroup.Duplicate" {
+	if _, err := b.ec2.CreatePlacementGroup(t.Context(),
+		&ec2.CreatePlacementGroupInput{GroupName: aws.String("g-spread"), Strategy: "spread"}); code(t,
+		err) != "InvalidPlacementGroup.Duplicate" {
 		t.Errorf("the same name again: %v", err)
 	}
 }
@@ -101,7 +106,8 @@ func TestSpreadGroup(t *testing.T) {
 	if len(ids) != 7 || errs["PlacementGroupLimitExceeded"] != 1 {
 		t.Fatalf("%d instances, errors %v", len(ids), errs)
 	}
-	if _, err := b.ec2.DeletePlacementGroup(t.Context(), &ec2.DeletePlacementGroupInput{GroupName: made.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
+	if _, err := b.ec2.DeletePlacementGroup(t.Context(),
+		&ec2.DeletePlacementGroupInput{GroupName: made.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
 		t.Errorf("a group in use is deleted: %v", err)
 	}
 	if other, errs := b.launched(t, 1, template, b.override("m5.large", 1)); len(other) != 1 {
@@ -114,7 +120,8 @@ func TestSpreadGroup(t *testing.T) {
 		t.Errorf("when one has ended: %v", errs)
 	}
 	in, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}}}})
+		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"),
+			Values: []string{"pending", "running"}}}})
 	n := 0
 	for _, r := range in.Reservations {
 		n += len(r.Instances)

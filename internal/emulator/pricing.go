@@ -67,7 +67,8 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	}
 	found, next, err := api.Cut(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
-		return getProductsOut{}, &failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
+		return getProductsOut{},
+			&failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
 	}
 	out := getProductsOut{FormatVersion: "aws_v1", PriceList: make([]string, len(found)), NextToken: next}
 	for i, p := range found {
@@ -96,7 +97,8 @@ func productOf(region string, s world.Stock) priced {
 			"instanceType": s.Facts.Name, "regionCode": region, "servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud",
 			"operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used", "tenancy": tenancy, "marketoption": "OnDemand",
 			"licenseModel": "No License required", "operation": "RunInstances", "productFamily": family,
-			"vcpu": strconv.FormatInt(s.Facts.Processor.VCPUs, 10), "memory": strconv.FormatFloat(float64(s.Facts.MemoryMiB)/1024, 'f', -1, 64) + " GiB",
+			"vcpu": strconv.FormatInt(s.Facts.Processor.VCPUs,
+				10), "memory": strconv.FormatFloat(float64(s.Facts.MemoryMiB)/1024, 'f', -1, 64) + " GiB",
 			"locationType": "AWS Region",
 		},
 	}

@@ -72,16 +72,24 @@ func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, err
 		return quotaRequestOut{}, err
 	}
 	if most, limited := c.Region.Capacity.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
-		return quotaRequestOut{}, &failure.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
+		return quotaRequestOut{},
+			&failure.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
 	}
 	c.Region.Capacity.Quotas[q] = int64(in.DesiredValue)
-	return quotaRequestOut{requestedQuota{Id: c.ID, ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, DesiredValue: in.DesiredValue, Status: "APPROVED"}}, nil
+	return quotaRequestOut{requestedQuota{
+		Id:           c.ID,
+		ServiceCode:  in.ServiceCode,
+		QuotaCode:    in.QuotaCode,
+		DesiredValue: in.DesiredValue,
+		Status:       "APPROVED",
+	}}, nil
 }
 
 func (in *quotaIn) quota() (world.Quota, error) {
 	q, known := quotaCodes[in.QuotaCode]
 	if in.ServiceCode != "ec2" || !known {
-		return world.Quota{}, &failure.Error{Code: "NoSuchResourceException", Message: "The request failed because the specified service quota does not exist.", Status: 404}
+		return world.Quota{},
+			&failure.Error{Code: "NoSuchResourceException", Message: "The request failed because the specified service quota does not exist.", Status: 404}
 	}
 	return q, nil
 }

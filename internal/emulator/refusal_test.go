@@ -41,8 +41,9 @@ func refusals() map[string]refusal {
 		}
 	}
 	return map[string]refusal{
-		"key-disabled": {prepare: key(world.Key{Disabled: true}), want: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
-			fix: "kms enable-key --key-id $KEY"},
+		"key-disabled": {prepare: key(world.Key{Disabled: true}),
+			want: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
+			fix:  "kms enable-key --key-id $KEY"},
 		"key-closed": {prepare: key(world.Key{Closed: true}), want: "Client.InternalError: Client error on launch",
 			fix: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
 		"spot-role": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
@@ -63,7 +64,8 @@ func refusals() map[string]refusal {
 			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyOf("ec2:RunInstances")); err != nil {
 				t.Error(err)
 			}
-		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::", fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
+		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::",
+			fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
 		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			account := b.estate.Region.Account
 			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})

@@ -43,8 +43,10 @@ func TestCapacityReservations(t *testing.T) {
 	if len(all) != 2 {
 		t.Fatalf("%d reservations, want 2", len(all))
 	}
-	if r := all[1]; *r.CapacityReservationId != made[1].ID || r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
-		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted || *r.OwnerId != "111122223333" {
+	if r := all[1]; *r.CapacityReservationId != made[1].ID ||
+		r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
+		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted ||
+		*r.OwnerId != "111122223333" {
 		t.Errorf("the block is %+v", r)
 	}
 
@@ -59,14 +61,16 @@ func TestCapacityReservations(t *testing.T) {
 	}
 	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
 	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != made[0].ID || s == nil ||
-		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly || *s.CapacityReservationTarget.CapacityReservationId != made[0].ID {
+		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly ||
+		*s.CapacityReservationTarget.CapacityReservationId != made[0].ID {
 		t.Errorf("the instance is in %v, by %+v", i.CapacityReservationId, s)
 	}
 	one, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
 		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},
 		{Name: aws.String("instance-match-criteria"), Values: []string{"open"}},
 	}})
-	if err != nil || len(one.CapacityReservations) != 1 || *one.CapacityReservations[0].AvailableInstanceCount != 1 || *one.CapacityReservations[0].TotalInstanceCount != 2 {
+	if err != nil || len(one.CapacityReservations) != 1 || *one.CapacityReservations[0].AvailableInstanceCount != 1 ||
+		*one.CapacityReservations[0].TotalInstanceCount != 2 {
 		t.Errorf("by filters, with one in use: %+v, %v", one, err)
 	}
 
@@ -76,7 +80,8 @@ func TestCapacityReservations(t *testing.T) {
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InvalidFleetConfiguration" {
 		t.Errorf("a fleet of capacity blocks with a template that is of none: %+v, %v", out, err)
 	}
-	_, err = b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})
+	_, err = b.ec2.DescribeCapacityReservations(t.Context(),
+		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})
 	if code(t, err) != "InvalidCapacityReservationId.NotFound" {
 		t.Errorf("an unknown id: %v", err)
 	}

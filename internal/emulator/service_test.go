@@ -30,7 +30,8 @@ func TestIAM(t *testing.T) {
 	b := newBench(t)
 	path := "/karpenter/us-east-1/demo/uid/"
 	b.profile(t, "p", "node")
-	if _, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")}); code(t, err) != "EntityAlreadyExists" {
+	if _, err := b.iam.CreateRole(t.Context(),
+		&iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")}); code(t, err) != "EntityAlreadyExists" {
 		t.Errorf("the same role again: %v", err)
 	}
 	for i := range 3 {
@@ -42,12 +43,14 @@ func TestIAM(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := b.iam.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("demo_0"), RoleName: aws.String("node")})
+	_, err := b.iam.AddRoleToInstanceProfile(t.Context(),
+		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("demo_0"), RoleName: aws.String("node")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	pages := iam.NewListInstanceProfilesPaginator(b.iam, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/us-east-1/demo/"), MaxItems: aws.Int32(2)})
+	pages := iam.NewListInstanceProfilesPaginator(b.iam,
+		&iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/us-east-1/demo/"), MaxItems: aws.Int32(2)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
 		if err != nil {
@@ -61,16 +64,19 @@ func TestIAM(t *testing.T) {
 		t.Errorf("profiles under the path (-want +got):\n%s", d)
 	}
 	got, err := b.iam.GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("demo_0")})
-	if err != nil || *got.InstanceProfile.Roles[0].RoleName != "node" || *got.InstanceProfile.Arn != "arn:aws:iam::111122223333:instance-profile"+path+"demo_0" || len(got.InstanceProfile.Tags) != 1 {
+	if err != nil || *got.InstanceProfile.Roles[0].RoleName != "node" ||
+		*got.InstanceProfile.Arn != "arn:aws:iam::111122223333:instance-profile"+path+"demo_0" || len(got.InstanceProfile.Tags) != 1 {
 		t.Errorf("profile is %+v, %v", got, err)
 	}
-	if _, err := b.iam.DeleteInstanceProfile(t.Context(), &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_0")}); code(t, err) != "DeleteConflict" {
+	if _, err := b.iam.DeleteInstanceProfile(t.Context(),
+		&iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_0")}); code(t, err) != "DeleteConflict" {
 		t.Errorf("a profile that holds a role: %v", err)
 	}
 	if _, err := b.iam.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); code(t, err) != "DeleteConflict" {
 		t.Errorf("a role that is held: %v", err)
 	}
-	if _, err := b.iam.GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("none")}); code(t, err) != "NoSuchEntity" {
+	if _, err := b.iam.GetInstanceProfile(t.Context(),
+		&iam.GetInstanceProfileInput{InstanceProfileName: aws.String("none")}); code(t, err) != "NoSuchEntity" {
 		t.Errorf("no profile: %v", err)
 	}
 }
@@ -81,7 +87,8 @@ func TestEKS(t *testing.T) {
 	b := newBench(t)
 	cluster := aws.String("demo")
 	b.server.Do(func(_ *world.World, now time.Time) {
-		_, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: ekscluster.AuthConfigMap})
+		_, err := b.estate.Region.EKS.CreateCluster(now,
+			ekscluster.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: ekscluster.AuthConfigMap})
 		if err != nil {
 			t.Error(err)
 		}
@@ -91,8 +98,10 @@ func TestEKS(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := got.Cluster
-	if *c.Endpoint != "https://127.0.0.1:6443" || *c.CertificateAuthority.Data != "Q0E=" || *c.KubernetesNetworkConfig.ServiceIpv4Cidr != "10.100.0.0/16" ||
-		c.AccessConfig.AuthenticationMode != "CONFIG_MAP" || !strings.HasPrefix(*c.Identity.Oidc.Issuer, "https://oidc.eks.us-east-1.amazonaws.com/id/") || c.Status != "ACTIVE" {
+	if *c.Endpoint != "https://127.0.0.1:6443" || *c.CertificateAuthority.Data != "Q0E=" ||
+		*c.KubernetesNetworkConfig.ServiceIpv4Cidr != "10.100.0.0/16" ||
+		c.AccessConfig.AuthenticationMode != "CONFIG_MAP" ||
+		!strings.HasPrefix(*c.Identity.Oidc.Issuer, "https://oidc.eks.us-east-1.amazonaws.com/id/") || c.Status != "ACTIVE" {
 		t.Errorf("cluster is %+v", c)
 	}
 	arn := aws.String("arn:aws:iam::111122223333:role/path/node")
@@ -100,7 +109,8 @@ func TestEKS(t *testing.T) {
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "InvalidRequestException" {
 		t.Errorf("an entry in mode CONFIG_MAP: %v", err)
 	}
-	_, err = b.eks.UpdateClusterConfig(t.Context(), &eks.UpdateClusterConfigInput{Name: cluster, AccessConfig: &ekstypes.UpdateAccessConfigRequest{AuthenticationMode: "API_AND_CONFIG_MAP"}})
+	_, err = b.eks.UpdateClusterConfig(t.Context(),
+		&eks.UpdateClusterConfigInput{Name: cluster, AccessConfig: &ekstypes.UpdateAccessConfigRequest{AuthenticationMode: "API_AND_CONFIG_MAP"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +118,8 @@ func TestEKS(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry, err := b.eks.DescribeAccessEntry(t.Context(), &eks.DescribeAccessEntryInput{ClusterName: cluster, PrincipalArn: arn})
-	if err != nil || *entry.AccessEntry.Username != "system:node:{{EC2PrivateDNSName}}" || entry.AccessEntry.KubernetesGroups[0] != "system:nodes" {
+	if err != nil || *entry.AccessEntry.Username != "system:node:{{EC2PrivateDNSName}}" ||
+		entry.AccessEntry.KubernetesGroups[0] != "system:nodes" {
 		t.Errorf("entry is %+v, %v", entry, err)
 	}
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "ResourceInUseException" {
@@ -121,7 +132,8 @@ func TestEKS(t *testing.T) {
 	if _, err := b.eks.DeleteAccessEntry(t.Context(), &eks.DeleteAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.eks.DescribeAccessEntry(t.Context(), &eks.DescribeAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); code(t, err) != "ResourceNotFoundException" {
+	if _, err := b.eks.DescribeAccessEntry(t.Context(),
+		&eks.DescribeAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); code(t, err) != "ResourceNotFoundException" {
 		t.Errorf("a deleted entry: %v", err)
 	}
 	fargate, err := b.eks.CreateFargateProfile(t.Context(), &eks.CreateFargateProfileInput{
@@ -131,7 +143,8 @@ func TestEKS(t *testing.T) {
 	if err != nil || fargate.FargateProfile.Status != "ACTIVE" || fargate.FargateProfile.Selectors[0].Labels["a"] != "b" {
 		t.Errorf("Fargate profile: %+v, %v", fargate, err)
 	}
-	if _, err := b.eks.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("none")}); code(t, err) != "ResourceNotFoundException" {
+	if _, err := b.eks.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("none")}); code(t,
+		err) != "ResourceNotFoundException" {
 		t.Errorf("no cluster: %v", err)
 	}
 }
@@ -140,7 +153,8 @@ func TestEKS(t *testing.T) {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	made, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo"), Attributes: map[string]string{"MessageRetentionPeriod": "300"}})
+	made, err := b.sqs.CreateQueue(t.Context(),
+		&sqs.CreateQueueInput{QueueName: aws.String("demo"), Attributes: map[string]string{"MessageRetentionPeriod": "300"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +191,14 @@ func TestQueue(t *testing.T) {
 	if len(again) != 1 || again[0].Attributes["ApproximateReceiveCount"] != "2" {
 		t.Fatalf("redelivered: %+v", again)
 	}
-	attributes, err := b.sqs.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-	if err != nil || attributes.Attributes["ApproximateNumberOfMessagesNotVisible"] != "1" || attributes.Attributes["QueueArn"] != "arn:aws:sqs:us-east-1:111122223333:demo" {
+	attributes, err := b.sqs.GetQueueAttributes(t.Context(),
+		&sqs.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+	if err != nil || attributes.Attributes["ApproximateNumberOfMessagesNotVisible"] != "1" ||
+		attributes.Attributes["QueueArn"] != "arn:aws:sqs:us-east-1:111122223333:demo" {
 		t.Errorf("attributes: %v, %v", attributes, err)
 	}
-	if _, err := b.sqs.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: again[0].ReceiptHandle}); err != nil {
+	if _, err := b.sqs.DeleteMessage(t.Context(),
+		&sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: again[0].ReceiptHandle}); err != nil {
 		t.Error(err)
 	}
 	b.pass(time.Minute)
@@ -249,7 +266,8 @@ func TestInterruption(t *testing.T) {
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	paths := ssm.NewGetParametersByPathPaginator(b.ssm, &ssm.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami/1.31"), Recursive: aws.Bool(true)})
+	paths := ssm.NewGetParametersByPathPaginator(b.ssm,
+		&ssm.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami/1.31"), Recursive: aws.Bool(true)})
 	n := 0
 	for paths.HasMorePages() {
 		page, err := paths.NextPage(t.Context())
@@ -272,7 +290,8 @@ func TestParameters(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	_, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id")})
+	_, err := b.ssm.GetParameter(t.Context(),
+		&ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id")})
 	if code(t, err) != "ParameterNotFound" {
 		t.Errorf("AL2 for 1.33: %v", err)
 	}
@@ -285,10 +304,12 @@ func TestPricing(t *testing.T) {
 	filter := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: &field, Type: pricingtypes.FilterTypeTermMatch, Value: &value}
 	}
-	pages := pricing.NewGetProductsPaginator(b.pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: []pricingtypes.Filter{
-		filter("regionCode", region), filter("serviceCode", "AmazonEC2"), filter("preInstalledSw", "NA"), filter("operatingSystem", "Linux"),
-		filter("capacitystatus", "Used"), filter("marketoption", "OnDemand"), filter("tenancy", "Shared"), filter("productFamily", "Compute Instance"),
-	}})
+	pages := pricing.NewGetProductsPaginator(b.pricing,
+		&pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: []pricingtypes.Filter{
+			filter("regionCode", region), filter("serviceCode", "AmazonEC2"), filter("preInstalledSw", "NA"), filter("operatingSystem", "Linux"),
+			filter("capacitystatus", "Used"), filter("marketoption", "OnDemand"), filter("tenancy", "Shared"),
+			filter("productFamily", "Compute Instance"),
+		}})
 	prices := map[string]string{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())

@@ -13,7 +13,8 @@ import (
 func describeAll() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=tag-key&Filter.1.Value.1=aws%3Aec2%3Afleet-id"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+account+"/20260801/us-east-1/ec2/aws4_request, SignedHeaders=host, Signature=00")
+	r.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential="+account+"/20260801/us-east-1/ec2/aws4_request, SignedHeaders=host, Signature=00")
 	r.Header.Set("X-Amz-Date", "20260801T000000Z")
 	return r
 }
@@ -31,7 +32,8 @@ func TestThousandInstances(t *testing.T) {
 func listing(t *testing.T, n int) float64 {
 	t.Helper()
 	b := newBench(t)
-	if _, err := b.ec2.CreateFleet(t.Context(), fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), int32(n), b.override("m5.large", 0))); err != nil {
+	if _, err := b.ec2.CreateFleet(t.Context(),
+		fleet(b.template(t, "joiner-a", types.RequestLaunchTemplateData{}), int32(n), b.override("m5.large", 0))); err != nil {
 		t.Fatal(err)
 	}
 	return testing.AllocsPerRun(3, func() {

@@ -23,7 +23,8 @@ func TestQueueBatches(t *testing.T) {
 	entries := func(n int) []sqstypes.SendMessageBatchRequestEntry {
 		out := []sqstypes.SendMessageBatchRequestEntry{}
 		for i := range n {
-			out = append(out, sqstypes.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String("body " + strconv.Itoa(i))})
+			out = append(out, sqstypes.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)),
+				MessageBody: aws.String("body " + strconv.Itoa(i))})
 		}
 		return out
 	}
@@ -57,7 +58,8 @@ func TestQueueBatches(t *testing.T) {
 	}
 	ends[9].ReceiptHandle = aws.String("none of ours")
 	deleted, err := b.sqs.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: made.QueueUrl, Entries: ends})
-	if err != nil || len(deleted.Successful) != 9 || len(deleted.Failed) != 1 || *deleted.Failed[0].Id != "9" || *deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
+	if err != nil || len(deleted.Successful) != 9 || len(deleted.Failed) != 1 || *deleted.Failed[0].Id != "9" ||
+		*deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
 		t.Fatalf("%+v, %v", deleted, err)
 	}
 	b.pass(time.Minute)
@@ -109,7 +111,8 @@ func TestQueueFaults(t *testing.T) {
 			t.Fatalf("turn %d: %+v, %v, want %d messages", turn, got, err, want)
 		}
 		for _, m := range got.Messages {
-			if _, err := b.sqs.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
+			if _, err := b.sqs.DeleteMessage(t.Context(),
+				&sqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,8 @@ type parametersOut struct {
 
 func getParameters(c *api.Call, in *parametersIn) (parametersOut, error) {
 	if len(in.Names) == 0 || len(in.Names) > 10 {
-		return parametersOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: names must have between 1 and 10 members"}
+		return parametersOut{},
+			&failure.Error{Code: "ValidationException", Message: "1 validation error detected: names must have between 1 and 10 members"}
 	}
 	out := parametersOut{Parameters: []parameter{}, InvalidParameters: []string{}}
 	for _, name := range in.Names {
@@ -113,7 +114,8 @@ type putParameterOut struct {
 }
 
 func putParameter(c *api.Call, in *putParameterIn) (putParameterOut, error) {
-	version, err := c.Region.SSM.PutParameter(c.Now, world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
+	version, err := c.Region.SSM.PutParameter(c.Now,
+		world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
 	return putParameterOut{Version: version, Tier: "Standard"}, err
 }
 

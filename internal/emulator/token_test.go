@@ -26,12 +26,13 @@ import (
 func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
-	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(context.Background(), &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
-		o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Expires", "60")))
-		if cluster != "" {
-			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("x-k8s-aws-id", cluster)))
-		}
-	})
+	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(context.Background(),
+		&sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
+			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Expires", "60")))
+			if cluster != "" {
+				o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue("x-k8s-aws-id", cluster)))
+			}
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,15 +104,16 @@ func TestTokens(t *testing.T) {
 		host    string
 		want    string
 	}{
-		"good":                  {good, "demo", host, arn},
-		"another cluster":       {good, "prod", host, "SignatureDoesNotMatch"},
-		"header missing":        {good, "", host, "SignatureDoesNotMatch"},
-		"another host":          {good, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
-		"forged":                {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
-		"unknown key":           {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
-		"altered query":         {with(good, "Action", "ListRoles"), "demo", host, "InvalidAction"},
-		"altered version":       {with(good, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
-		"altered date":          {with(good, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")), "demo", host, "SignatureDoesNotMatch"},
+		"good":            {good, "demo", host, arn},
+		"another cluster": {good, "prod", host, "SignatureDoesNotMatch"},
+		"header missing":  {good, "", host, "SignatureDoesNotMatch"},
+		"another host":    {good, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
+		"forged":          {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
+		"unknown key":     {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
+		"altered query":   {with(good, "Action", "ListRoles"), "demo", host, "InvalidAction"},
+		"altered version": {with(good, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
+		"altered date": {with(good, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")),
+			"demo", host, "SignatureDoesNotMatch"},
 		"no expiry":             {without(good, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
 		"header not signed":     {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
 		"of no cluster":         {b.token(t, s, ""), "", host, arn},
@@ -179,7 +181,8 @@ func TestInstanceCredentials(t *testing.T) {
 	if _, err := wrong.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
 		t.Errorf("signed with another secret: %v", err)
 	}
-	_, err = admin.RemoveRoleFromInstanceProfile(t.Context(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("node-profile"), RoleName: aws.String("node")})
+	_, err = admin.RemoveRoleFromInstanceProfile(t.Context(),
+		&iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("node-profile"), RoleName: aws.String("node")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ func TestWebIdentity(t *testing.T) {
 		}
 	})
 	good := func() map[string]any {
-		return map[string]any{"iss": issuer, "sub": "system:serviceaccount:kube-system:joiner", "aud": []string{"sts.amazonaws.com"}, "exp": b.clock().Add(time.Hour).Unix()}
+		return map[string]any{"iss": issuer, "sub": "system:serviceaccount:kube-system:joiner",
+			"aud": []string{"sts.amazonaws.com"}, "exp": b.clock().Add(time.Hour).Unix()}
 	}
 	with := func(name string, value any) string {
 		claims := good()
@@ -115,7 +116,8 @@ func TestWebIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *out.SubjectFromWebIdentityToken != "system:serviceaccount:kube-system:joiner" || *out.Provider != provider.ARN || *out.Audience != "sts.amazonaws.com" {
+	if *out.SubjectFromWebIdentityToken != "system:serviceaccount:kube-system:joiner" || *out.Provider != provider.ARN ||
+		*out.Audience != "sts.amazonaws.com" {
 		t.Errorf("the session is %s's, of %s, for %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
 	}
 	who, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).

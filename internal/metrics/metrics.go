@@ -202,7 +202,8 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 
 func (r *maker) scheduling() Scheduling {
 	return Scheduling{
-		Duration:      r.histograms("karpenter_scheduler_scheduling_duration_seconds", "Duration of one plan, snapshot included.", durations(), "controller"),
+		Duration: r.histograms("karpenter_scheduler_scheduling_duration_seconds",
+			"Duration of one plan, snapshot included.", durations(), "controller"),
 		Unschedulable: r.gauges("karpenter_scheduler_unschedulable_pods_count", "Pods of the last plan that got no place.", "controller"),
 		Ignored:       r.gauge("karpenter_scheduler_ignored_pods_count", "Pending pods that no plan can be made for."),
 		QueueDepth:    r.gauges("karpenter_scheduler_queue_depth", "Pods that the running plan considers.", "controller"),
@@ -211,12 +212,16 @@ func (r *maker) scheduling() Scheduling {
 
 func (r *maker) claims() Claims {
 	return Claims{
-		Created:     r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
-		Terminated:  r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
-		Disrupted:   r.counters("karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted by the controller.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
-		Unhealthy:   r.counters("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims that were deleted because their node was unwell for too long.", "condition", "nodepool", "capacity_type", "image_id"),
-		Termination: r.histograms("karpenter_nodeclaims_termination_duration_seconds", "From the deletion of a NodeClaim to its end.", powers(2048), "nodepool"),
-		InstanceEnd: r.histograms("karpenter_nodeclaims_instance_termination_duration_seconds", "From the termination of an instance to its end.", powers(1024), "nodepool"),
+		Created:    r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
+		Terminated: r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
+		Disrupted: r.counters("karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted by the controller.",
+			"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		Unhealthy: r.counters("karpenter_nodeclaims_unhealthy_disrupted_total",
+			"NodeClaims that were deleted because their node was unwell for too long.", "condition", "nodepool", "capacity_type", "image_id"),
+		Termination: r.histograms("karpenter_nodeclaims_termination_duration_seconds",
+			"From the deletion of a NodeClaim to its end.", powers(2048), "nodepool"),
+		InstanceEnd: r.histograms("karpenter_nodeclaims_instance_termination_duration_seconds",
+			"From the termination of an instance to its end.", powers(1024), "nodepool"),
 	}
 }
 
@@ -238,7 +243,9 @@ func (r *maker) pods() Pods {
 		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod to its running."),
 		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Evictions asked for, by the answer.", "code"),
 		Drained:   r.counters("karpenter_pods_drained_total", "Pods that had to leave their node.", "reason"),
-		Displaced: r.counters("karpenter_pods_disruption_initiated_total", "Pods on nodes whose NodeClaim was deleted by the controller.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		Displaced: r.counters("karpenter_pods_disruption_initiated_total",
+			"Pods on nodes whose NodeClaim was deleted by the controller.", "reason", "nodepool", "capacity_type",
+			"consolidation_policy", "termination_mode"),
 	}
 }
 
@@ -247,46 +254,60 @@ func (r *maker) pools() Pools {
 		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
 		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
 		Allowed: r.gauges("karpenter_nodepools_allowed_disruptions", "Nodes of a NodePool that may be disrupted now.", "nodepool", "reason"),
-		Taken:   r.gauges("karpenter_nodepools_nodes_consuming_budgets", "Nodes of a NodePool that use its budgets up: they are leaving, or not ready.", "nodepool", "reason"),
-		Cost:    r.gauges("karpenter_nodepools_cost_total", "What the nodes of a NodePool cost, in dollars an hour, by the prices that plans are made with.", "nodepool"),
+		Taken: r.gauges("karpenter_nodepools_nodes_consuming_budgets",
+			"Nodes of a NodePool that use its budgets up: they are leaving, or not ready.", "nodepool", "reason"),
+		Cost: r.gauges("karpenter_nodepools_cost_total",
+			"What the nodes of a NodePool cost, in dollars an hour, by the prices that plans are made with.", "nodepool"),
 	}
 }
 
 func (r *maker) aws() AWS {
 	return AWS{
-		Requests:        r.counters("aws_sdk_go_request_total", "Calls to AWS.", "service", "action", "status_code"),
-		Duration:        r.histograms("aws_sdk_go_request_duration_seconds", "Duration of calls to AWS, retries included.", durations(), "service", "action"),
-		Method:          r.histograms("karpenter_cloudprovider_duration_seconds", "Duration of acts on AWS.", durations(), "controller", "method", "provider"),
-		MethodErrors:    r.counters("karpenter_cloudprovider_errors_total", "Acts on AWS that failed.", "controller", "method", "provider", "error"),
-		LaunchFailures:  r.counters("karpenter_cloudprovider_instance_launch_failures_total", "Offerings that CreateFleet could not give.", "zone", "capacity_type", "reason"),
+		Requests: r.counters("aws_sdk_go_request_total", "Calls to AWS.", "service", "action", "status_code"),
+		Duration: r.histograms("aws_sdk_go_request_duration_seconds", "Duration of calls to AWS, retries included.",
+			durations(), "service", "action"),
+		Method: r.histograms("karpenter_cloudprovider_duration_seconds", "Duration of acts on AWS.", durations(),
+			"controller", "method", "provider"),
+		MethodErrors: r.counters("karpenter_cloudprovider_errors_total", "Acts on AWS that failed.", "controller",
+			"method", "provider", "error"),
+		LaunchFailures: r.counters("karpenter_cloudprovider_instance_launch_failures_total",
+			"Offerings that CreateFleet could not give.", "zone", "capacity_type", "reason"),
 		TerminateErrors: r.counter("karpenter_cloudprovider_instance_termination_failures_total", "Instances that could not be terminated."),
 	}
 }
 
 func (r *maker) interruptions() Interruptions {
 	return Interruptions{
-		Received:      r.counters("karpenter_interruption_received_messages_total", "Messages received from the interruption queue.", "message_type"),
-		Deleted:       r.counter("karpenter_interruption_deleted_messages_total", "Messages deleted from the interruption queue."),
-		QueueDuration: r.histogram("karpenter_interruption_message_queue_duration_seconds", "From the sending of a message to its deletion.", durations()),
-		Failing:       r.counters("karpenter_interruption_instance_status_unhealthy_total", "Nodes disrupted because of EC2 status checks or scheduled events of their instances.", "category"),
-		Dropped:       r.counters("joiner_interruption_dropped_messages_total", "Interruption messages deleted without being processed.", "cause"),
-		Left:          r.counters("joiner_interruption_left_messages_total", "Messages returned to the queue because they are not about instances of this cluster's NodeClaims.", "owner"),
+		Received: r.counters("karpenter_interruption_received_messages_total",
+			"Messages received from the interruption queue.", "message_type"),
+		Deleted: r.counter("karpenter_interruption_deleted_messages_total", "Messages deleted from the interruption queue."),
+		QueueDuration: r.histogram("karpenter_interruption_message_queue_duration_seconds",
+			"From the sending of a message to its deletion.", durations()),
+		Failing: r.counters("karpenter_interruption_instance_status_unhealthy_total",
+			"Nodes disrupted because of EC2 status checks or scheduled events of their instances.", "category"),
+		Dropped: r.counters("joiner_interruption_dropped_messages_total",
+			"Interruption messages deleted without being processed.", "cause"),
+		Left: r.counters("joiner_interruption_left_messages_total",
+			"Messages returned to the queue because they are not about instances of this cluster's NodeClaims.", "owner"),
 	}
 }
 
 func (r *maker) moves() Moves {
 	return Moves{
-		Begun:  r.counters("joiner_moves_begun_total", "Started moves: nodes that are replaced or removed.", "reason"),
-		Ended:  r.counters("joiner_moves_ended_total", "Ended moves: completed, or undone because they were blocked.", "reason", "outcome"),
-		Took:   r.histograms("joiner_move_duration_seconds", "From the start of a move to the deletion of its nodes.", durations(), "reason"),
-		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total", "Saving of completed moves: planned, and actual by the prices of the launched instances.", "kind"),
+		Begun: r.counters("joiner_moves_begun_total", "Started moves: nodes that are replaced or removed.", "reason"),
+		Ended: r.counters("joiner_moves_ended_total", "Ended moves: completed, or undone because they were blocked.", "reason", "outcome"),
+		Took:  r.histograms("joiner_move_duration_seconds", "From the start of a move to the deletion of its nodes.", durations(), "reason"),
+		Saving: r.counters("joiner_moves_saving_dollars_per_hour_total",
+			"Saving of completed moves: planned, and actual by the prices of the launched instances.", "kind"),
 		Search: r.histogram("joiner_moves_search_duration_seconds", "Duration of one scan of all nodes for moves that save money.", durations()),
 		Active: r.gauge("joiner_moves_active", "Moves in progress."),
 
 		Decisions: r.counters("karpenter_voluntary_disruption_decisions_total", "Started moves.", "decision", "reason", "consolidation_type"),
-		PoolDecisions: r.counters("karpenter_voluntary_disruption_decisions_by_nodepool_total", "Started moves, counted once for each NodePool involved.",
+		PoolDecisions: r.counters("karpenter_voluntary_disruption_decisions_by_nodepool_total",
+			"Started moves, counted once for each NodePool involved.",
 			"nodepool", "decision", "reason", "consolidation_type"),
-		Failed:   r.counters("karpenter_voluntary_disruption_queue_failures_total", "Moves that were undone.", "decision", "reason", "consolidation_type"),
+		Failed: r.counters("karpenter_voluntary_disruption_queue_failures_total", "Moves that were undone.", "decision",
+			"reason", "consolidation_type"),
 		Eligible: r.gauges("karpenter_voluntary_disruption_eligible_nodes", "Nodes that may be disrupted, within budgets.", "reason"),
 
 		Evaluation: r.histograms("karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
@@ -301,21 +322,26 @@ func (r *maker) moves() Moves {
 			"Saving of a move as a share of the price of all candidates, relative to its share of the cost of moving all their pods. Balanced requires 0.5, WhenEmptyOrUnderutilized 0.02.",
 			scores(), "decision", "nodepool", "policy"),
 
-		Staying:   r.gauges("joiner_nodes_staying", "Nodes of NodePools by what keeps them from voluntary disruption, with the causes of joiner explain node.", "cause"),
-		Deadlocks: r.gauges("joiner_disruption_deadlocks", "PodDisruptionBudgets, alone or together, that block the drain of nodes until they are changed.", "kind"),
+		Staying: r.gauges("joiner_nodes_staying", "Nodes of NodePools by what keeps them from voluntary disruption, with the causes of joiner explain node.", "cause"),
+		Deadlocks: r.gauges("joiner_disruption_deadlocks",
+			"PodDisruptionBudgets, alone or together, that block the drain of nodes until they are changed.", "kind"),
 	}
 }
 
 func (r *maker) own() Own {
 	return Own{
-		Stage:          r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
-		Join:           r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is launched (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
-		JoinFailures:   r.counters("joiner_join_failures_total", "NodeClaims whose instance has not joined in time, by the check that says why.", "check", "nodepool"),
-		Diagnoses:      r.counter("joiner_diagnoses_total", "Number of evidence collections for nodes that do not join."),
-		Refused:        r.gauges("joiner_refused_pods", "Unplaced pods of the last plan, by their first reason.", "code"),
-		Costly:         r.gauge("joiner_costly_pods", "Pending pods that wait for a plan of their own because their rules cost more than their share."),
-		StaleClaims:    r.counters("joiner_stale_nodeclaims_total", "Planned NodeClaims that were not created because the cluster changed while the plan was made.", "cause"),
-		LoopBusy:       r.gauges("joiner_loop_busy_seconds", "For how long a loop has worked on one thing; 0 while it waits for something to do.", "loop"),
+		Stage: r.histograms("joiner_stage_duration_seconds", "Steps on the way from a pending pod to CreateFleet.", stages(), "stage"),
+		Join:  r.histograms("joiner_join_duration_seconds", "From the creation of a NodeClaim until its instance is launched (launched), its Node has joined (registered) and is ready (initialized).", durations(), "step", "nodepool"),
+		JoinFailures: r.counters("joiner_join_failures_total",
+			"NodeClaims whose instance has not joined in time, by the check that says why.", "check", "nodepool"),
+		Diagnoses: r.counter("joiner_diagnoses_total", "Number of evidence collections for nodes that do not join."),
+		Refused:   r.gauges("joiner_refused_pods", "Unplaced pods of the last plan, by their first reason.", "code"),
+		Costly: r.gauge("joiner_costly_pods",
+			"Pending pods that wait for a plan of their own because their rules cost more than their share."),
+		StaleClaims: r.counters("joiner_stale_nodeclaims_total",
+			"Planned NodeClaims that were not created because the cluster changed while the plan was made.", "cause"),
+		LoopBusy: r.gauges("joiner_loop_busy_seconds",
+			"For how long a loop has worked on one thing; 0 while it waits for something to do.", "loop"),
 		LoopStalled:    r.gauges("joiner_loop_stalled", "1 while a loop makes no progress; /readyz fails then.", "loop"),
 		Shortages:      r.gauge("joiner_shortages", "Offerings without capacity in EC2."),
 		PricesAt:       r.gauges("joiner_prices_timestamp_seconds", "When AWS gave the prices in use; 0 if it never did.", "capacity_type"),
@@ -326,12 +352,15 @@ func (r *maker) own() Own {
 		Drifted:        r.gauges("joiner_drifted_nodeclaims", "Drifted NodeClaims. State observed: they are not replaced; ignored: the NodePool ignores the field.", "nodepool", "reason", "state"),
 		DriftHeld:      r.gauges("joiner_drift_held", "1 while drifted nodes of a NodePool are not replaced.", "nodepool", "reason"),
 		SameName:       r.gauge("joiner_namesake_instances", "Instances with the tag of this cluster's name and the UID of another cluster."),
-		NodeMismatches: r.counters("joiner_node_mismatches_total", "Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance.", "nodepool"),
-		Untagged:       r.gauge("joiner_untagged_instances", "Instances of deleted NodeClaims that have lost their tags and are therefore not terminated."),
-		Proven:         r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),
-		Foreign:        r.counters("joiner_foreign_terminations_total", "Instances of NodeClaims terminated by neither Joiner nor AWS.", "nodepool", "how"),
-		Failures:       r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
-		CallWait:       r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
-		CallsRefused:   r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
+		NodeMismatches: r.counters("joiner_node_mismatches_total",
+			"Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance.", "nodepool"),
+		Untagged: r.gauge("joiner_untagged_instances",
+			"Instances of deleted NodeClaims that have lost their tags and are therefore not terminated."),
+		Proven: r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),
+		Foreign: r.counters("joiner_foreign_terminations_total",
+			"Instances of NodeClaims terminated by neither Joiner nor AWS.", "nodepool", "how"),
+		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what comes next.", "loop", "next"),
+		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
+		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
 	}
 }

@@ -48,9 +48,11 @@ func instances(in Installation) []Finding {
 	}
 	cluster := fix.ClusterName(in.Cluster).Or("NAME")
 	for _, pool := range slices.Sorted(maps.Keys(untagged)) {
-		out = append(out, stops("instance "+some(untagged[pool]), "the tags of the cluster or of the NodePool are missing, so Joiner would never terminate it").
+		out = append(out, stops("instance "+some(untagged[pool]),
+			"the tags of the cluster or of the NodePool are missing, so Joiner would never terminate it").
 			run("", fix.Words("aws ec2 create-tags --resources"), each(untagged[pool], fix.Instance), fix.Words("--tags"),
-				one(fix.Text("Key=kubernetes.io/cluster/"), cluster, fix.Text(",Value=owned")), one(fix.Text("Key=eks:eks-cluster-name,Value="), cluster),
+				one(fix.Text("Key=kubernetes.io/cluster/"), cluster, fix.Text(",Value=owned")),
+				one(fix.Text("Key=eks:eks-cluster-name,Value="), cluster),
 				one(fix.Text("Key=karpenter.sh/nodepool,Value="), fix.Name(pool))))
 	}
 	describe := fix.Words("aws ec2 describe-instances --instance-ids")
@@ -85,14 +87,17 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	}
 	if n := len(left); n > 0 {
 		out = append(out, differs("instance "+some(left), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has launched", is(n, "it has", "they have"), is(n, "it", "them")).
-			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"), each(slices.Sorted(slices.Values(left)), fix.Instance)))
+			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"),
+				each(slices.Sorted(slices.Values(left)), fix.Instance)))
 	}
 	if n := len(namesakes); n > 0 {
-		out = append(out, differs("instance "+some(namesakes), "%s to another cluster of this name: never touched", is(n, "it belongs", "they belong")).
+		out = append(out, differs("instance "+some(namesakes), "%s to another cluster of this name: never touched",
+			is(n, "it belongs", "they belong")).
 			withFix("give each cluster of an account and region a name of its own"))
 	}
 	if taken > 0 {
-		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(taken, "instance"), is(taken, "is adopted", "are adopted"), is(taken, "its NodeClaim", "their NodeClaims")))
+		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(taken, "instance"),
+			is(taken, "is adopted", "are adopted"), is(taken, "its NodeClaim", "their NodeClaims")))
 	}
 	return out
 }
@@ -120,7 +125,8 @@ func permissions(in Installation) []Finding {
 			return strings.Compare(a.policy+" "+a.statement, b.policy+" "+b.statement)
 		}) {
 			out = append(out, as("statement "+at.statement, says, some(all[at])).
-				run("attach Joiner's policy "+fix.Escape(at.policy)+" to the role: ", fix.Words("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), one(fix.Flag(at.policy))))
+				run("attach Joiner's policy "+fix.Escape(at.policy)+" to the role: ",
+					fix.Words("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), one(fix.Flag(at.policy))))
 		}
 	}
 	tell(missing, stops, "the role does not allow %s")

@@ -50,7 +50,8 @@ func controllers(in Installation) []Finding {
 		for _, c := range theirs {
 			if ours.Replicas > 0 && c.Replicas > 0 && (ours.Lease != c.Lease || c.Lease == "") {
 				out = append(out, stops(ours.subject(), "it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
-					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(ours.Namespace)), fix.Words("scale"), one(fix.Text("deployment/"), fix.Name(ours.Name)), fix.Words("--replicas=0")))
+					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(ours.Namespace)), fix.Words("scale"),
+						one(fix.Text("deployment/"), fix.Name(ours.Name)), fix.Words("--replicas=0")))
 			}
 		}
 	}
@@ -122,7 +123,8 @@ func values(in Installation) []Finding {
 	for _, v := range in.UnknownValues {
 		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").withFix("remove %s from the values", v.Path)
 		if v.Near != "" {
-			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?", v.Near).withFix("rename %s to %s, or remove it", v.Path, v.Near)
+			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?",
+				v.Near).withFix("rename %s to %s, or remove it", v.Path, v.Near)
 		}
 		out = append(out, f)
 	}

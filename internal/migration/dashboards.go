@@ -24,7 +24,8 @@ func Panels() []Panel {
 		{capacity, "Pod Distribution", []string{"karpenter_pods_state"}},
 		{capacity, "Nodepool Summary", []string{"karpenter_nodepools_usage", "karpenter_nodepools_limit", "karpenter_nodes_allocatable"}},
 		{capacity, "Spot Node Percentage", []string{"karpenter_nodes_allocatable"}},
-		{capacity, "Node Summary", []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests", "karpenter_nodes_total_pod_requests"}},
+		{capacity, "Node Summary", []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests",
+			"karpenter_nodes_total_pod_requests"}},
 		{performance, "Node Termination Latency", []string{"karpenter_nodes_termination_duration_seconds"}},
 		{performance, "Pod Startup Latency", []string{"karpenter_pods_startup_duration_seconds"}},
 		{performance, "Controller Reconciliation Latency", []string{"controller_runtime_reconcile_time_seconds"}},
@@ -33,7 +34,8 @@ func Panels() []Panel {
 
 // MetricsOfKarpenterAlone returns the metrics of these panels that Joiner does not have.
 func MetricsOfKarpenterAlone() []string {
-	return []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests", "karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
+	return []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests",
+		"karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
 }
 
 // dashboards lists the panels of Karpenter's dashboards that show nothing, or less, with Joiner.

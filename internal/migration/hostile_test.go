@@ -82,8 +82,10 @@ func troubled() map[string]Installation {
 		in.Definitions[0].Held, in.Nodes[0].Disrupted = true, true
 	})
 	change("claims", func(in *Installation) {
-		in.Claims = append(in.Claims, Claim{Name: "flying", Pool: "apps"}, Claim{Name: "strange", Pool: "apps", UID: "uid-2", ProviderID: "aws:///a/i-5"},
-			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"}, Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
+		in.Claims = append(in.Claims, Claim{Name: "flying", Pool: "apps"},
+			Claim{Name: "strange", Pool: "apps", UID: "uid-2", ProviderID: "aws:///a/i-5"},
+			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"},
+			Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
 	})
 	for _, owner := range []Owner{Untagged, Stranger, Namesake} {
 		change("instance "+string(owner), func(in *Installation) { in.Instances[0].Owner = owner })

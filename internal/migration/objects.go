@@ -85,21 +85,27 @@ func claims(in Installation) []Finding {
 	}
 	if len(strange) > 0 {
 		out = append(out, stops("NodeClaim "+some(strange), "the annotation joiner.sh/cluster-uid is that of another cluster").
-			run("if it was restored from a copy of another cluster, take the annotation away: ", fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
+			run("if it was restored from a copy of another cluster, take the annotation away: ",
+				fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
 	}
 	if n := len(flying); n > 0 {
-		out = append(out, stops("NodeClaim "+some(flying), "%s in flight: what Karpenter is launching for %s now would be launched twice", is(n, "it is", "they are"), is(n, "it", "them")).
+		out = append(out, stops("NodeClaim "+some(flying),
+			"%s in flight: what Karpenter is launching for %s now would be launched twice", is(n, "it is", "they are"), is(n, "it", "them")).
 			run("", fix.Words("kubectl wait --for=condition=Launched"),
-				each(slices.Sorted(slices.Values(flying)), func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
+				each(slices.Sorted(slices.Values(flying)),
+					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
 	}
 	if n := len(leaving); n > 0 {
-		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner goes on with that, and ends the %s", is(n, "it is", "they are"), is(n, "instance", "instances")))
+		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner goes on with that, and ends the %s",
+			is(n, "it is", "they are"), is(n, "instance", "instances")))
 	}
 	if n := len(expired); n > 0 {
-		out = append(out, differs("NodeClaim "+some(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does", is(n, "it is", "they are"), is(n, "it", "them")))
+		out = append(out, differs("NodeClaim "+some(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does",
+			is(n, "it is", "they are"), is(n, "it", "them")))
 	}
 	if n := len(in.Claims) - len(strange) - len(flying) - len(leaving) - len(expired); n > 0 {
-		out = append(out, stays("%s %s over with %s: nothing is replaced", count(n, "NodeClaim"), is(n, "is taken", "are taken"), is(n, "its instance", "their instances")))
+		out = append(out, stays("%s %s over with %s: nothing is replaced", count(n, "NodeClaim"),
+			is(n, "is taken", "are taken"), is(n, "its instance", "their instances")))
 	}
 	return out
 }
@@ -122,12 +128,15 @@ func nodes(in Installation) []Finding {
 		}
 	}
 	if n := len(alone); n > 0 {
-		out = append(out, differs("Node "+some(alone), "%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
+		out = append(out, differs("Node "+some(alone),
+			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
 			withFix("terminate by hand the instances that are not needed"))
 	}
 	if n := len(tainted); n > 0 {
-		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted", is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
-			run("wait until it is done; if it never is: ", fix.Words("kubectl taint node"), each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
+		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted",
+			is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
+			run("wait until it is done; if it never is: ", fix.Words("kubectl taint node"),
+				each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
 	}
 	if n := len(in.Nodes) - len(alone); n > 0 {
 		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), is(n, "stays", "stay")))
@@ -151,7 +160,8 @@ func drift(in Installation) []Finding {
 		case c.Deleting:
 		case c.Drifted != "":
 			marked[c.Drifted] = append(marked[c.Drifted], c.Name)
-		case isOther(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion), isOther(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
+		case isOther(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion),
+			isOther(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
 			stale = append(stale, c.Name)
 		}
 	}
@@ -159,11 +169,13 @@ func drift(in Installation) []Finding {
 	for _, reason := range slices.Sorted(maps.Keys(marked)) {
 		names := marked[reason]
 		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
-			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name), fix.Words("joiner.sh/drift=observe")))
+			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name),
+				fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(stale) > 0 {
 		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")).
-			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name), fix.Words("joiner.sh/drift=observe")))
+			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name),
+				fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
 		out = append(out, stays("nothing drifts: hashes and their versions are as Karpenter writes them"))

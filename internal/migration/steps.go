@@ -35,7 +35,8 @@ func StepsFor(in Installation) Steps {
 		c.Replicas = usualReplicas
 	}
 	space := []fix.Value{fix.Text("--namespace"), fix.Namespace(c.Namespace)}
-	install := slices.Concat(fix.Words("helm install joiner deploy/charts/joiner"), space, fix.Words("--wait --values "+valuesFile+" --set serviceAccount.create=false --set"),
+	install := slices.Concat(fix.Words("helm install joiner deploy/charts/joiner"), space,
+		fix.Words("--wait --values "+valuesFile+" --set serviceAccount.create=false --set"),
 		one(fix.Text("serviceAccount.name="), fix.Name(c.Account)))
 	for _, own := range ownValues() {
 		if _, ok := in.value(own.path); ok {
@@ -46,7 +47,8 @@ func StepsFor(in Installation) Steps {
 		return kubectl(space, fix.Words("scale"), one(fix.Text("deployment/"), name), one(fix.Text("--replicas="), fix.Number(replicas)))
 	}
 	gone := func(name fix.Value) fix.Step {
-		return kubectl(space, fix.Words("wait --for=delete pod --selector"), one(fix.Text("app.kubernetes.io/name="), name), fix.Words("--timeout=2m"))
+		return kubectl(space, fix.Words("wait --for=delete pod --selector"), one(fix.Text("app.kubernetes.io/name="), name),
+			fix.Words("--timeout=2m"))
 	}
 	theirs, ours := fix.Name(c.Name), fix.Text("joiner")
 	values := slices.Concat(fix.Words("helm get values"), one(fix.Name(cmp.Or(c.Release, usualName))), space, fix.Words("--output yaml"))

@@ -57,7 +57,8 @@ func (s Scope) example(pattern string) string {
 // keys returns the condition keys of a request that meets the conditions: existing resources have all tags that the controller sets, and
 // new resources get them.
 func (s Scope) keys(c Conditions) map[string][]string {
-	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example", tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}
+	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example",
+		tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}
 	if s.UID == anyUID {
 		tags[tagUID] = "example"
 	}

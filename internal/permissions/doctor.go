@@ -18,7 +18,8 @@ func (s Scope) doctor() []Statement {
 			Sid:    "LookAtRegion",
 			Effect: allow,
 			Action: []string{
-				"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstances", "ec2:DescribeNatGateways", "ec2:DescribeNetworkAcls", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
+				"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstances", "ec2:DescribeNatGateways",
+				"ec2:DescribeNetworkAcls", "ec2:DescribeRouteTables", "ec2:DescribeSecurityGroups",
 				"ec2:DescribeSubnets", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints",
 			},
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
@@ -34,11 +35,13 @@ func (s Scope) doctor() []Statement {
 			Sid:    "LookAtCluster",
 			Effect: allow,
 			Action: []string{
-				"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:DescribeFargateProfile", "eks:DescribeNodegroup", "eks:DescribePodIdentityAssociation",
+				"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:DescribeFargateProfile", "eks:DescribeNodegroup",
+				"eks:DescribePodIdentityAssociation",
 				"eks:ListAccessEntries", "eks:ListFargateProfiles", "eks:ListNodegroups", "eks:ListPodIdentityAssociations",
 			},
 			Resource: []string{
-				cluster("cluster"), cluster("access-entry") + "/*", cluster("fargateprofile") + "/*", cluster("nodegroup") + "/*", cluster("podidentityassociation") + "/*",
+				cluster("cluster"), cluster("access-entry") + "/*", cluster("fargateprofile") + "/*", cluster("nodegroup") + "/*",
+				cluster("podidentityassociation") + "/*",
 			},
 		},
 		{

@@ -16,7 +16,8 @@ const (
 
 // guide is the scope of the guide, with placeholders.
 var guide = Scope{
-	Partition: "PARTITION", Account: "ACCOUNT", Region: "REGION", Cluster: "CLUSTER", UID: "UID", NodeRoles: []string{"NODE-ROLE"}, Queue: "QUEUE",
+	Partition: "PARTITION", Account: "ACCOUNT", Region: "REGION", Cluster: "CLUSTER", UID: "UID",
+	NodeRoles: []string{"NODE-ROLE"}, Queue: "QUEUE",
 	Parameters: []string{"YOUR/PARAMETER"},
 }
 

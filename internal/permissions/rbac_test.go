@@ -87,19 +87,21 @@ func TestAllows(t *testing.T) {
 		request Request
 		want    bool
 	}{
-		"pods everywhere":        {Request{"list", "", "pods", "", Cluster}, true},
-		"pods of one namespace":  {Request{"list", "", "pods", "", Own}, true},
-		"one pod":                {Request{"get", "", "pods", "web", Cluster}, false},
-		"an eviction":            {Request{"create", "", "pods/eviction", "web", Cluster}, true},
-		"a pod":                  {Request{"create", "", "pods", "web", Cluster}, false},
-		"secrets":                {Request{"list", "", "secrets", "", System}, false},
-		"the lease":              {Request{"update", "coordination.k8s.io", "leases", LeaseName, Own}, true},
-		"another lease":          {Request{"update", "coordination.k8s.io", "leases", "kube-scheduler", Own}, false},
-		"a lease elsewhere":      {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
-		"kube-dns":               {Request{"get", "", "services", "kube-dns", System}, true},
-		"another service":        {Request{"get", "", "services", "metrics", System}, false},
-		"a definition of ours":   {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "nodepools.karpenter.sh", Cluster}, true},
-		"a definition of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "certificates.cert-manager.io", Cluster}, false},
+		"pods everywhere":       {Request{"list", "", "pods", "", Cluster}, true},
+		"pods of one namespace": {Request{"list", "", "pods", "", Own}, true},
+		"one pod":               {Request{"get", "", "pods", "web", Cluster}, false},
+		"an eviction":           {Request{"create", "", "pods/eviction", "web", Cluster}, true},
+		"a pod":                 {Request{"create", "", "pods", "web", Cluster}, false},
+		"secrets":               {Request{"list", "", "secrets", "", System}, false},
+		"the lease":             {Request{"update", "coordination.k8s.io", "leases", LeaseName, Own}, true},
+		"another lease":         {Request{"update", "coordination.k8s.io", "leases", "kube-scheduler", Own}, false},
+		"a lease elsewhere":     {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
+		"kube-dns":              {Request{"get", "", "services", "kube-dns", System}, true},
+		"another service":       {Request{"get", "", "services", "metrics", System}, false},
+		"a definition of ours": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
+			"nodepools.karpenter.sh", Cluster}, true},
+		"a definition of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
+			"certificates.cert-manager.io", Cluster}, false},
 	} {
 		if got := slices.ContainsFunc(Rules(), func(r Rule) bool { return r.Allows(c.request) }); got != c.want {
 			t.Errorf("%s: %+v is allowed: %t, want %t", name, c.request, got, c.want)

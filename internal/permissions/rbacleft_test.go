@@ -16,7 +16,8 @@ func TestNothingIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, object := range []string{"configmap/" + permissions.MeasuredName, "configmap/" + permissions.TripsName, "configmap/" + permissions.PauseName, "lease/" + permissions.LeaseName} {
+		for _, object := range []string{"configmap/" + permissions.MeasuredName, "configmap/" + permissions.TripsName,
+			"configmap/" + permissions.PauseName, "lease/" + permissions.LeaseName} {
 			if !strings.Contains(string(text), " "+object+" ") {
 				t.Errorf("%s does not take %s away", page, object)
 			}

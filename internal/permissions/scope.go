@@ -43,7 +43,8 @@ func (s Scope) complete() (Scope, error) {
 	if s.Account == "" || s.Region == "" || s.Cluster == "" {
 		return Scope{}, errors.New("make IAM policies: account, region and cluster name must all be known")
 	}
-	for _, text := range append([]string{s.Partition, s.Account, s.Region, s.Cluster, s.UID, s.Queue}, append(s.NodeRoles, s.Parameters...)...) {
+	for _, text := range append([]string{s.Partition, s.Account, s.Region, s.Cluster, s.UID, s.Queue},
+		append(s.NodeRoles, s.Parameters...)...) {
 		if strings.ContainsAny(text, "\" \t\n") {
 			return Scope{}, fmt.Errorf("make IAM policies: %q cannot be part of a name", text)
 		}

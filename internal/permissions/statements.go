@@ -148,7 +148,8 @@ func (s Scope) profiles() []Statement {
 
 // taggable adds conditions to c that require that the resource has the tags of this cluster or of no cluster. It changes and returns c.
 func (s Scope) taggable(c Conditions) Conditions {
-	c["StringEqualsIfExists"] = map[string][]string{resourceTag + tagCluster + s.Cluster: {"owned"}, resourceTag + tagName: {s.Cluster}, resourceTag + tagRegion: {s.Region}}
+	c["StringEqualsIfExists"] = map[string][]string{resourceTag + tagCluster + s.Cluster: {"owned"},
+		resourceTag + tagName: {s.Cluster}, resourceTag + tagRegion: {s.Region}}
 	c["StringLikeIfExists"] = map[string][]string{resourceTag + tagUID: {s.UID}}
 	return c
 }

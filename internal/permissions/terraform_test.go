@@ -17,7 +17,8 @@ const (
 
 // terraform is the scope of the Terraform module: its variables and locals.
 var terraform = Scope{
-	Partition: "${local.partition}", Account: "${local.account_id}", Region: "${local.region}", Cluster: "${var.cluster_name}", UID: "${local.cluster_uid}",
+	Partition: "${local.partition}", Account: "${local.account_id}", Region: "${local.region}",
+	Cluster: "${var.cluster_name}", UID: "${local.cluster_uid}",
 	NodeRoles: []string{roleMark}, Queue: "${local.queue_name}", Parameters: []string{parameterMark},
 }
 

@@ -39,7 +39,8 @@ func TestCompatibility(t *testing.T) {
 		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", theirEvents, s, nil) +
 		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
 		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
-		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet + "\" means that nothing is done about them, " +
+		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet +
+		"\" means that nothing is done about them, " +
 		"and that the controller reports each object that has them, with one line of its log and an event `FieldNotHonoured`.\n\n" +
 		fieldsTable(t, s)
 	if *rewriteDocs {
@@ -121,7 +122,8 @@ func gatesTable(t *testing.T, s source) string {
 	b.WriteString(head("gate", "Joiner", "remark"))
 	rows, remarks := rowsOf(theirGates)
 	for i, row := range rows {
-		_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=" + row[0] + "=true"}, func(string) (string, bool) { return "", false })
+		_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=" + row[0] + "=true"},
+			func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Error(err)
 		}
@@ -198,7 +200,8 @@ func namesTable(what, name, facts string, s source, path func(kind, name string)
 // counts for both. A field that is only read to be refused is not supported.
 func fieldsTable(t *testing.T, s source) string {
 	t.Helper()
-	_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=StaticCapacity=true"}, func(string) (string, bool) { return "", false })
+	_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=StaticCapacity=true"},
+		func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Error(err)
 	}

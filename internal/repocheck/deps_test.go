@@ -179,7 +179,8 @@ var impure = map[string]bool{
 
 // pure lists the packages of decisions and values, including packages below them; see impure.
 var pure = []string{
-	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption", "internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
+	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption",
+	"internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
 	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
 }
 
@@ -219,7 +220,8 @@ func TestPolicy(t *testing.T) {
 			first, _, _ := strings.Cut(imp, "/")
 			switch {
 			case ours && !slices.Contains(own[pkg], dep),
-				!ours && strings.Contains(first, ".") && !slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
+				!ours && strings.Contains(first, ".") &&
+					!slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
 				isPure(pkg) && impure[imp]:
 				t.Errorf("%s: package %s may not import %s", fset.Position(spec.Pos()), pkg, imp)
 			}

@@ -64,7 +64,8 @@ func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
+	for _, door := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption",
+		"internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
 		for _, file := range sourcesBelow(t, door) {
 			f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 			if err != nil {

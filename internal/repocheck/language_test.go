@@ -125,7 +125,8 @@ func complaintsAbout(t *testing.T, file string) []complaint {
 	t.Helper()
 	isGo := strings.HasSuffix(file, ".go") && !strings.Contains(file, "zz_generated") && file != "internal/repocheck/language_test.go"
 	isText := strings.HasSuffix(file, ".md") && !strings.Contains(file, "/testdata/")
-	isValues := strings.HasPrefix(file, "deploy/charts/") && !strings.Contains(file, "/testdata/") && (strings.HasSuffix(file, "values.yaml") || strings.HasSuffix(file, "values.schema.json") || strings.HasSuffix(file, "NOTES.txt"))
+	isValues := strings.HasPrefix(file, "deploy/charts/") && !strings.Contains(file, "/testdata/") &&
+		(strings.HasSuffix(file, "values.yaml") || strings.HasSuffix(file, "values.schema.json") || strings.HasSuffix(file, "NOTES.txt"))
 	if !isGo && !isText && !isValues {
 		return nil
 	}

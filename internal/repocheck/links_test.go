@@ -48,7 +48,8 @@ func documents(t *testing.T) []string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || slices.Contains([]string{"testdata", "bin", "dist"}, d.Name())) {
+		if d.IsDir() && file != "." &&
+			(strings.HasPrefix(d.Name(), ".") && d.Name() != ".github" || slices.Contains([]string{"testdata", "bin", "dist"}, d.Name())) {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(file, ".md") {

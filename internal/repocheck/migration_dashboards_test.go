@@ -20,7 +20,8 @@ func TestPanelsOfKarpenter(t *testing.T) {
 				continue // of the library
 			}
 			if slices.Contains(ours, m) == slices.Contains(lacking, m) {
-				t.Errorf("%s, panel %q: there is %s: %t; migrate check says that it is lacking: %t", p.Dashboard, p.Title, m, slices.Contains(ours, m), slices.Contains(lacking, m))
+				t.Errorf("%s, panel %q: there is %s: %t; migrate check says that it is lacking: %t", p.Dashboard, p.Title, m,
+					slices.Contains(ours, m), slices.Contains(lacking, m))
 			}
 		}
 	}

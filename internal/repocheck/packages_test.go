@@ -125,7 +125,8 @@ func TestArchitecturePaths(t *testing.T) {
 func exists(pattern string) bool {
 	for _, root := range []string{".", "internal"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err == nil && slices.ContainsFunc(files, func(f string) bool { return pattern == "repocheck/deps_test.go" || !strings.HasSuffix(f, "_test.go") }) {
+		if err == nil && slices.ContainsFunc(files,
+			func(f string) bool { return pattern == "repocheck/deps_test.go" || !strings.HasSuffix(f, "_test.go") }) {
 			return true
 		}
 	}

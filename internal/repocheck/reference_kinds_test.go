@@ -108,7 +108,8 @@ func kindPage(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition
 		} else {
 			fallback = code(fallback)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.path, f.kind, strings.ReplaceAll(fallback, "|", `\|`), f.validation, cell(f.description))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.path, f.kind, strings.ReplaceAll(fallback, "|", `\|`),
+			f.validation, cell(f.description))
 	}
 	return b.String()
 }

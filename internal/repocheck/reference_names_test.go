@@ -158,10 +158,12 @@ What Joiner reads and writes on objects and in AWS. Names are Karpenter's where 
 		title    string
 		prefixes []string
 	}{
-		{"Labels", []string{"Label"}}, {"Annotations", []string{"Annotation"}}, {"Taints", []string{"Taint"}}, {"Finalizers", []string{"Finalizer"}}, {"Tags in AWS", []string{"Tag"}},
+		{"Labels", []string{"Label"}}, {"Annotations", []string{"Annotation"}}, {"Taints", []string{"Taint"}},
+		{"Finalizers", []string{"Finalizer"}}, {"Tags in AWS", []string{"Tag"}},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", section.title, head("name", "meaning"))
-		for _, f := range []struct{ file, group string }{{"api/karpenter/v1/labels.go", "karpenter.sh"}, {"api/aws/v1/labels.go", "karpenter.k8s.aws"}} {
+		for _, f := range []struct{ file, group string }{{"api/karpenter/v1/labels.go", "karpenter.sh"},
+			{"api/aws/v1/labels.go", "karpenter.k8s.aws"}} {
 			for _, c := range constantsOf(t, f.file, f.group, false) {
 				isOurs := slices.ContainsFunc(section.prefixes, func(p string) bool { return strings.HasPrefix(c.name, p) })
 				if !isOurs || !s.uses(c.value) || c.value == "owned" {

@@ -78,7 +78,8 @@ the meaning is. A name or a value that is wrong keeps the controller from starti
 	b.WriteString(`
 ## What else is read
 
-The AWS SDK reads its own variables and files: ` + "`AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ROLE_ARN` with `AWS_WEB_IDENTITY_TOKEN_FILE` (IRSA), " +
+The AWS SDK reads its own variables and files: ` +
+		"`AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ROLE_ARN` with `AWS_WEB_IDENTITY_TOKEN_FILE` (IRSA), " +
 		"`AWS_CONTAINER_CREDENTIALS_FULL_URI` (Pod Identity)" + ` and others. Without ` + "`--kubeconfig`" + ` the way to the cluster is that of the pod's service account, or ` + "`~/.kube/config`" + `.
 `)
 	return b.String()

@@ -40,10 +40,13 @@ func readSource(t *testing.T) source {
 	t.Helper()
 	s := source{
 		named: map[string][]string{}, spelled: map[string]bool{}, mentioned: map[string]bool{}, reads: map[string]bool{},
-		refused: map[string]bool{}, lapses: map[string]string{}, metrics: map[string][]string{}, metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
+		refused: map[string]bool{}, lapses: map[string]string{}, metrics: map[string][]string{},
+		metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
-	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh", "api/aws/v1": "karpenter.k8s.aws"}
-	skip := []string{"bench", "lab", "hack", "internal/emulator", "internal/node/userdata", "internal/scenario", "internal/scheduling/packing/verify", "internal/repocheck", "internal/permissions"}
+	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh",
+		"api/aws/v1": "karpenter.k8s.aws"}
+	skip := []string{"bench", "lab", "hack", "internal/emulator", "internal/node/userdata", "internal/scenario",
+		"internal/scheduling/packing/verify", "internal/repocheck", "internal/permissions"}
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -17,7 +17,8 @@ var programs = map[string]string{
 	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
 	"\xfe\xed\xfa\xce": "a Mach-O binary", "\xfe\xed\xfa\xcf": "a Mach-O binary", "\xce\xfa\xed\xfe": "a Mach-O binary",
 	"\xcf\xfa\xed\xfe": "a Mach-O binary", "\xca\xfe\xba\xbe": "a universal binary or a Java class", "\xbe\xba\xfe\xca": "a universal binary",
-	"\x1f\x8b": "a gzip archive", "PK\x03\x04": "a zip archive", "\x28\xb5\x2f\xfd": "a zstd archive", "\xfd7zXZ\x00": "an xz archive", "BZh": "a bzip2 archive",
+	"\x1f\x8b": "a gzip archive", "PK\x03\x04": "a zip archive", "\x28\xb5\x2f\xfd": "a zstd archive", "\xfd7zXZ\x00": "an xz archive",
+	"BZh": "a bzip2 archive",
 }
 
 // refusedFile returns why a file may not be tracked, from its first bytes and its size; empty if it may.
@@ -86,7 +87,8 @@ func TestRefusedFiles(t *testing.T) {
 	if err != nil || refusedFile(head, 1) == "" {
 		t.Errorf("this test's own program may be tracked (%v)", err)
 	}
-	for text, size := range map[string]int64{"MZ\x90": 3, "\xcf\xfa\xed\xfe\x07": 5, "\x1f\x8b\x08": 3, "data\x00": 5, "text": largestFile + 1} {
+	for text, size := range map[string]int64{"MZ\x90": 3, "\xcf\xfa\xed\xfe\x07": 5, "\x1f\x8b\x08": 3, "data\x00": 5,
+		"text": largestFile + 1} {
 		if refusedFile([]byte(text), size) == "" {
 			t.Errorf("%q of %d bytes may be tracked", text, size)
 		}

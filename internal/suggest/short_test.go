@@ -13,8 +13,9 @@ func TestShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 300_000)
 	for name, test := range map[string]struct{ text, want string }{
-		"short":       {"spec.replicas: -1 is not between 0 and 5", "spec.replicas: -1 is not between 0 and 5"},
-		"a long word": {"key " + strings.Repeat("x", 201) + " is there twice", "key " + strings.Repeat("x", 200) + "…(201 bytes) is there twice"},
+		"short": {"spec.replicas: -1 is not between 0 and 5", "spec.replicas: -1 is not between 0 and 5"},
+		"a long word": {"key " + strings.Repeat("x", 201) + " is there twice",
+			"key " + strings.Repeat("x", 200) + "…(201 bytes) is there twice"},
 	} {
 		if got := suggest.Short(test.text); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -11,7 +11,8 @@ import (
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	words := []string{"batch-max-duration", "batch-idle-duration", "cluster-name", "cluster-endpoint", "log-level", "metrics-port", "kube-client-qps"}
+	words := []string{"batch-max-duration", "batch-idle-duration", "cluster-name", "cluster-endpoint", "log-level",
+		"metrics-port", "kube-client-qps"}
 	for word, want := range map[string]string{
 		"cluster-naem":         "cluster-name",
 		"clusterName":          "cluster-name",

@@ -88,7 +88,8 @@ func (s *site) token(t *testing.T, session, forCluster string, at time.Time) str
 
 func (s *site) entry(t *testing.T, kind, username string, groups ...string) {
 	t.Helper()
-	in := &eks.CreateAccessEntryInput{ClusterName: aws.String(cluster), PrincipalArn: aws.String(roleARN), Type: &kind, KubernetesGroups: groups}
+	in := &eks.CreateAccessEntryInput{ClusterName: aws.String(cluster), PrincipalArn: aws.String(roleARN), Type: &kind,
+		KubernetesGroups: groups}
 	if username != "" {
 		in.Username = &username
 	}
@@ -125,7 +126,8 @@ func TestMapping(t *testing.T) {
 			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/controller", byName, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth with the role's path": {
-			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"),
+			wantError: "ARN is not mapped",
 		},
 		"aws-auth that is no YAML": {
 			mode: ekscluster.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
@@ -183,7 +185,8 @@ func TestMapping(t *testing.T) {
 			if got.User.Username != tt.wantUser || !slices.Equal(got.User.Groups, tt.wantGroups) {
 				t.Errorf("user %q in %q, want %q in %q", got.User.Username, got.User.Groups, tt.wantUser, tt.wantGroups)
 			}
-			if got.Authenticated && !strings.Contains(s.log.String(), "access granted") || !got.Authenticated && !strings.Contains(s.log.String(), "access denied") {
+			if got.Authenticated && !strings.Contains(s.log.String(), "access granted") || !got.Authenticated &&
+				!strings.Contains(s.log.String(), "access denied") {
 				t.Errorf("the log says %q", s.log.String())
 			}
 		})

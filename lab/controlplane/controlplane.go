@@ -78,7 +78,10 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 		return err
 	}
 	manager, err := c.group.Start(process.Spec{
-		Name: "kube-controller-manager", Path: self, Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...), Env: spareCollector(),
+		Name: "kube-controller-manager",
+		Path: self,
+		Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...),
+		Env:  spareCollector(),
 	})
 	if err != nil {
 		return err
@@ -152,7 +155,10 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 			return nil, err
 		}
 		c.apiSpec = process.Spec{
-			Name: "kube-apiserver", Path: self, Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...), Env: spareCollector(),
+			Name: "kube-apiserver",
+			Path: self,
+			Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...),
+			Env:  spareCollector(),
 		}
 		p, err := c.group.Start(c.apiSpec)
 		if err != nil {

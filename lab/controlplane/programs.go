@@ -125,7 +125,10 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["system:serviceaccount:kube-system:lab-controller", "system:serviceaccount:kube-system:joiner", "system:serviceaccount:kube-system:karpenter"]
+  users:
+  - system:serviceaccount:kube-system:lab-controller
+  - system:serviceaccount:kube-system:joiner
+  - system:serviceaccount:kube-system:karpenter
 - level: None
   userGroups: ["system:serviceaccounts:kube-system"]
 - level: Metadata

@@ -162,7 +162,8 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	}
 	for _, one := range deployments.Items {
 		patch := []byte(`{"spec":{"replicas":0}}`)
-		if _, err := d.lab.Kube.AppsV1().Deployments(one.Namespace).Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "scale"); err != nil {
+		if _, err := d.lab.Kube.AppsV1().Deployments(one.Namespace).Patch(ctx, one.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{}, "scale"); err != nil {
 			return fmt.Errorf("scale %s to zero: %w", one.Name, err)
 		}
 	}
@@ -219,7 +220,8 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 		if wanted(s) {
 			return nil
 		}
-		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d joining · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
+		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d joining · $%s/h", s.running,
+			s.pods, s.nodes, s.coming, s.price))
 		if err := d.screen.failed(); err != nil {
 			return err
 		}
@@ -261,7 +263,8 @@ func (d *show) summary(ctx context.Context, full standing) {
 	}
 	d.screen.table(append(rows,
 		[2]string{"Pending to Running", fmt.Sprintf("median %s, worst %s", full.median, full.worst)},
-		[2]string{"calls to AWS", fmt.Sprintf("%d, of them CreateFleet %d, TerminateInstances %d", calls, by["ec2:CreateFleet"], by["ec2:TerminateInstances"])},
+		[2]string{"calls to AWS", fmt.Sprintf("%d, of them CreateFleet %d, TerminateInstances %d", calls,
+			by["ec2:CreateFleet"], by["ec2:TerminateInstances"])},
 	))
 }
 

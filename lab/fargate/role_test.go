@@ -75,7 +75,8 @@ func profiled(w *world.World, now time.Time) error {
 // distrust replaces the role by one that EC2 instances may assume, and Fargate may not.
 func distrust(w *world.World, now time.Time) error {
 	a := w.Account(account)
-	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) }, func() error { return a.DeleteRole("execution") }} {
+	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) },
+		func() error { return a.DeleteRole("execution") }} {
 		if err := undo(); err != nil {
 			return err
 		}
@@ -108,13 +109,17 @@ func TestLetIn(t *testing.T) {
 	}{
 		"the entry that comes with the profile": {ekscluster.AuthAPI, nil, []step{attached, profiled}, ""},
 		"an entry that was made":                {ekscluster.AuthBoth, nil, []step{attached, entry(ekscluster.EntryFargateLinux)}, ""},
-		"a row of aws-auth":                     {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
+		"a row of aws-auth": {ekscluster.AuthConfigMap,
+			mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
 		"nothing comes where there is no entry": {ekscluster.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
-		"an entry of EC2's":                     {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)}, "not an instance's"},
-		"a row with the user of EC2's nodes":    {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups), []step{attached}, "is let in as system:node:node"},
-		"a row without the group of proxies":    {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
-		"no policy":                             {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
-		"a role that trusts another service":    {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+		"an entry of EC2's": {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)},
+			"not an instance's"},
+		"a row with the user of EC2's nodes": {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups),
+			[]step{attached}, "is let in as system:node:node"},
+		"a row without the group of proxies": {ekscluster.AuthConfigMap,
+			mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
+		"no policy":                          {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
+		"a role that trusts another service": {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
 	} {
 		f := newFargate(t, c.mode, c.awsAuth)
 		for _, s := range c.steps {
@@ -138,7 +143,8 @@ func TestAdmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Namespace: namespace, Object: runtime.RawExtension{Raw: object}}})
+		body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1",
+			Namespace: namespace, Object: runtime.RawExtension{Raw: object}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +152,8 @@ func TestAdmission(t *testing.T) {
 		f.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "POST", "/mutate", bytes.NewReader(body)))
 		var got admissionv1.AdmissionReview
 		if answer.Code == 200 {
-			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed || got.Response.UID != "1" {
+			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed ||
+				got.Response.UID != "1" {
 				t.Fatalf("the answer is %s, %v", answer.Body, err)
 			}
 			return string(got.Response.Patch), answer.Code
@@ -161,7 +168,8 @@ func TestAdmission(t *testing.T) {
 	}{
 		{"default", nil, ""},
 		{"kube-system", nil, "[" + scheduler + `,{"op":"add","path":"/metadata/labels","value":{"eks.amazonaws.com/fargate-profile":"system"}}]`},
-		{"kube-system", map[string]string{"a": "b"}, "[" + scheduler + `,{"op":"add","path":"/metadata/labels/eks.amazonaws.com~1fargate-profile","value":"system"}]`},
+		{"kube-system", map[string]string{"a": "b"},
+			"[" + scheduler + `,{"op":"add","path":"/metadata/labels/eks.amazonaws.com~1fargate-profile","value":"system"}]`},
 	} {
 		if got, code := review(c.namespace, c.labels); got != c.want || code != 200 {
 			t.Errorf("%s %v: %d %s, want %s", c.namespace, c.labels, code, got, c.want)

@@ -126,7 +126,8 @@ func (f *Fargate) keep(ctx, life context.Context, pod *corev1.Pod, s kubelet.Set
 	if err := f.bind(life, pod, s); err != nil {
 		if life.Err() == nil {
 			f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
-			f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", "Pod provisioning timed out (will retry) for pod: "+pod.Namespace+"/"+pod.Name)
+			f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling",
+				"Pod provisioning timed out (will retry) for pod: "+pod.Namespace+"/"+pod.Name)
 		}
 		return
 	}
@@ -161,14 +162,16 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 		return fmt.Errorf("bind pod %s: %w", pod.Name, err)
 	}
 	// Fargate emits this event for every pod when logging is not configured. The event is harmless.
-	f.emit(life, pod, corev1.EventTypeWarning, "LoggingDisabled", `Disabled logging because aws-logging configmap was not found. configmap "aws-logging" not found`)
+	f.emit(life, pod, corev1.EventTypeWarning, "LoggingDisabled",
+		`Disabled logging because aws-logging configmap was not found. configmap "aws-logging" not found`)
 	f.emit(life, pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Namespace+"/"+pod.Name+" to "+s.NodeName)
 	return nil
 }
 
 // close keeps kube-scheduler from a node whose pod is about to be gone: as soon as the pod is gone, the node has room for another.
 func (f *Fargate) close(ctx context.Context, node string) {
-	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType,
+		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 	if err != nil {
 		f.log("node=%s error=%q", node, err)
 	}

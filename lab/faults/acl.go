@@ -15,9 +15,17 @@ func aclFaults() []Fault {
 		return network.ACLEntry{Number: number, Out: out, Deny: deny, Protocol: "6", CIDR: "0.0.0.0/0", From: from, To: to}
 	}
 	return []Fault{
-		{Name: "acl-closed-out", What: "the subnet's network ACL denies port 443 before it allows the rest", Check: "NET-8", Cause: "lets nothing out to port 443",
+		{
+			Name:  "acl-closed-out",
+			What:  "the subnet's network ACL denies port 443 before it allows the rest",
+			Check: "NET-8",
+			Cause: "lets nothing out to port 443",
 			Break: acl(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
-		{Name: "acl-without-answers", What: "the subnet's network ACL lets in the ports of services, and no answers", Check: "NET-8", Cause: "lets no answers in",
+		{
+			Name:  "acl-without-answers",
+			What:  "the subnet's network ACL lets in the ports of services, and no answers",
+			Check: "NET-8",
+			Cause: "lets no answers in",
 			Break: acl(all(100, true), tcp(100, false, false, 443, 443), tcp(110, false, false, 10250, 10250))},
 	}
 }

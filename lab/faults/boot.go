@@ -51,25 +51,39 @@ func bootFaults() []Fault {
 	}
 	return append(familyFaults(),
 		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", ""),
-		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint", strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1)),
-		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint", strings.Replace(healthyArgs, "unregistered", "unregisterd", 1)),
-		taint("extra-args-with-equals", "--kubelet-extra-args=… is one word, which bootstrap.sh ignores", "TAINT-2", "only with its value as the next word",
+		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint",
+			strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1)),
+		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint",
+			strings.Replace(healthyArgs, "unregistered", "unregisterd", 1)),
+		taint("extra-args-with-equals", "--kubelet-extra-args=… is one word, which bootstrap.sh ignores", "TAINT-2",
+			"only with its value as the next word",
 			strings.Replace(healthyArgs, "args '", "args='", 1)),
-		taint("extra-args-without-quotes", "the kubelet's arguments are several words, of which bootstrap.sh takes one", "TAINT-2", "takes one word only",
+		taint("extra-args-without-quotes", "the kubelet's arguments are several words, of which bootstrap.sh takes one",
+			"TAINT-2", "takes one word only",
 			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute"),
 		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet takes the last", "TAINT-2", "given again later",
 			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:PreferNoSchedule'", 1)),
-		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed", replace("NoExecute'", "NoExecute")),
-		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2", "before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
-		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2", "lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
+		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed",
+			replace("NoExecute'", "NoExecute")),
+		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2",
+			"before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
+		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2",
+			"lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
 		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is no shell script", replace("#!/bin/bash\n", "")),
-		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2", "without the name of the cluster", withoutCluster),
-		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3", "has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote "))),
-		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3", "may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
-		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read", replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
-		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7", "only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
-		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names", "BOOT-17", "the kubelet asks a proxy for the API server", withProxy)),
-		broken("other-cluster", "the user data names another cluster", "BOOT-7", "the node asks for a token of the wrong cluster", ofOtherCluster),
+		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2",
+			"without the name of the cluster", withoutCluster),
+		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3",
+			"has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote "))),
+		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3",
+			"may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
+		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read",
+			replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
+		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7",
+			"only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
+		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names",
+			"BOOT-17", "the kubelet asks a proxy for the API server", withProxy)),
+		broken("other-cluster", "the user data names another cluster", "BOOT-7",
+			"the node asks for a token of the wrong cluster", ofOtherCluster),
 	)
 }
 
@@ -78,7 +92,8 @@ func bootFaults() []Fault {
 func withProxy(text string) string {
 	const unit = "/etc/systemd/system/kubelet.service.d/http-proxy.conf"
 	const lines = "cat <<EOF > /etc/environment\nHTTPS_PROXY=http://squid:hunter2@10.255.0.9:3128\nNO_PROXY=10.0.0.0/8,localhost,169.254.169.254,.internal\nEOF\n" +
-		"mkdir -p /etc/systemd/system/kubelet.service.d\ncat <<EOF > " + unit + "\n[Service]\nEnvironmentFile=/etc/environment\nEOF\nsystemctl daemon-reload\n"
+		"mkdir -p /etc/systemd/system/kubelet.service.d\ncat <<EOF > " + unit +
+		"\n[Service]\nEnvironmentFile=/etc/environment\nEOF\nsystemctl daemon-reload\n"
 	return strings.Replace(text, "/etc/eks/bootstrap.sh", lines+"/etc/eks/bootstrap.sh", 1)
 }
 
@@ -93,19 +108,49 @@ func familyFaults() []Fault {
 	}
 	const al2023, bottlerocket = "al2023@latest", "bottlerocket@latest"
 	return []Fault{
-		own(Fault{Name: "nodeconfig-malformed", What: "AL2023: the NodeConfig in the user data is no YAML", Check: "TAINT-3", Cause: "is no NodeConfig"},
+		own(Fault{
+			Name:  "nodeconfig-malformed",
+			What:  "AL2023: the NodeConfig in the user data is no YAML",
+			Check: "TAINT-3",
+			Cause: "is no NodeConfig",
+		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
-		own(Fault{Name: "settings-malformed", What: "Bottlerocket: the user data is no TOML", Check: "TAINT-3", Cause: "it is no TOML from here on"},
+		own(Fault{
+			Name:  "settings-malformed",
+			What:  "Bottlerocket: the user data is no TOML",
+			Check: "TAINT-3",
+			Cause: "it is no TOML from here on",
+		},
 			bottlerocket, "[settings.kubernetes\nevent-qps = 20\n"),
-		own(Fault{Name: "setting-out-of-range", What: "Bottlerocket: a setting has a value that it cannot have", Check: "TAINT-3", Cause: "image-gc-high-threshold-percent has to be a number"},
+		own(Fault{
+			Name:  "setting-out-of-range",
+			What:  "Bottlerocket: a setting has a value that it cannot have",
+			Check: "TAINT-3",
+			Cause: "image-gc-high-threshold-percent has to be a number",
+		},
 			bottlerocket, "[settings.kubernetes]\nimage-gc-high-threshold-percent = 500\n"),
 		own(Fault{Name: "setting-that-is-none", What: "Bottlerocket: a setting is misspelt", Check: "TAINT-3", Cause: "event-qp"},
 			bottlerocket, "[settings.kubernetes]\nevent-qp = 20\n"),
-		own(Fault{Name: "script-for-bottlerocket", What: "Bottlerocket: the user data is a shell script", Check: "BOOT-7", Cause: "Bottlerocket runs nothing"},
+		own(Fault{
+			Name:  "script-for-bottlerocket",
+			What:  "Bottlerocket: the user data is a shell script",
+			Check: "BOOT-7",
+			Cause: "Bottlerocket runs nothing",
+		},
 			bottlerocket, "#!/bin/bash\necho hello\n"),
-		own(Fault{Name: "kubelet-setting-unknown", What: "AL2023: the NodeConfig sets a label that kubelets may not set", Check: "TAINT-3", Cause: "may not set the label"},
+		own(Fault{
+			Name:  "kubelet-setting-unknown",
+			What:  "AL2023: the NodeConfig sets a label that kubelets may not set",
+			Check: "TAINT-3",
+			Cause: "may not set the label",
+		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
-		own(Fault{Name: "user-data-too-long", What: "the user data is longer than EC2 takes", Check: "LAUNCH-7", Cause: "bytes, and EC2 takes 16384"},
+		own(Fault{
+			Name:  "user-data-too-long",
+			What:  "the user data is longer than EC2 takes",
+			Check: "LAUNCH-7",
+			Cause: "bytes, and EC2 takes 16384",
+		},
 			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that no program reads on an instance\n", 400)),
 	}
 }
@@ -159,7 +204,12 @@ func (s *Scene) image(name string) (id string) {
 // armFaults are faults of the CPU architecture.
 func armFaults() []Fault {
 	return []Fault{
-		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool launches arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true,
+		{
+			Name:  "x86-program-on-arm",
+			What:  "the user data fetches a program for x86, and the NodePool launches arm64",
+			Check: "ARCH-3",
+			Cause: "which cannot run it",
+			Hint:  true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"
@@ -168,7 +218,8 @@ func armFaults() []Fault {
 			}},
 		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 alone, and their NodePool allows both architectures, and arm64 is cheaper", Check: "ARCH-5",
 			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
-				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"), In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
+				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"),
+					In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
 					s.Pool.Spec.Template.Spec.Requirements[1])
 				s.Pods.Spec.Template.Spec.Containers[0].Image = "example.com/app:1.4-amd64"
 				return nil

@@ -17,11 +17,29 @@ import (
 // daemonFaults are faults of the pods that every node or every GPU node needs.
 func daemonFaults() []Fault {
 	return []Fault{
-		{Name: "service-proxy-missing", What: "the cluster has no kube-proxy, so the network plug-in does not reach the API server's service", Check: "CNI-2", Cause: "because the cluster has no kube-proxy", After: true, Alone: true,
+		{
+			Name:  "service-proxy-missing",
+			What:  "the cluster has no kube-proxy, so the network plug-in does not reach the API server's service",
+			Check: "CNI-2",
+			Cause: "because the cluster has no kube-proxy",
+			After: true,
+			Alone: true,
 			Break: withoutDaemon("kube-proxy", "kube-proxy")},
-		{Name: "device-plugin-without-toleration", What: "the NodePool taints its GPU nodes, and the device plug-in does not tolerate it", Check: "READY-1", Cause: "no device plug-in for it runs there", After: true, Alone: true,
+		{
+			Name:  "device-plugin-without-toleration",
+			What:  "the NodePool taints its GPU nodes, and the device plug-in does not tolerate it",
+			Check: "READY-1",
+			Cause: "no device plug-in for it runs there",
+			After: true,
+			Alone: true,
 			Break: devices("nvidia-device-plugin-daemonset")},
-		{Name: "one-hop-for-the-storage-driver", What: "the storage driver's pods ask the metadata service, whose answers may take one hop", Check: "IMDS-1", Cause: "needs the metadata service", After: true, Alone: true,
+		{
+			Name:  "one-hop-for-the-storage-driver",
+			What:  "the storage driver's pods ask the metadata service, whose answers may take one hop",
+			Check: "IMDS-1",
+			Cause: "needs the metadata service",
+			After: true,
+			Alone: true,
 			Break: func(_ context.Context, s *Scene) error {
 				one := int64(1)
 				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPPutResponseHopLimit: &one}
@@ -75,7 +93,11 @@ func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 		if err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, &daemon); err != nil {
 			return err
 		}
-		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
+		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: daemon.Namespace,
+			Name:      daemon.Name,
+			Labels:    daemon.Labels,
+		}, Spec: daemon.Spec}
 		s.Undo(func(ctx context.Context) error {
 			_ = s.World(func(*world.World, time.Time) error { // the add-on exists only if the fix created it
 				_, err := s.Lab.Estate.Region.EKS.DeleteAddon(s.Lab.Cluster, addon)

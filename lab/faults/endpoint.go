@@ -12,13 +12,29 @@ import (
 // endpointFaults are faults of DNS and of the API server's endpoint.
 func endpointFaults() []Fault {
 	return []Fault{
-		{Name: "dns-support-off", What: "the VPC has DNS support switched off", Check: "NET-2", Cause: "has DNS support switched off", Alone: true,
+		{
+			Name:  "dns-support-off",
+			What:  "the VPC has DNS support switched off",
+			Check: "NET-2",
+			Cause: "has DNS support switched off",
+			Alone: true,
 			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NoDNSSupport = true })},
-		{Name: "private-endpoint-without-host-names", What: "the endpoint is private alone, and the VPC has DNS host names switched off", Check: "NET-2", Cause: "has DNS host names switched off", Alone: true,
+		{
+			Name:  "private-endpoint-without-host-names",
+			What:  "the endpoint is private alone, and the VPC has DNS host names switched off",
+			Check: "NET-2",
+			Cause: "has DNS host names switched off",
+			Alone: true,
 			Break: vpc(func(v *network.VPC, c *ekscluster.Cluster) {
 				v.NoDNSHostnames, c.PrivateAccess, c.NoPublicAccess = true, true, true
 			})},
-		{Name: "name-server-of-ones-own", What: "the VPC's DHCP options name a server that does not know AWS's names", Check: "NET-2", Cause: "instances cannot resolve a name", Alone: true, After: true,
+		{
+			Name:  "name-server-of-ones-own",
+			What:  "the VPC's DHCP options name a server that does not know AWS's names",
+			Check: "NET-2",
+			Cause: "instances cannot resolve a name",
+			Alone: true,
+			After: true,
 			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
 		{Name: "endpoint-for-others", What: "the endpoint is public alone, and takes the addresses of an office, not those of the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", Alone: true,
 			Break: vpc(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},

@@ -49,7 +49,8 @@ type Fault struct {
 
 // All returns all faults, in the order of the layers of diagnosis.
 func All() []Fault {
-	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
+	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(),
+		armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults(), groupFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range checks.Checks() {

@@ -25,24 +25,63 @@ import (
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
-		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of it", Hint: true, Alone: true,
+		{
+			Name:  "orphan",
+			What:  "an instance carries the cluster's name, and no NodeClaim is of it",
+			Check: "ID-4",
+			Cause: "no NodeClaim or Node here is of it",
+			Hint:  true,
+			Alone: true,
 			Break: foreignInstance(nil)},
-		{Name: "same-cluster-name", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
+		{
+			Name:  "same-cluster-name",
+			What:  "an instance of another cluster carries this cluster's name",
+			Check: "ID-3",
+			Cause: "another cluster goes by the name",
+			Hint:  true,
+			Alone: true,
 			Break: foreignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
-		{Name: "startup-taint-stays", What: "nothing removes the NodePool's startup taint from its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
+		{
+			Name:  "startup-taint-stays",
+			What:  "nothing removes the NodePool's startup taint from its nodes",
+			Check: "READY-2",
+			Cause: "is still on its nodes",
+			After: true,
+			Slow:  true,
+			Wait:  diagnosis.Lingering,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
 				return nil
 			}},
-		{Name: "network-plugin-missing", What: "the cluster has no network plug-in", Check: "CNI-1", Cause: "the cluster has no network plug-in", After: true, Slow: true, Alone: true,
+		{
+			Name:  "network-plugin-missing",
+			What:  "the cluster has no network plug-in",
+			Check: "CNI-1",
+			Cause: "the cluster has no network plug-in",
+			After: true,
+			Slow:  true,
+			Alone: true,
 			Break: withoutDaemon("aws-node", "vpc-cni")},
-		{Name: "stale-endpoint", What: "the controller is set to the endpoint of a cluster that was deleted", Check: "BOOT-1", Cause: "of a cluster that was made anew since", Alone: true,
+		{
+			Name:  "stale-endpoint",
+			What:  "the controller is set to the endpoint of a cluster that was deleted",
+			Check: "BOOT-1",
+			Cause: "of a cluster that was made anew since",
+			Alone: true,
 			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
-		{Name: "custom-networking-unknown", What: "the VPC CNI has custom networking on, and the controller does not know", Check: "NET-6", Cause: "the controller does not reserve an interface for it",
-			Hint: true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
+		{
+			Name:  "custom-networking-unknown",
+			What:  "the VPC CNI has custom networking on, and the controller does not know",
+			Check: "NET-6",
+			Cause: "the controller does not reserve an interface for it",
+			Hint:  true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
 				return errors.Join(deployed("RESERVED_ENIS", "0")(ctx, s), s.plugin(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
 			}},
-		{Name: "other-authority", What: "image of one's own: the user data has another cluster's certificate authority", Check: "BOOT-2", Cause: "another cluster's certificate authority",
+		{
+			Name:  "other-authority",
+			What:  "image of one's own: the user data has another cluster's certificate authority",
+			Check: "BOOT-2",
+			Cause: "another cluster's certificate authority",
 			Break: func(ctx context.Context, s *Scene) error {
 				right, wrong, err := s.authorities()
 				if err != nil {
@@ -50,11 +89,22 @@ func fleetFaults() []Fault {
 				}
 				return spoilt(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
 			}},
-		{Name: "feature-gate-unknown", What: "image of one's own: the kubelet gets a feature gate that it does not know", Check: "TAINT-3", Cause: "knows no such feature gate", Hint: true,
+		{
+			Name:  "feature-gate-unknown",
+			What:  "image of one's own: the kubelet gets a feature gate that it does not know",
+			Check: "TAINT-3",
+			Cause: "knows no such feature gate",
+			Hint:  true,
 			Break: spoilt(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			})},
-		{Name: "script-fails", What: "image of one's own: a command before bootstrap.sh fails, and the script ends with it", Check: "BOOT-13", Cause: "a script of the user data fails before the kubelet starts", After: true, Smoke: true,
+		{
+			Name:  "script-fails",
+			What:  "image of one's own: a command before bootstrap.sh fails, and the script ends with it",
+			Check: "BOOT-13",
+			Cause: "a script of the user data fails before the kubelet starts",
+			After: true,
+			Smoke: true,
 			Break: spoilt(func(text string) string {
 				return strings.Replace(text, "/etc/eks", "set -e\nfetch-the-agent --now\n/etc/eks", 1)
 			})},
@@ -64,7 +114,8 @@ func fleetFaults() []Fault {
 // foreignInstance launches an instance outside of the controllers of this cluster, with the tags of the cluster and more tags.
 func foreignInstance(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
-		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster}, {Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
+		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster},
+			{Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
 			{Key: aws.String("karpenter.k8s.aws/ec2nodeclass"), Value: aws.String("gone")}}
 		for k, v := range more {
 			tags = append(tags, types.Tag{Key: &k, Value: &v})
@@ -131,7 +182,8 @@ func deployed(name, value string) func(context.Context, *Scene) error {
 		d.Labels = map[string]string{"app.kubernetes.io/name": "joiner"}
 		pod := &d.Spec.Template.Spec
 		pod.ServiceAccountName, pod.NodeSelector = "joiner", nil
-		pod.Containers[0].Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: s.Lab.Region}, {Name: "CLUSTER_NAME", Value: s.Lab.Cluster}, {Name: name, Value: value}}
+		pod.Containers[0].Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: s.Lab.Region},
+			{Name: "CLUSTER_NAME", Value: s.Lab.Cluster}, {Name: name, Value: value}}
 		s.More = append(s.More, d)
 		return nil
 	}
@@ -148,11 +200,19 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 
 // publicFaults are faults of subnets with a route to an internet gateway.
 func publicFaults() []Fault {
-	return []Fault{{Name: "public-subnet-without-address", What: "the nodes' subnet leads to an internet gateway, and they get no public address", Check: "NET-4", Cause: "its instances get no public address",
+	return []Fault{{
+		Name:  "public-subnet-without-address",
+		What:  "the nodes' subnet leads to an internet gateway, and they get no public address",
+		Check: "NET-4",
+		Cause: "its instances get no public address",
 		Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
 			no := false
 			t.Routes = routesOf(s.Lab.Estate, s.Lab.Estate.PublicSubnets[0].ID)
 			s.Class.Spec.AssociatePublicIPAddress = &no
-		})}, {Name: "gateway-gone", What: "the default route of the nodes' subnet goes to a NAT gateway that was deleted", Check: "NET-4", Cause: "which is gone",
+		})}, {
+		Name:  "gateway-gone",
+		What:  "the default route of the nodes' subnet goes to a NAT gateway that was deleted",
+		Check: "NET-4",
+		Cause: "which is gone",
 		Break: subnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
 }

@@ -12,14 +12,19 @@ import (
 // groupFaults are faults of security groups that are added to instances.
 func groupFaults() []Fault {
 	return []Fault{
-		{Name: "group-added", What: "a user adds a security group to an instance, which then counts as drifted", Check: "ID-8", Cause: "which it does not select now",
-			Hint: true, After: true, Break: undrifted, Then: grouped},
+		{
+			Name:  "group-added",
+			What:  "a user adds a security group to an instance, which then counts as drifted",
+			Check: "ID-8",
+			Cause: "which it does not select now",
+			Hint:  true, After: true, Break: undrifted, Then: grouped},
 	}
 }
 
 // undrifted sets a disruption budget that keeps nodes of the scene from being replaced because of drift.
 func undrifted(_ context.Context, s *Scene) error {
-	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
+	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets,
+		karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
 	return nil
 }
 
@@ -29,7 +34,8 @@ func grouped(ctx context.Context, s *Scene) error {
 		for _, i := range s.Instances() {
 			if i.State == world.Running {
 				return true, s.World(func(w *world.World, now time.Time) error {
-					g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name, "common to all instances", nil)
+					g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name,
+						"common to all instances", nil)
 					if err == nil {
 						w.Regroup(now, i.ID, append(slices.Clone(i.SecurityGroupIDs), g.ID)...)
 					}

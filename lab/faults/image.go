@@ -19,8 +19,19 @@ func imageFaults() []Fault {
 		return f
 	}
 	return []Fault{
-		{Name: "image-for-arm", What: "the image is for arm64, and the NodePool launches x86", Check: "ARCH-2", Cause: "none of its images is for them", Break: armImage},
-		{Name: "image-older-than-the-type", What: "image of one's own: it is older than the instance type, whose pods it does not know", Check: "BOOT-10", Cause: "is older than the instance type", After: true,
+		{
+			Name:  "image-for-arm",
+			What:  "the image is for arm64, and the NodePool launches x86",
+			Check: "ARCH-2",
+			Cause: "none of its images is for them",
+			Break: armImage,
+		},
+		{
+			Name:  "image-older-than-the-type",
+			What:  "image of one's own: it is older than the instance type, whose pods it does not know",
+			Check: "BOOT-10",
+			Cause: "is older than the instance type",
+			After: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				if err := custom(func(text string) string { return text })(ctx, s); err != nil {
 					return err
@@ -35,18 +46,68 @@ func imageFaults() []Fault {
 					return nil
 				})
 			}},
-		{Name: "image-of-al2", What: "an image of Amazon Linux 2 with a misleading name, under AMI family AL2023", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2023", After: true,
+		{
+			Name:  "image-of-al2",
+			What:  "an image of Amazon Linux 2 with a misleading name, under AMI family AL2023",
+			Check: "BOOT-4",
+			Cause: "does not understand the user data of AMI family AL2023",
+			After: true,
 			Break: otherFamily("AL2023", "AL2", nil)},
-		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
+		{
+			Name:  "image-of-al2023",
+			What:  "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2",
+			Check: "BOOT-4",
+			Cause: "does not understand the user data of AMI family AL2",
+			After: true,
 			Break: otherFamily("AL2", "AL2023", nil)},
-		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", instance.FlawNoNodeadm),
-		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", instance.FlawLockedNodeadm),
-		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", instance.FlawNoBootstrap),
-		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", instance.FlawNoKubelet),
-		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", instance.FlawNoKubelet),
-		flawed(Fault{Name: "image-without-containerd", What: "the image has no containerd, which nodeadm calls", Check: "BOOT-6", Cause: "nodeadm fails on the instance"}, "AL2023", instance.FlawNoContainerd),
-		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", instance.FlawWrongClock),
-		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", instance.FlawWrongClock),
+		flawed(Fault{
+			Name:  "image-without-nodeadm",
+			What:  "the image has no nodeadm",
+			Check: "BOOT-5",
+			Cause: "has no nodeadm",
+		}, "AL2023", instance.FlawNoNodeadm),
+		flawed(Fault{
+			Name:  "image-hardened",
+			What:  "the image was hardened so that nodeadm may not be run",
+			Check: "BOOT-5",
+			Cause: "has no nodeadm",
+		}, "AL2023", instance.FlawLockedNodeadm),
+		flawed(Fault{
+			Name:  "image-without-bootstrap",
+			What:  "the image has no bootstrap.sh",
+			Check: "BOOT-4",
+			Cause: "does not understand the user data",
+		}, "AL2", instance.FlawNoBootstrap),
+		flawed(Fault{
+			Name:  "image-without-kubelet",
+			What:  "the image has no kubelet",
+			Check: "BOOT-14",
+			Cause: "has no kubelet",
+		}, "AL2023", instance.FlawNoKubelet),
+		flawed(Fault{
+			Name:  "image-without-kubelet-al2",
+			What:  "the image of Amazon Linux 2 has no kubelet",
+			Check: "BOOT-14",
+			Cause: "has no kubelet",
+		}, "AL2", instance.FlawNoKubelet),
+		flawed(Fault{
+			Name:  "image-without-containerd",
+			What:  "the image has no containerd, which nodeadm calls",
+			Check: "BOOT-6",
+			Cause: "nodeadm fails on the instance",
+		}, "AL2023", instance.FlawNoContainerd),
+		flawed(Fault{
+			Name:  "clock-wrong",
+			What:  "the image has no time service, and its clock is hours off",
+			Check: "BOOT-3",
+			Cause: "clock is wrong",
+		}, "AL2023", instance.FlawWrongClock),
+		flawed(Fault{
+			Name:  "clock-wrong-al2",
+			What:  "the image of Amazon Linux 2 has no time service, and its clock is hours off",
+			Check: "BOOT-3",
+			Cause: "clock is wrong",
+		}, "AL2", instance.FlawWrongClock),
 	}
 }
 
@@ -98,9 +159,13 @@ func scriptFaults() []Fault {
 	return []Fault{
 		own("program-for-arm", "the script fetches a program for arm64, on x86", "ARCH-3", "for another architecture",
 			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join")),
-		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
-		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models")),
-		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
-		own("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
+		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap",
+			before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
+		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
+			before("set -e\nfallocate -l 100G /var/cache/models")),
+		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9",
+			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
+		own("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
+			"refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}
 }

@@ -19,17 +19,37 @@ import (
 // instanceFaults are faults of the metadata service, of hosts and of Node names.
 func instanceFaults() []Fault {
 	return []Fault{
-		{Name: "metadata-off", What: "the EC2NodeClass switches the instances' metadata service off", Check: "IMDS-2", Cause: "the endpoint is switched off", Smoke: true,
+		{
+			Name:  "metadata-off",
+			What:  "the EC2NodeClass switches the instances' metadata service off",
+			Check: "IMDS-2",
+			Cause: "the endpoint is switched off",
+			Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				off := "disabled"
 				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &off}
 				return nil
 			}},
-		{Name: "host-broken", What: "the host of the first instance is broken, and EC2's status checks report it", Check: "BOOT-16", Cause: "its host is broken", After: true,
+		{
+			Name:  "host-broken",
+			What:  "the host of the first instance is broken, and EC2's status checks report it",
+			Check: "BOOT-16",
+			Cause: "its host is broken",
+			After: true,
 			Break: silent("r5b.large"), Then: impaired(world.SystemCheck)},
-		{Name: "system-hangs", What: "the operating system of the first instance hangs, and EC2's status checks report it", Check: "BOOT-16", Cause: "its operating system does not answer", After: true,
+		{
+			Name:  "system-hangs",
+			What:  "the operating system of the first instance hangs, and EC2's status checks report it",
+			Check: "BOOT-16",
+			Cause: "its operating system does not answer",
+			After: true,
 			Break: silent("r5n.large"), Then: impaired(world.InstanceCheck)},
-		{Name: "node-left-behind", What: "a Node of the name that the first instance will have was left by an instance that is gone", Check: "TAINT-4", Cause: "which another instance left behind", After: true,
+		{
+			Name:  "node-left-behind",
+			What:  "a Node of the name that the first instance will have was left by an instance that is gone",
+			Check: "TAINT-4",
+			Cause: "which another instance left behind",
+			After: true,
 			Break: leftBehind},
 	}
 }

@@ -21,27 +21,85 @@ func launchFaults() []Fault {
 	return []Fault{
 		{Name: "key-disabled", What: "the KMS key of the volumes is disabled", Check: "LAUNCH-2", Cause: "it is disabled", After: true,
 			Break: key(world.Key{Disabled: true})},
-		{Name: "key-without-controller", What: "the policy of the volumes' KMS key does not name the controller", Check: "LAUNCH-2", Cause: "cannot use the KMS key", After: true, Smoke: true,
+		{
+			Name:  "key-without-controller",
+			What:  "the policy of the volumes' KMS key does not name the controller",
+			Check: "LAUNCH-2",
+			Cause: "cannot use the KMS key",
+			After: true,
+			Smoke: true,
 			Break: key(world.Key{Closed: true})},
-		{Name: "spot-role-missing", What: "the account has never had a spot instance, and lacks the service-linked role", Check: "LAUNCH-3", Cause: "AWSServiceRoleForEC2Spot", NeedsPods: true,
-			Alone: true, Break: noSpotRole},
-		{Name: "quota-used-up", What: "the account's quota of vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of vCPUs is used up", NeedsPods: true, Alone: true,
-			Break: quota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
-		{Name: "spot-quota-used-up", What: "the account's quota of spot vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of spot vCPUs is used up", NeedsPods: true, Alone: true,
-			Break: quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
-		{Name: "organization-denies-fleets", What: "a service control policy denies ec2:CreateFleet", Check: "LAUNCH-4", Cause: noLaunch, Slow: true,
+		{
+			Name:      "spot-role-missing",
+			What:      "the account has never had a spot instance, and lacks the service-linked role",
+			Check:     "LAUNCH-3",
+			Cause:     "AWSServiceRoleForEC2Spot",
+			NeedsPods: true,
+			Alone:     true, Break: noSpotRole},
+		{
+			Name:      "quota-used-up",
+			What:      "the account's quota of vCPUs is used up",
+			Check:     "LAUNCH-5",
+			Cause:     "quota of vCPUs is used up",
+			NeedsPods: true,
+			Alone:     true,
+			Break:     quota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
+		{
+			Name:      "spot-quota-used-up",
+			What:      "the account's quota of spot vCPUs is used up",
+			Check:     "LAUNCH-5",
+			Cause:     "quota of spot vCPUs is used up",
+			NeedsPods: true,
+			Alone:     true,
+			Break:     quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
+		{
+			Name:  "organization-denies-fleets",
+			What:  "a service control policy denies ec2:CreateFleet",
+			Check: "LAUNCH-4",
+			Cause: noLaunch,
+			Slow:  true,
 			Break: deniedByPolicy("ec2:CreateFleet")},
-		{Name: "organization-denies-instances", What: "a service control policy denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
+		{
+			Name:  "organization-denies-instances",
+			What:  "a service control policy denies ec2:RunInstances",
+			Check: "LAUNCH-4",
+			Cause: "service control policy",
+			Slow:  true,
 			Break: deniedByPolicy("ec2:RunInstances")},
-		{Name: "organization-denies-templates", What: "a service control policy denies ec2:CreateLaunchTemplate", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
+		{
+			Name:  "organization-denies-templates",
+			What:  "a service control policy denies ec2:CreateLaunchTemplate",
+			Check: "LAUNCH-4",
+			Cause: "service control policy",
+			Slow:  true,
 			Break: deniedByPolicy("ec2:CreateLaunchTemplate")},
-		{Name: "role-denies-tags", What: "a policy of the controller's role denies ec2:CreateTags", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
+		{
+			Name:  "role-denies-tags",
+			What:  "a policy of the controller's role denies ec2:CreateTags",
+			Check: "LAUNCH-4",
+			Cause: "a policy of the controller's role denies it",
+			Slow:  true,
 			Break: denial("ec2:CreateTags")},
-		{Name: "role-denies-instances", What: "a policy of the controller's role denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
+		{
+			Name:  "role-denies-instances",
+			What:  "a policy of the controller's role denies ec2:RunInstances",
+			Check: "LAUNCH-4",
+			Cause: "a policy of the controller's role denies it",
+			Slow:  true,
 			Break: denial("ec2:RunInstances")},
-		{Name: "image-not-ready", What: "the image is still being copied", Check: "LAUNCH-10", Cause: "is pending, and EC2 launches nothing from it", Slow: true,
+		{
+			Name:  "image-not-ready",
+			What:  "the image is still being copied",
+			Check: "LAUNCH-10",
+			Cause: "is pending, and EC2 launches nothing from it",
+			Slow:  true,
 			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
-		{Name: "image-of-the-marketplace", What: "the image is in the AWS Marketplace, and the account has no subscription to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
+		{
+			Name:  "image-of-the-marketplace",
+			What:  "the image is in the AWS Marketplace, and the account has no subscription to it",
+			Check: "LAUNCH-10",
+			Cause: "has not subscribed to it",
+			Slow:  true,
 			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
 	}
 }
@@ -105,7 +163,8 @@ func deniedByPolicy(action string) func(context.Context, *Scene) error {
 			account := w.Account(s.Lab.Account)
 			g, err := account.AttachServiceControlPolicy(s.denying(action))
 			s.Undo(func(context.Context) error {
-				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil }) // the fix may have done so
+				// the fix may have done so
+				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil })
 			})
 			return err
 		})

@@ -20,35 +20,66 @@ func mappingFaults() []Fault {
 	return append(entryFaults(),
 		mapOnly(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it",
 			Break: func(_ context.Context, s *Scene) error { return s.role() }}),
-		mapOnly(Fault{Name: "row-without-nodes-group", What: "CONFIG_MAP: the row of the node role lacks the group system:nodes", Cause: "its groups lack system:nodes",
+		mapOnly(Fault{
+			Name:  "row-without-nodes-group",
+			What:  "CONFIG_MAP: the row of the node role lacks the group system:nodes",
+			Cause: "its groups lack system:nodes",
 			Break: badRow(group, "")}),
-		mapOnly(Fault{Name: "row-with-masters", What: "CONFIG_MAP: the row of the node role has the group of administrators instead", Cause: "its groups lack system:nodes",
+		mapOnly(Fault{
+			Name:  "row-with-masters",
+			What:  "CONFIG_MAP: the row of the node role has the group of administrators instead",
+			Cause: "its groups lack system:nodes",
 			Break: badRow("system:bootstrappers", "system:masters", group, "")}),
-		mapOnly(Fault{Name: "row-with-misspelt-username", What: "CONFIG_MAP: the row's username has a placeholder that is not one", Cause: "which the authenticator does not fill in",
+		mapOnly(Fault{
+			Name:  "row-with-misspelt-username",
+			What:  "CONFIG_MAP: the row's username has a placeholder that is not one",
+			Cause: "which the authenticator does not fill in",
 			Break: badRow("EC2PrivateDNSName", "EC2PrivateDnsName")}),
-		mapOnly(Fault{Name: "row-with-fixed-username", What: "CONFIG_MAP: the row's username is one for all nodes", Cause: `its username is "node"`,
+		mapOnly(Fault{
+			Name:  "row-with-fixed-username",
+			What:  "CONFIG_MAP: the row's username is one for all nodes",
+			Cause: `its username is "node"`,
 			Break: badRow("system:node:{{EC2PrivateDNSName}}", "node")}),
 		mapOnly(Fault{Name: "row-with-path", What: "CONFIG_MAP: the row's rolearn has the role's path", Cause: "has the role's path",
 			Break: badRow(":role/", ":role/teams/a/")}),
 		mapOnly(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account", Cause: "of another account",
 			Break: badRow(emulator.DefaultAccount, "999999999999")}),
-		Fault{Name: "row-names-nodes-by-session", What: "CONFIG_MAP: the row's username is the session's name, and the subnets name hosts by address", Check: "AUTH-9", Cause: "names nodes by session",
+		Fault{
+			Name:     "row-names-nodes-by-session",
+			What:     "CONFIG_MAP: the row's username is the session's name, and the subnets name hosts by address",
+			Check:    "AUTH-9",
+			Cause:    "names nodes by session",
 			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
 		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is no YAML", Cause: "aws-auth cannot be read", Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),
-		mapOnly(Fault{Name: "map-is-no-list", What: "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list", Cause: "aws-auth cannot be read", Alone: true,
+		mapOnly(Fault{
+			Name:  "map-is-no-list",
+			What:  "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list",
+			Cause: "aws-auth cannot be read",
+			Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
 			}}),
-		mapOnly(Fault{Name: "entry-in-map-mode", What: "CONFIG_MAP: the node role has an access entry, and the cluster does not read them", Cause: "the cluster reads nothing else",
+		mapOnly(Fault{
+			Name:  "entry-in-map-mode",
+			What:  "CONFIG_MAP: the node role has an access entry, and the cluster does not read them",
+			Cause: "the cluster reads nothing else",
 			Break: func(_ context.Context, s *Scene) error {
 				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
 			}}),
-		Fault{Name: "controller-role-mapped", What: "CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
+		Fault{
+			Name:     "controller-role-mapped",
+			What:     "CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs",
+			Check:    "AUTH-5",
+			Cause:    "is the controller's own",
 			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: controllerMapped},
-		Fault{Name: "controller-role-mapped-both", What: "API_AND_CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
+		Fault{
+			Name:  "controller-role-mapped-both",
+			What:  "API_AND_CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs",
+			Check: "AUTH-5",
+			Cause: "is the controller's own",
 			Alone: true, Break: controllerMapped},
 	)
 }
@@ -56,20 +87,69 @@ func mappingFaults() []Fault {
 // entryFaults are faults of access entries.
 func entryFaults() []Fault {
 	return []Fault{
-		{Name: "entry-of-wrong-type", What: "the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", Smoke: true, Break: entryOf(ekscluster.EntryStandard)},
-		{Name: "entry-for-fargate", What: "the access entry of the node role is of type FARGATE_LINUX", Check: "AUTH-2", Cause: "is of type FARGATE_LINUX", Break: entryOf(ekscluster.EntryFargateLinux)},
-		{Name: "entry-of-wrong-type-api", What: "API: the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", AuthMode: ekscluster.AuthAPI, Break: entryOf(ekscluster.EntryStandard)},
-		{Name: "role-not-mapped", What: "API_AND_CONFIG_MAP: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it, and aws-auth no row",
+		{
+			Name:  "entry-of-wrong-type",
+			What:  "the access entry of the node role is of type STANDARD",
+			Check: "AUTH-2",
+			Cause: "is of type STANDARD",
+			Smoke: true,
+			Break: entryOf(ekscluster.EntryStandard),
+		},
+		{
+			Name:  "entry-for-fargate",
+			What:  "the access entry of the node role is of type FARGATE_LINUX",
+			Check: "AUTH-2",
+			Cause: "is of type FARGATE_LINUX",
+			Break: entryOf(ekscluster.EntryFargateLinux),
+		},
+		{
+			Name:     "entry-of-wrong-type-api",
+			What:     "API: the access entry of the node role is of type STANDARD",
+			Check:    "AUTH-2",
+			Cause:    "is of type STANDARD",
+			AuthMode: ekscluster.AuthAPI,
+			Break:    entryOf(ekscluster.EntryStandard),
+		},
+		{
+			Name:  "role-not-mapped",
+			What:  "API_AND_CONFIG_MAP: nothing maps the node role",
+			Check: "AUTH-2",
+			Cause: "the cluster has no access entry for it, and aws-auth no row",
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
-		{Name: "role-not-mapped-api", What: "API: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it", AuthMode: ekscluster.AuthAPI,
-			Break: func(_ context.Context, s *Scene) error { return s.role() }},
-		{Name: "row-in-api-mode", What: "API: the node role is mapped in aws-auth, and the cluster does not read it", Check: "AUTH-1", Cause: "is mapped in aws-auth only", AuthMode: ekscluster.AuthAPI,
-			Break: badRow()},
-		{Name: "role-made-again", What: "the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted",
+		{
+			Name:     "role-not-mapped-api",
+			What:     "API: nothing maps the node role",
+			Check:    "AUTH-2",
+			Cause:    "the cluster has no access entry for it",
+			AuthMode: ekscluster.AuthAPI,
+			Break:    func(_ context.Context, s *Scene) error { return s.role() }},
+		{
+			Name:     "row-in-api-mode",
+			What:     "API: the node role is mapped in aws-auth, and the cluster does not read it",
+			Check:    "AUTH-1",
+			Cause:    "is mapped in aws-auth only",
+			AuthMode: ekscluster.AuthAPI,
+			Break:    badRow()},
+		{
+			Name:  "role-made-again",
+			What:  "the node role was deleted and made again, and its access entry is the old one's",
+			Check: "AUTH-4",
+			Cause: "stands for a role of that name that was deleted",
 			Break: roleMadeAgain},
-		{Name: "role-made-again-api", What: "API: the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted", AuthMode: ekscluster.AuthAPI,
-			Break: roleMadeAgain},
-		{Name: "controller-role-entry-api", What: "API: the access entry for nodes is the controller's role's", Check: "AUTH-5", Cause: "is the controller's own", AuthMode: ekscluster.AuthAPI, Alone: true,
+		{
+			Name:     "role-made-again-api",
+			What:     "API: the node role was deleted and made again, and its access entry is the old one's",
+			Check:    "AUTH-4",
+			Cause:    "stands for a role of that name that was deleted",
+			AuthMode: ekscluster.AuthAPI,
+			Break:    roleMadeAgain},
+		{
+			Name:     "controller-role-entry-api",
+			What:     "API: the access entry for nodes is the controller's role's",
+			Check:    "AUTH-5",
+			Cause:    "is the controller's own",
+			AuthMode: ekscluster.AuthAPI,
+			Alone:    true,
 			Break: func(_ context.Context, s *Scene) error {
 				own := s.Lab.Roles.ARN(lab.ControllerRole)
 				s.Undo(func(context.Context) error { return s.withoutEntry(own) })

@@ -15,24 +15,61 @@ import (
 func networkFaults() []Fault {
 	const out443 = "nothing out to port 443"
 	return []Fault{
-		{Name: "closed-group", What: "the nodes' security group lets nothing out", Check: "NET-1", Cause: out443, Smoke: true, Break: group(func(g *network.SecurityGroup) { g.Egress = nil })},
-		{Name: "only-port-80-out", What: "the nodes' security group lets out port 80 alone", Check: "NET-1", Cause: out443, Break: group(func(g *network.SecurityGroup) {
-			g.Egress = []network.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
-		})},
-		{Name: "only-udp-out", What: "the nodes' security group lets out UDP, and no TCP", Check: "NET-1", Cause: out443, Break: group(func(g *network.SecurityGroup) {
-			g.Egress = []network.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
-		})},
-		{Name: "kubelet-port-closed", What: "the nodes' security group does not let the control plane in", Check: "NET-1", Cause: "do not let the control plane reach kubelets at port 10250",
-			Hint: true, Break: group(func(g *network.SecurityGroup) { g.Ingress = nil })},
-		{Name: "no-route", What: "the nodes' subnet has no way out", Check: "NET-4", Cause: "has no route out", Smoke: true, Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
-			t.Routes = t.Routes[:1]
-		})},
-		{Name: "subnet-of-the-main-table", What: "no route table names the nodes' subnet, and the VPC's main one leads nowhere", Check: "NET-4", Cause: "has no route out", Break: subnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
-			t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
-		}), Alone: true},
-		{Name: "full-subnets", What: "the nodes' subnet has no free addresses", Check: "NET-5", Cause: "its subnets are full", Break: subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
-			n.Free = 2
-		})},
+		{
+			Name:  "closed-group",
+			What:  "the nodes' security group lets nothing out",
+			Check: "NET-1",
+			Cause: out443,
+			Smoke: true,
+			Break: group(func(g *network.SecurityGroup) { g.Egress = nil }),
+		},
+		{
+			Name:  "only-port-80-out",
+			What:  "the nodes' security group lets out port 80 alone",
+			Check: "NET-1",
+			Cause: out443,
+			Break: group(func(g *network.SecurityGroup) {
+				g.Egress = []network.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
+			})},
+		{
+			Name:  "only-udp-out",
+			What:  "the nodes' security group lets out UDP, and no TCP",
+			Check: "NET-1",
+			Cause: out443,
+			Break: group(func(g *network.SecurityGroup) {
+				g.Egress = []network.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
+			})},
+		{
+			Name:  "kubelet-port-closed",
+			What:  "the nodes' security group does not let the control plane in",
+			Check: "NET-1",
+			Cause: "do not let the control plane reach kubelets at port 10250",
+			Hint:  true, Break: group(func(g *network.SecurityGroup) { g.Ingress = nil })},
+		{
+			Name:  "no-route",
+			What:  "the nodes' subnet has no way out",
+			Check: "NET-4",
+			Cause: "has no route out",
+			Smoke: true,
+			Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
+				t.Routes = t.Routes[:1]
+			})},
+		{
+			Name:  "subnet-of-the-main-table",
+			What:  "no route table names the nodes' subnet, and the VPC's main one leads nowhere",
+			Check: "NET-4",
+			Cause: "has no route out",
+			Break: subnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
+				t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
+			}), Alone: true},
+		{
+			Name:  "full-subnets",
+			What:  "the nodes' subnet has no free addresses",
+			Check: "NET-5",
+			Cause: "its subnets are full",
+			Break: subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
+				n.Free = 2
+			})},
 	}
 }
 
@@ -61,7 +98,11 @@ func subnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(cont
 			if err != nil {
 				return err
 			}
-			t := e.Region.Network.CreateRouteTable(network.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
+			t := e.Region.Network.CreateRouteTable(network.RouteTable{
+				VPCID:     e.VPC.ID,
+				SubnetIDs: []string{n.ID},
+				Routes:    slices.Clone(routesOf(e, e.PrivateSubnets[0].ID)),
+			})
 			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: n.ID}}
 			change(s, n, t)
 			return nil

@@ -38,7 +38,8 @@ func (s *Stage) Paste(ctx context.Context, fix string) error {
 		return fmt.Errorf("find joiner: %w", err)
 	}
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", fix)
-	shell.Env = append(append(os.Environ(), s.Lab.Environment()...), "AWS_DEFAULT_REGION="+s.Lab.Region, // version 1 knows it by this name alone
+	// version 1 knows it by this name alone
+	shell.Env = append(append(os.Environ(), s.Lab.Environment()...), "AWS_DEFAULT_REGION="+s.Lab.Region,
 		"PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBE_EDITOR=false") // no user is there to edit anything
 	shell.Dir = s.Lab.Home
 	if out, err := shell.CombinedOutput(); err != nil {

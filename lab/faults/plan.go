@@ -14,12 +14,23 @@ import (
 func planFaults() []Fault {
 	const none = "no NodePool gives its nodes that label"
 	return []Fault{
-		{Name: "label-without-nodepool", What: "pods select a label that no NodePool gives its nodes", Check: "ARCH-4", Cause: none, NeedsPods: true, Smoke: true,
+		{
+			Name:      "label-without-nodepool",
+			What:      "pods select a label that no NodePool gives its nodes",
+			Check:     "ARCH-4",
+			Cause:     none,
+			NeedsPods: true,
+			Smoke:     true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pods.Spec.Template.Spec.NodeSelector["pod-type"] = s.Name
 				return nil
 			}},
-		{Name: "label-of-other-value", What: "pods select another value of a label than the NodePool gives", Check: "ARCH-4", Cause: none, NeedsPods: true,
+		{
+			Name:      "label-of-other-value",
+			What:      "pods select another value of a label than the NodePool gives",
+			Check:     "ARCH-4",
+			Cause:     none,
+			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Labels["tier-"+s.Name] = "silver"
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
@@ -37,40 +48,71 @@ func planFaults() []Fault {
 				}
 				return nil
 			}},
-		{Name: "label-of-other-case", What: "pods select a label that the NodePool spells with a capital letter", Check: "ARCH-4", Cause: none, NeedsPods: true,
+		{
+			Name:      "label-of-other-case",
+			What:      "pods select a label that the NodePool spells with a capital letter",
+			Check:     "ARCH-4",
+			Cause:     none,
+			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Labels["Team-"+s.Name] = "a"
 				s.Pods.Spec.Template.Spec.NodeSelector["team-"+s.Name] = "a"
 				return nil
 			}},
-		{Name: "label-by-requirement", What: "pods select a value of a label that the NodePool's requirements leave out", Check: "ARCH-4", Cause: none, NeedsPods: true,
+		{
+			Name:      "label-by-requirement",
+			What:      "pods select a value of a label that the NodePool's requirements leave out",
+			Check:     "ARCH-4",
+			Cause:     none,
+			NeedsPods: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(In("tier-"+s.Name, "silver", "bronze"))
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
 				return nil
 			}},
-		{Name: "arm-of-x86-families", What: "the NodePool asks for arm64 and for families that are x86 alone", Check: "ARCH-1", Cause: "no instance type is left after the requirement karpenter.k8s.aws/instance-family In [m5, c5]",
+		{
+			Name:  "arm-of-x86-families",
+			What:  "the NodePool asks for arm64 and for families that are x86 alone",
+			Check: "ARCH-1",
+			Cause: "no instance type is left after the requirement karpenter.k8s.aws/instance-family In [m5, c5]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))
 				return nil
 			}},
-		{Name: "type-not-offered", What: "the NodePool asks for an instance type that the region does not have", Check: "ARCH-1", Cause: "no instance type is left after the requirement node.kubernetes.io/instance-type In [m5.huge]",
+		{
+			Name:  "type-not-offered",
+			What:  "the NodePool asks for an instance type that the region does not have",
+			Check: "ARCH-1",
+			Cause: "no instance type is left after the requirement node.kubernetes.io/instance-type In [m5.huge]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(In(corev1.LabelInstanceTypeStable, "m5.huge"))
 				return nil
 			}},
-		{Name: "more-cores-than-offered", What: "the NodePool asks for more cores than any instance type has", Check: "ARCH-1", Cause: "karpenter.k8s.aws/instance-cpu Gt [4000]",
+		{
+			Name:  "more-cores-than-offered",
+			What:  "the NodePool asks for more cores than any instance type has",
+			Check: "ARCH-1",
+			Cause: "karpenter.k8s.aws/instance-cpu Gt [4000]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(karpv1.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: corev1.NodeSelectorOpGt, Values: []string{"4000"}})
 				return nil
 			}},
-		{Name: "generation-and-category-apart", What: "the NodePool's category has no instance type of its generations", Check: "ARCH-1", Cause: "karpenter.k8s.aws/instance-generation Gt [90]",
+		{
+			Name:  "generation-and-category-apart",
+			What:  "the NodePool's category has no instance type of its generations",
+			Check: "ARCH-1",
+			Cause: "karpenter.k8s.aws/instance-generation Gt [90]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(karpv1.Requirement{Key: "karpenter.k8s.aws/instance-generation", Operator: corev1.NodeSelectorOpGt, Values: []string{"90"}})
 				return nil
 			}},
-		{Name: "half-of-two-architectures", What: "the NodePool asks for both architectures and for families of one", Check: "ARCH-1", Cause: "of the architecture arm64 that it allows, no instance type is left", Hint: true,
+		{
+			Name:  "half-of-two-architectures",
+			What:  "the NodePool asks for both architectures and for families of one",
+			Check: "ARCH-1",
+			Cause: "of the architecture arm64 that it allows, no instance type is left",
+			Hint:  true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "amd64", "arm64")
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))

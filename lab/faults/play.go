@@ -53,7 +53,8 @@ func Settings() []string {
 func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "joiner", Namespace: metav1.NamespaceSystem,
 		Annotations: map[string]string{"eks.amazonaws.com/role-arn": l.Roles.ARN(lab.ControllerRole)}}}
-	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account,
+		metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("make the controller's service account: %w", err)
 	}
 	return &Stage{Lab: l, Joiner: joiner}, nil

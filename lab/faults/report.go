@@ -86,10 +86,13 @@ func (r Report) Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# What joiner doctor finds
 
-` + "`make diagnosis-report`" + ` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller. The test breaks something and runs
-` + "`joiner doctor`" + `, with read permissions only, until its first finding is the fault. Then it pastes the printed fix into a shell. Pods must run, and
-doctor must find nothing more. *found* counts from the launch of the first instance; some causes are known before a launch. *pods run after the fix* counts from the paste, with pods
-already waiting; it includes the commands of the fix, and an instance's boot, which takes less than a second in the lab.
+` + "`make diagnosis-report`" + ` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller.
+The test breaks something and runs ` + "`joiner doctor`" + `, with read permissions only, until its first finding is the fault.
+Then it pastes the printed fix into a shell. Pods must run, and doctor must find nothing more.
+
+* *found* counts from the launch of the first instance; some causes are known before a launch.
+* *pods run after the fix* counts from the paste, with pods already waiting. It includes the commands of the fix, and an instance's boot,
+  which takes less than a second in the lab.
 
 | what | number |
 |---|---|
@@ -148,7 +151,8 @@ func (r Report) writeFaults(b *strings.Builder) {
 		if len(one.Wrong) > 0 {
 			note = "first reported: " + cell(one.Wrong[0])
 		}
-		fmt.Fprintf(b, "| `%s` | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What), one.Fault.Check, one.Fault.Check, found, fix, note)
+		fmt.Fprintf(b, "| `%s` | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What),
+			one.Fault.Check, one.Fault.Check, found, fix, note)
 	}
 	b.WriteString("\n")
 }

@@ -133,7 +133,11 @@ func (s *Scene) age(role string) error {
 // roleFaults are faults of roles and instance profiles.
 func roleFaults() []Fault {
 	return []Fault{
-		{Name: "class-has-controller-role", What: "the EC2NodeClass gives instances the controller's role", Check: "AUTH-5", Cause: "is the role of the controller's pods",
+		{
+			Name:  "class-has-controller-role",
+			What:  "the EC2NodeClass gives instances the controller's role",
+			Check: "AUTH-5",
+			Cause: "is the role of the controller's pods",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = lab.ControllerRole
 				return nil
@@ -155,29 +159,59 @@ func roleFaults() []Fault {
 				}
 				return nil
 			}},
-		{Name: "role-for-lambda", What: "the node role trusts another service than EC2", Check: "AUTH-6", Cause: "EC2 may not give instances the role",
+		{
+			Name:  "role-for-lambda",
+			What:  "the node role trusts another service than EC2",
+			Check: "AUTH-6",
+			Cause: "EC2 may not give instances the role",
 			Break: func(_ context.Context, s *Scene) error {
 				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
 					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
 				}))
 			}},
-		{Name: "role-without-worker-policy", What: "the node role lacks AmazonEKSWorkerNodePolicy", Check: "AUTH-6", Cause: "lacks AmazonEKSWorkerNodePolicy",
+		{
+			Name:  "role-without-worker-policy",
+			What:  "the node role lacks AmazonEKSWorkerNodePolicy",
+			Check: "AUTH-6",
+			Cause: "lacks AmazonEKSWorkerNodePolicy",
 			Break: lacking("AmazonEKSWorkerNodePolicy")},
-		{Name: "role-without-registry-policy", What: "the node role may not pull images", Check: "AUTH-6", Cause: "lacks AmazonEC2ContainerRegistryPullOnly",
+		{
+			Name:  "role-without-registry-policy",
+			What:  "the node role may not pull images",
+			Check: "AUTH-6",
+			Cause: "lacks AmazonEC2ContainerRegistryPullOnly",
 			Break: lacking("AmazonEC2ContainerRegistryPullOnly")},
-		{Name: "role-without-policies", What: "the node role has no policies at all", Check: "AUTH-6", Cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly",
-			Break: lacking("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy", "AmazonSSMManagedInstanceCore")},
-		{Name: "role-not-passed", What: "the controller may not pass the node role to instances", Check: "AUTH-8", Cause: "the controller may not pass the role", Smoke: true,
+		{
+			Name:  "role-without-policies",
+			What:  "the node role has no policies at all",
+			Check: "AUTH-6",
+			Cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly",
+			Break: lacking("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEKS_CNI_Policy",
+				"AmazonSSMManagedInstanceCore")},
+		{
+			Name:  "role-not-passed",
+			What:  "the controller may not pass the node role to instances",
+			Check: "AUTH-8",
+			Cause: "the controller may not pass the role",
+			Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name
 				return errors.Join(s.foreignRole(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
 			}},
-		{Name: "profile-missing", What: "the EC2NodeClass names an instance profile that is not there", Check: "LAUNCH-1", Cause: "does not exist",
+		{
+			Name:  "profile-missing",
+			What:  "the EC2NodeClass names an instance profile that is not there",
+			Check: "LAUNCH-1",
+			Cause: "does not exist",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
 				return nil
 			}},
-		{Name: "profile-without-role", What: "the instance profile that the EC2NodeClass names has no role", Check: "AUTH-7", Cause: "has no role",
+		{
+			Name:  "profile-without-role",
+			What:  "the instance profile that the EC2NodeClass names has no role",
+			Check: "AUTH-7",
+			Cause: "has no role",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
 				return s.World(func(w *world.World, now time.Time) error {

@@ -163,7 +163,8 @@ func (s *Scene) running(ctx context.Context) (bool, error) {
 func (s *Scene) remove(ctx context.Context) error {
 	var errs []error
 	for _, o := range slices.Backward(s.made) {
-		if err := s.Lab.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil && !apierrors.IsNotFound(err) {
+		if err := s.Lab.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil &&
+			!apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
 	}

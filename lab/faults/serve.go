@@ -139,9 +139,11 @@ func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 
 // Ask sends a fault to the lab in a folder, or undoes it, and returns the lab's output.
 func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
-	client := &http.Client{Timeout: answering, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
-	}}}
+	client := &http.Client{
+		Timeout: answering,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
+		}}}
 	method := http.MethodPost
 	if undo {
 		method = http.MethodDelete

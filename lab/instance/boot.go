@@ -118,7 +118,8 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 		return nil
 	}
 	if err != nil {
-		b.unit("kubelet[1893]", fmt.Sprintf("E%s    1893 run.go:72] \"command failed\" err=%q", time.Now().UTC().Format("0102 15:04:05.000000"), err))
+		b.unit("kubelet[1893]", fmt.Sprintf("E%s    1893 run.go:72] \"command failed\" err=%q",
+			time.Now().UTC().Format("0102 15:04:05.000000"), err))
 		b.unit("systemd[1]", "kubelet.service: Main process exited, code=exited, status=1/FAILURE")
 		b.unit("systemd[1]", "kubelet.service: Failed with result 'exit-code'.")
 		return nil

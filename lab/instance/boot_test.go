@@ -45,7 +45,8 @@ func bootWith(t *testing.T, family, userData string, a around, alter ...func(*In
 	i := Instance{
 		ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
 		PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20,
-		Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: family, Architecture: "x86_64", Version: "1.36"}, Facts: facts,
+		Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: family, Architecture: "x86_64",
+			Version: "1.36"}, Facts: facts,
 	}
 	for _, f := range alter {
 		f(&i)
@@ -139,7 +140,8 @@ func TestBoot(t *testing.T) {
 			wantConsole: []string{"it is x86_64"},
 		},
 		"AL2: the kubelet's configuration lost, as jq writes what it reads": {
-			family: "AL2", userData: "#!/bin/bash\nF=/etc/kubernetes/kubelet/kubelet-config.json\njq .maxPods=3 $F > $F\n" + bootstrap, wantNoKubelet: true,
+			family: "AL2", userData: "#!/bin/bash\nF=/etc/kubernetes/kubelet/kubelet-config.json\njq .maxPods=3 $F > $F\n" +
+				bootstrap, wantNoKubelet: true,
 			wantConsole: []string{"parse error: unexpected end of JSON input"},
 		},
 		"AL2: the kubelet's configuration spoilt before": {
@@ -178,7 +180,8 @@ func TestBoot(t *testing.T) {
 			wantConsole: []string{"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels"},
 		},
 		"a program that is not there": {
-			family: "AL2", userData: "#!/bin/bash -e\nwget2 http://example.com/x\n" + strings.TrimPrefix(bootstrap, "#!/bin/bash\n"), wantNoKubelet: true,
+			family: "AL2", userData: "#!/bin/bash -e\nwget2 http://example.com/x\n" +
+				strings.TrimPrefix(bootstrap, "#!/bin/bash\n"), wantNoKubelet: true,
 			wantConsole: []string{"wget2: command not found", "exit status 127"},
 		},
 		"a script without end": {
@@ -202,13 +205,15 @@ func TestBoot(t *testing.T) {
 			wantConsole: []string{"failed to load kubelet config file"},
 		},
 		"AL2023: NodeConfig and shell, in whatever order": {
-			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho first\n"+
-				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho second\n--//\n", 1),
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n",
+				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho first\n"+
+					"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho second\n--//\n", 1),
 			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
 			wantInOrder: []string{"Loading configuration..", "first", "second", "Starting daemon.."},
 		},
 		"AL2023: a script that fails keeps no node from joining": {
-			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nexit 3\n--//\n", 1),
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n",
+				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nexit 3\n--//\n", 1),
 			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
 			wantInOrder: []string{"exit status 3", "Failed to run module scripts-user", "Starting daemon.."},
 		},

@@ -42,7 +42,8 @@ func TestBottlerocket(t *testing.T) {
 		"as Karpenter writes it": {userData: rocketSettings},
 		"compressed":             {userData: compressed(t, rocketSettings)},
 		"one taint without a list, two in one": {
-			userData: strings.Replace(rocketSettings, `[":NoExecute"]`, "[\":NoExecute\"]\nteam = \"a:NoSchedule\"\nx = [\"1:NoSchedule\", \"2:NoExecute\"]", 1),
+			userData: strings.Replace(rocketSettings, `[":NoExecute"]`,
+				"[\":NoExecute\"]\nteam = \"a:NoSchedule\"\nx = [\"1:NoSchedule\", \"2:NoExecute\"]", 1),
 			wantTaints: []corev1.Taint{
 				unregistered, {Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule},
 				{Key: "x", Value: "1", Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Value: "2", Effect: corev1.TaintEffectNoExecute},
@@ -105,32 +106,49 @@ func TestBottlerocketRefuses(t *testing.T) {
 	}{
 		"a name that it does not know": {
 			userData: kubernetes("max-podz = 29"),
-			want:     []string{patch + "unknown field `max-podz`, expected one of `allowed-unsafe-sysctls`, `api-server`", "Dependency failed for Kubelet"},
+			want: []string{patch + "unknown field `max-podz`, expected one of `allowed-unsafe-sysctls`, `api-server`",
+				"Dependency failed for Kubelet"},
 		},
 		"a table that it does not know": {
 			userData: rocketSettings + "[settings.kubelet]\nmax-pods = 3\n",
 			want:     []string{patch + "unknown field `kubelet`, expected one of `autoscaling`"},
 		},
-		"a sysctl as a number":     {userData: rocketSettings + "[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n", want: []string{patch + "invalid type: integer `1048576`, expected a string"}},
-		"a lockdown of no kind":    {userData: rocketSettings + "[settings.kernel]\nlockdown = \"strict\"\n", want: []string{patch + "unknown variant `strict`, expected one of `none`"}},
-		"credentials as a table":   {userData: rocketSettings + "[settings.container-registry.credentials]\n\"a.example.com\" = { auth = \"QTpi\" }\n", want: []string{patch + "invalid type: map, expected a sequence"}},
-		"what is no base64":        {userData: rocketSettings + "[settings.host-containers.admin]\nuser-data = \"not base64!\"\n", want: []string{patch + "Unable to deserialize into ValidBase64"}},
-		"a key of a container":     {userData: rocketSettings + "[settings.bootstrap-containers.a]\nimage = \"x\"\n", want: []string{patch + "unknown field `image`"}},
-		"a parameter of no list":   {userData: rocketSettings + "[settings.boot.kernel-parameters]\nconsole = \"tty0\"\n", want: []string{patch + "invalid type: string \"tty0\", expected a sequence"}},
-		"a time server of no list": {userData: rocketSettings + "[settings.ntp]\ntime-servers = \"a\"\n", want: []string{patch + "invalid type: string \"a\", expected a sequence"}},
-		"a number in quotes":       {userData: kubernetes(`max-pods = "29"`), want: []string{patch + "invalid type: string \"29\", expected u32"}},
-		"a percentage above 100":   {userData: kubernetes(`image-gc-high-threshold-percent = "900"`), want: []string{patch + "invalid value: integer `900`, expected a percentage"}},
-		"a number that is too big": {userData: kubernetes("log-level = 256"), want: []string{patch + "invalid value: integer `256`, expected u8"}},
-		"an amount as a number":    {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n", want: []string{patch + "invalid type: integer `1`, expected a string"}},
-		"a taint without effect":   {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1), want: []string{patch + "Unable to deserialize into KubernetesTaintValue: Invalid value 'NoExecute'"}},
-		"an empty host name":       {userData: kubernetes(`hostname-override = ""`), want: []string{patch + "Unable to deserialize into ValidLinuxHostname: Invalid value ''"}},
+		"a sysctl as a number": {userData: rocketSettings +
+			"[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n", want: []string{patch +
+			"invalid type: integer `1048576`, expected a string"}},
+		"a lockdown of no kind": {userData: rocketSettings + "[settings.kernel]\nlockdown = \"strict\"\n",
+			want: []string{patch + "unknown variant `strict`, expected one of `none`"}},
+		"credentials as a table": {userData: rocketSettings +
+			"[settings.container-registry.credentials]\n\"a.example.com\" = { auth = \"QTpi\" }\n", want: []string{patch +
+			"invalid type: map, expected a sequence"}},
+		"what is no base64": {userData: rocketSettings +
+			"[settings.host-containers.admin]\nuser-data = \"not base64!\"\n", want: []string{patch + "Unable to deserialize into ValidBase64"}},
+		"a key of a container": {userData: rocketSettings + "[settings.bootstrap-containers.a]\nimage = \"x\"\n",
+			want: []string{patch + "unknown field `image`"}},
+		"a parameter of no list": {userData: rocketSettings + "[settings.boot.kernel-parameters]\nconsole = \"tty0\"\n",
+			want: []string{patch + "invalid type: string \"tty0\", expected a sequence"}},
+		"a time server of no list": {userData: rocketSettings + "[settings.ntp]\ntime-servers = \"a\"\n",
+			want: []string{patch + "invalid type: string \"a\", expected a sequence"}},
+		"a number in quotes": {userData: kubernetes(`max-pods = "29"`),
+			want: []string{patch + "invalid type: string \"29\", expected u32"}},
+		"a percentage above 100": {userData: kubernetes(`image-gc-high-threshold-percent = "900"`),
+			want: []string{patch + "invalid value: integer `900`, expected a percentage"}},
+		"a number that is too big": {userData: kubernetes("log-level = 256"),
+			want: []string{patch + "invalid value: integer `256`, expected u8"}},
+		"an amount as a number": {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n",
+			want: []string{patch + "invalid type: integer `1`, expected a string"}},
+		"a taint without effect": {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1),
+			want: []string{patch + "Unable to deserialize into KubernetesTaintValue: Invalid value 'NoExecute'"}},
+		"an empty host name": {userData: kubernetes(`hostname-override = ""`),
+			want: []string{patch + "Unable to deserialize into ValidLinuxHostname: Invalid value ''"}},
 		"a shell script": {
 			userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo\n",
 			want:     []string{"Provider error: Unable to serialize settings from instance user data: Error parsing TOML user data", "[FAILED] Failed to start Bottlerocket userdata configuration system."},
 		},
 		"MIME, as for Amazon Linux": {userData: al2Script, want: []string{"Error parsing TOML user data"}},
 		"no settings":               {userData: "[kubernetes]\nmax-pods = 3\n", want: []string{"TOML data did not contain 'settings' section"}},
-		"nothing":                   {userData: "", want: []string{`Failed to access variable in strict mode Some("settings.kubernetes.api-server")`, "Dependency failed for Kubelet"}},
+		"nothing": {userData: "",
+			want: []string{`Failed to access variable in strict mode Some("settings.kubernetes.api-server")`, "Dependency failed for Kubelet"}},
 		"no credentials": {
 			userData: rocketSettings, around: around{credentials: errors.New("it has no instance profile")},
 			want: []string{"EC2 error: Error describing instance 'i-0123456789abcdef0': it has no instance profile"},
@@ -152,7 +170,8 @@ func TestBottlerocketRefuses(t *testing.T) {
 					t.Errorf("the console does not say %q", want)
 				}
 			}
-			if strings.Contains(console, "cloud-init") || strings.Contains(console, "Started Kubelet") && !strings.Contains(console, "kubelet.service: Failed") {
+			if strings.Contains(console, "cloud-init") || strings.Contains(console, "Started Kubelet") &&
+				!strings.Contains(console, "kubelet.service: Failed") {
 				t.Errorf("the console says that something ran which does not run there")
 			}
 			if t.Failed() {

@@ -88,7 +88,8 @@ func (b *boot) noMetadata() {
 // architectureOf returns the architecture that the name of a file or an address contains, in EC2's words; empty if it contains none.
 func architectureOf(name string) string {
 	name = strings.ToLower(name)
-	for _, known := range [][2]string{{"arm64", "arm64"}, {"aarch64", "arm64"}, {"amd64", "x86_64"}, {"x86_64", "x86_64"}, {"x86-64", "x86_64"}} {
+	for _, known := range [][2]string{{"arm64", "arm64"}, {"aarch64", "arm64"}, {"amd64", "x86_64"}, {"x86_64", "x86_64"},
+		{"x86-64", "x86_64"}} {
 		if strings.Contains(name, known[0]) {
 			return known[1]
 		}

@@ -52,7 +52,8 @@ func FuzzBoot(f *testing.F) {
 		Boot(ctx, Instance{
 			ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
 			PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20, Facts: facts,
-			Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: families[uint(family)%3], Architecture: "x86_64", Version: "1.36"},
+			Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: families[uint(family)%3],
+				Architecture: "x86_64", Version: "1.36"},
 		}, around{}, func(line string) {
 			if strings.HasPrefix(line, "lab: the boot panics") {
 				t.Error(line)
@@ -90,8 +91,10 @@ func corpus(t testing.TB) (out []string) {
 // TestGatesOfOthers: the kubelet panics on a feature gate that it does not know. The console has it, and the lab goes on.
 func TestGatesOfOthers(t *testing.T) {
 	t.Parallel()
-	s, console := bootWith(t, "AL2023", joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", around{})
-	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") || strings.Contains(console, "lab: the boot panics") {
+	s, console := bootWith(t, "AL2023",
+		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", around{})
+	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") ||
+		strings.Contains(console, "lab: the boot panics") {
 		t.Errorf("%v\n%s", s, console)
 	}
 	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", around{})

@@ -12,14 +12,18 @@ func TestProxy(t *testing.T) {
 	dropIn := func(lines string) string {
 		return begin + "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n" + lines + "\nEOF\n" + call
 	}
-	config := strings.Replace(nodeConfigPart, "spec:\n", "spec:\n  instance:\n    environment:\n      default:\n        HTTPS_PROXY: http://10.0.0.9:3128\n", 1)
+	config := strings.Replace(nodeConfigPart, "spec:\n",
+		"spec:\n  instance:\n    environment:\n      default:\n        HTTPS_PROXY: http://10.0.0.9:3128\n", 1)
 	for name, c := range map[string]struct{ family, data, want string }{
-		"none":                    {"Custom", begin + call, ""},
-		"a drop-in":               {"Custom", dropIn(`Environment="HTTPS_PROXY=http://u:p@10.0.0.9:3128" "NO_PROXY=10.0.0.0/8,localhost"`), "10.0.0.9:3128"},
-		"in small letters":        {"Custom", dropIn("Environment=https_proxy=http://10.0.0.9:3128"), "10.0.0.9:3128"},
-		"a domain left out":       {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=.eks.amazonaws.com"`), ""},
-		"all left out":            {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=*"`), ""},
-		"a file":                  {"Custom", "#!/bin/bash\necho 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" + strings.TrimPrefix(dropIn("EnvironmentFile=-/etc/environment"), "#!/bin/bash\n"), "10.0.0.9:3128"},
+		"none": {"Custom", begin + call, ""},
+		"a drop-in": {"Custom",
+			dropIn(`Environment="HTTPS_PROXY=http://u:p@10.0.0.9:3128" "NO_PROXY=10.0.0.0/8,localhost"`), "10.0.0.9:3128"},
+		"in small letters":  {"Custom", dropIn("Environment=https_proxy=http://10.0.0.9:3128"), "10.0.0.9:3128"},
+		"a domain left out": {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=.eks.amazonaws.com"`), ""},
+		"all left out":      {"Custom", dropIn(`Environment="HTTPS_PROXY=http://10.0.0.9:3128" "NO_PROXY=*"`), ""},
+		"a file": {"Custom",
+			"#!/bin/bash\necho 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" +
+				strings.TrimPrefix(dropIn("EnvironmentFile=-/etc/environment"), "#!/bin/bash\n"), "10.0.0.9:3128"},
 		"a file that is not read": {"Custom", begin + "echo 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" + call, ""},
 		"a NodeConfig":            {"AL2023", config, "10.0.0.9:3128"},
 	} {

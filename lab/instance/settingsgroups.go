@@ -14,9 +14,13 @@ func systemModel() map[string]reading {
 	mode, named := oneOf("off", "once", "always"), that("Identifier", identifierForms.MatchString)
 	image := map[string]reading{"source": link, "user-data": encoded, "command": list(text)}
 	return map[string]reading{
-		"autoscaling":    object(map[string]reading{"should-wait": boolean}),
-		"aws":            object(map[string]reading{"region": text, "config": encoded, "credentials": encoded, "profile": text}),
-		"boot":           object(map[string]reading{"reboot-to-reconcile": boolean, "kernel-parameters": parameters, "init-parameters": parameters}),
+		"autoscaling": object(map[string]reading{"should-wait": boolean}),
+		"aws":         object(map[string]reading{"region": text, "config": encoded, "credentials": encoded, "profile": text}),
+		"boot": object(map[string]reading{
+			"reboot-to-reconcile": boolean,
+			"kernel-parameters":   parameters,
+			"init-parameters":     parameters,
+		}),
 		"cloudformation": object(map[string]reading{"should-signal": boolean, "stack-name": text, "logical-resource-id": text}),
 		"bootstrap-commands": every(named, object(map[string]reading{
 			"commands": list(apiclient), "mode": mode, "essential": boolean,
@@ -51,7 +55,8 @@ func systemModel() map[string]reading {
 			"visible-devices-as-volume-mounts": boolean, "visible-devices-envvar-when-unprivileged": boolean,
 		}),
 		"oci-defaults": object(map[string]reading{
-			"capabilities": every(text, boolean), "resource-limits": every(text, object(map[string]reading{"hard-limit": ociLimit, "soft-limit": ociLimit})),
+			"capabilities": every(text, boolean), "resource-limits": every(text,
+				object(map[string]reading{"hard-limit": ociLimit, "soft-limit": ociLimit})),
 		}),
 		"oci-hooks": object(map[string]reading{"log4j-hotpatch-enabled": boolean}),
 		"pki":       every(named, object(map[string]reading{"data": encoded, "trusted": boolean})),
@@ -72,7 +77,8 @@ var (
 
 // parameters reads those of a kernel: names with lists of values.
 var parameters = every(that("BootConfigKey", bootForms.MatchString), list(that("BootConfigValue", func(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) && (!strings.Contains(s, "'") || !strings.Contains(s, `"`))
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) &&
+		(!strings.Contains(s, "'") || !strings.Contains(s, `"`))
 })))
 
 // credential reads one of a registry.

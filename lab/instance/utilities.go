@@ -196,7 +196,8 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 		switch {
 		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
 			url = arg
-		case arg == "--output" && i+1 < len(args), strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "o") && i+1 < len(args):
+		case arg == "--output" && i+1 < len(args),
+			strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "o") && i+1 < len(args):
 			file = path.Clean(args[i+1])
 		}
 	}

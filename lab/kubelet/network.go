@@ -62,10 +62,14 @@ func (k *Kubelet) reportNoAddress(pod *corev1.Pod) {
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Reason:         "FailedCreatePodSandBox", Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: "kubelet", Host: k.NodeName},
+		Reason:         "FailedCreatePodSandBox",
+		Type:           corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: "kubelet", Host: k.NodeName},
 		Message: fmt.Sprintf("Failed to create pod sandbox: plugin type=\"aws-cni\" name=\"aws-cni\" failed (add): "+
 			"add cmd: failed to assign an IP address to container (%d are in use)", k.addresses),
-		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		FirstTimestamp: now,
+		LastTimestamp:  now,
+		Count:          1,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		k.logError("event.go:359", "Server rejected event (will not retry!)", err)

@@ -75,7 +75,8 @@ func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, err
 	node.Spec.ProviderID = claim.Status.ProviderID
 	node.Labels[corev1.LabelHostname], node.Labels[copyMark] = i.PrivateDNSName, "true"
 	node.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: i.PrivateIP}, {Type: corev1.NodeHostName, Address: i.PrivateDNSName}, {Type: corev1.NodeInternalDNS, Address: i.PrivateDNSName},
+		{Type: corev1.NodeInternalIP, Address: i.PrivateIP}, {Type: corev1.NodeHostName, Address: i.PrivateDNSName},
+		{Type: corev1.NodeInternalDNS, Address: i.PrivateDNSName},
 	}
 	node.Status.Images = usualImages()
 	for k := range node.OwnerReferences {
@@ -86,7 +87,8 @@ func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, err
 	for _, o := range []struct {
 		key    string
 		object any
-	}{{"karpenter.sh/nodeclaims/" + claim.Name, claim}, {"minions/" + node.Name, node}, {"leases/kube-node-lease/" + node.Name, leaseOf(node.Name)}} {
+	}{{"karpenter.sh/nodeclaims/" + claim.Name, claim}, {"minions/" + node.Name, node},
+		{"leases/kube-node-lease/" + node.Name, leaseOf(node.Name)}} {
 		stored, err := storedAs(o.key, o.object)
 		if err != nil {
 			return nil, err
@@ -107,9 +109,14 @@ func storedAs(key string, object any) (controlplane.Stored, error) {
 func leaseOf(node string) *coordinationv1.Lease {
 	now, seconds := metav1.NewMicroTime(time.Now()), int32(40)
 	return &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease, UID: types.UID("lease-" + node), CreationTimestamp: metav1.Now()},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: &seconds, RenewTime: &now},
+		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              node,
+			Namespace:         corev1.NamespaceNodeLease,
+			UID:               types.UID("lease-" + node),
+			CreationTimestamp: metav1.Now(),
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 }
 
@@ -143,7 +150,14 @@ func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 // controller would replace pods that it does not know yet.
 func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
-	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: poolName, UID: c.pool, Controller: &yes, BlockOwnerDeletion: &yes}
+	owner := metav1.OwnerReference{
+		APIVersion:         "karpenter.sh/v1",
+		Kind:               "NodePool",
+		Name:               poolName,
+		UID:                c.pool,
+		Controller:         &yes,
+		BlockOwnerDeletion: &yes,
+	}
 	var objects []controlplane.Stored
 	for k := range PodsPerNode {
 		pod := running(app, fmt.Sprintf("%s-%02d", app, k), node)

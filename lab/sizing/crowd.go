@@ -113,7 +113,8 @@ func (c *crowd) spareCopies(ctx context.Context) error {
 	for _, d := range sets.Items {
 		for i := range d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 			term := &d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i]
-			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: copyMark, Operator: corev1.NodeSelectorOpDoesNotExist})
+			term.MatchExpressions = append(term.MatchExpressions,
+				corev1.NodeSelectorRequirement{Key: copyMark, Operator: corev1.NodeSelectorOpDoesNotExist})
 		}
 		if _, err := api.Update(ctx, &d, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("keep DaemonSet %s off copies: %w", d.Name, err)
@@ -169,7 +170,10 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 		region := w.Region(c.lab.Account, c.lab.Region)
 		out, err = region.Launches.RunInstances(now, world.RunRequest{
 			Data: world.TemplateData{
-				ImageID: c.instance.ImageID, InstanceType: c.instance.Type, Profile: &world.ProfileRef{ARN: c.instance.ProfileARN}, GroupIDs: c.instance.SecurityGroupIDs,
+				ImageID:      c.instance.ImageID,
+				InstanceType: c.instance.Type,
+				Profile:      &world.ProfileRef{ARN: c.instance.ProfileARN},
+				GroupIDs:     c.instance.SecurityGroupIDs,
 			},
 			SubnetID: c.instance.SubnetID, Min: n, Max: n, Tags: world.Tagging{"instance": tags},
 		})

@@ -24,20 +24,47 @@ func running(app, name, node string) *corev1.Pod {
 			Labels:      map[string]string{"app": app, "app.kubernetes.io/part-of": "shop", "pod-template-hash": "5d8f7c9b6"},
 			Annotations: map[string]string{"prometheus.io/scrape": "true", "kubectl.kubernetes.io/restartedAt": "2026-11-01T10:00:00Z"},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(specFields)},
-				{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(statusFields), Subresource: "status"},
+				{
+					Manager:    "kube-controller-manager",
+					Operation:  metav1.ManagedFieldsOperationUpdate,
+					APIVersion: "v1",
+					Time:       &now,
+					FieldsType: "FieldsV1",
+					FieldsV1:   metav1.NewFieldsV1(specFields),
+				},
+				{
+					Manager:     "kubelet",
+					Operation:   metav1.ManagedFieldsOperationUpdate,
+					APIVersion:  "v1",
+					Time:        &now,
+					FieldsType:  "FieldsV1",
+					FieldsV1:    metav1.NewFieldsV1(statusFields),
+					Subresource: "status",
+				},
 			},
 		},
 		Spec: podSpec("515m", "1Gi"),
 	}
 	pod.Spec.NodeName = node
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, StartTime: &now, PodIP: "100.64.200.1", HostIP: "10.0.0.1"}
-	for _, kind := range []corev1.PodConditionType{"PodReadyToStartContainers", corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	pod.Status = corev1.PodStatus{
+		Phase:     corev1.PodRunning,
+		QOSClass:  corev1.PodQOSBurstable,
+		StartTime: &now,
+		PodIP:     "100.64.200.1",
+		HostIP:    "10.0.0.1",
+	}
+	for _, kind := range []corev1.PodConditionType{"PodReadyToStartContainers", corev1.PodInitialized, corev1.PodReady,
+		corev1.ContainersReady, corev1.PodScheduled} {
+		pod.Status.Conditions = append(pod.Status.Conditions,
+			corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Ready: true, Started: &yes, Image: c.Image, ImageID: c.Image + "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+			Name:        c.Name,
+			Ready:       true,
+			Started:     &yes,
+			Image:       c.Image,
+			ImageID:     c.Image + "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 			ContainerID: "containerd://0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
@@ -54,22 +81,52 @@ const (
 func podSpec(cpu, memory string) corev1.PodSpec {
 	seconds, link := int64(30), true
 	probe := func(path string) *corev1.Probe {
-		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http"), Scheme: "HTTP"}}, PeriodSeconds: 10, TimeoutSeconds: 1}
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path:   path,
+			Port:   intstr.FromString("http"),
+			Scheme: "HTTP",
+		}}, PeriodSeconds: 10, TimeoutSeconds: 1}
 	}
 	main := corev1.Container{
-		Name: "main", Image: "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/service-07:1.2.3", ImagePullPolicy: corev1.PullIfNotPresent,
-		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}, LivenessProbe: probe("/live"), ReadinessProbe: probe("/ready"),
-		Resources:    corev1.ResourceRequirements{Requests: quantities(cpu, memory), Limits: corev1.ResourceList{corev1.ResourceMemory: quantities(cpu, memory)[corev1.ResourceMemory]}},
-		VolumeMounts: []corev1.VolumeMount{{Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}},
+		Name:            "main",
+		Image:           "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/service-07:1.2.3",
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Ports:           []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+		LivenessProbe:   probe("/live"),
+		ReadinessProbe:  probe("/ready"),
+		Resources: corev1.ResourceRequirements{
+			Requests: quantities(cpu, memory),
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: quantities(cpu, memory)[corev1.ResourceMemory]},
+		},
+		VolumeMounts: []corev1.VolumeMount{{
+			Name:      "kube-api-access",
+			MountPath: "/var/run/secrets/kubernetes.io/serviceaccount",
+			ReadOnly:  true,
+		}},
 	}
 	for i := range 8 {
 		main.Env = append(main.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", i), Value: "https://service.shop.svc.cluster.local:8443/path"})
 	}
-	proxy := corev1.Container{Name: "proxy", Image: "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/proxy:4.5.6", ImagePullPolicy: corev1.PullIfNotPresent, Resources: corev1.ResourceRequirements{Requests: quantities("10m", "32Mi")}}
+	proxy := corev1.Container{
+		Name:            "proxy",
+		Image:           "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/proxy:4.5.6",
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Resources:       corev1.ResourceRequirements{Requests: quantities("10m", "32Mi")},
+	}
 	return corev1.PodSpec{
-		Containers: []corev1.Container{main, proxy}, RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst, SchedulerName: corev1.DefaultSchedulerName,
-		ServiceAccountName: "default", TerminationGracePeriodSeconds: &seconds, EnableServiceLinks: &link, SecurityContext: &corev1.PodSecurityContext{},
-		Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, {Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+		Containers:                    []corev1.Container{main, proxy},
+		RestartPolicy:                 corev1.RestartPolicyAlways,
+		DNSPolicy:                     corev1.DNSClusterFirst,
+		SchedulerName:                 corev1.DefaultSchedulerName,
+		ServiceAccountName:            "default",
+		TerminationGracePeriodSeconds: &seconds,
+		EnableServiceLinks:            &link,
+		SecurityContext:               &corev1.PodSecurityContext{},
+		Tolerations: []corev1.Toleration{{
+			Key:      corev1.TaintNodeNotReady,
+			Operator: corev1.TolerationOpExists,
+			Effect:   corev1.TaintEffectNoExecute,
+		}, {Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
 		Volumes: []corev1.Volume{{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
 		}}}},
@@ -80,7 +137,11 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 func waiting(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "pause", Resources: corev1.ResourceRequirements{Requests: quantities("1500m", "1Gi")}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name:      "main",
+			Image:     "pause",
+			Resources: corev1.ResourceRequirements{Requests: quantities("1500m", "1Gi")},
+		}}},
 	}
 }
 
@@ -126,7 +187,8 @@ func (c *crowd) pour(ctx context.Context, pods int) error {
 	for range cap(failed) {
 		makers.Go(func() {
 			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {
-				if _, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, waiting(fmt.Sprintf("burst-%05d", i)), metav1.CreateOptions{}); err != nil {
+				if _, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, waiting(fmt.Sprintf("burst-%05d", i)),
+					metav1.CreateOptions{}); err != nil {
 					failed <- err
 					return
 				}

@@ -23,7 +23,8 @@ func TestParseSample(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	got := Markdown([]Measured{{
-		Size: Size{Nodes: 1000, Memory: 1024}, Ready: 1500 * time.Millisecond, StartCPU: 3 * time.Second, RestCPU: 0.0123, Rest: 200, NewNodes: 20, NewPods: 200,
+		Size: Size{Nodes: 1000, Memory: 1024}, Ready: 1500 * time.Millisecond, StartCPU: 3 * time.Second, RestCPU: 0.0123,
+		Rest: 200, NewNodes: 20, NewPods: 200,
 		Took: 40 * time.Second, BusyCPU: 9 * time.Second, Emptied: 2900 * time.Millisecond, Peak: 300,
 	}})
 	want := "| 1,000 | 30,000 | 1024 MiB | 200 MiB | 12m | 1.5 s | 3.0 s | 200 on 20 | 40 s | 9.0 s | 300 MiB | 2.9 s |\n"

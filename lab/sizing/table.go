@@ -8,7 +8,8 @@ import (
 // String returns a line for the terminal.
 func (m Measured) String() string {
 	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; idle %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
-		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
+		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(),
+		m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
 }
 
 // Markdown returns the table for docs/sizes.md.

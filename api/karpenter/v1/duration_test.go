@@ -107,7 +107,8 @@ func TestDurationsThatAreTooLong(t *testing.T) {
 		}
 	}
 	var claim NodeClaim
-	if err := json.Unmarshal([]byte(`{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"1h"}}`), &claim); err != nil || claim.Spec.TerminationGracePeriod.Duration != time.Hour {
+	if err := json.Unmarshal([]byte(`{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"1h"}}`),
+		&claim); err != nil || claim.Spec.TerminationGracePeriod.Duration != time.Hour {
 		t.Errorf("a claim is %+v, %v", claim.Spec, err)
 	}
 	for _, wrong := range []string{`"soon"`, `30`, `"-1x"`} {

@@ -35,7 +35,8 @@ func requirement(key string, op requirements.Operator, values ...string) require
 // The three variants of an image. One for a GPU, one for Inferentia and
 // Trainium, one for all else.
 func plain() []requirements.Requirement {
-	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist), requirement(labelAccelerator, requirements.DoesNotExist)}
+	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist),
+		requirement(labelAccelerator, requirements.DoesNotExist)}
 }
 func gpu() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.Exists)}
@@ -162,7 +163,8 @@ func windows(year, version, release string, minor int) ([]variant, string) {
 	}
 	return []variant{{
 		"/aws/service/ami-windows-latest/Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version + "/image_id",
-		[]requirements.Requirement{requirement(catalog.LabelOS, requirements.In, "windows"), requirement(labelBuild, requirements.In, build(year))},
+		[]requirements.Requirement{requirement(catalog.LabelOS, requirements.In, "windows"),
+			requirement(labelBuild, requirements.In, build(year))},
 	}}, ""
 }
 

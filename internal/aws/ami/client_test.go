@@ -43,15 +43,18 @@ var (
 	amd64  = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 	arm64  = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
 	nvidia = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
-	neuron = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-accelerator-count": "1"}
+	neuron = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+		"karpenter.k8s.aws/instance-accelerator-count": "1"}
 	armGPU = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "karpenter.k8s.aws/instance-gpu-count": "1"}
-	server = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}
+	server = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "windows",
+		"node.kubernetes.io/windows-build": "10.0.20348"}
 )
 
 // names returns the names of the images that each kind of instance type starts from.
 func names(images []ami.Image) map[string]string {
 	out := map[string]string{}
-	for kind, labels := range map[string]requirements.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia, "neuron": neuron, "armGPU": armGPU, "server": server} {
+	for kind, labels := range map[string]requirements.Labels{"amd64": amd64, "arm64": arm64, "nvidia": nvidia,
+		"neuron": neuron, "armGPU": armGPU, "server": server} {
 		if i, ok := ami.For(images, labels); ok {
 			out[kind] = i.Name
 		}
@@ -67,14 +70,24 @@ func TestAliases(t *testing.T) {
 		want           map[string]string // a part of each name
 		wantReason     string
 	}{
-		"al2023": {"al2023@latest", "1.33", map[string]string{"amd64": "al2023-x86_64-standard-1.33-v20260715", "arm64": "al2023-arm64-standard-1.33",
-			"nvidia": "x86_64-nvidia", "neuron": "x86_64-neuron", "armGPU": "arm64-nvidia"}, ""},
-		"al2023, pinned": {"al2023@v20260601", "1.33", map[string]string{"amd64": "x86_64-standard-1.33-v20260601", "arm64": "arm64-standard-1.33-v20260601",
-			"nvidia": "x86_64-nvidia-1.33-v20260601", "neuron": "x86_64-neuron-1.33-v20260601", "armGPU": "arm64-nvidia-1.33-v20260601"}, ""},
-		"al2":            {"al2@latest", "1.32", map[string]string{"amd64": "amazon-eks-node-1.32", "arm64": "amazon-eks-arm64-node", "nvidia": "amazon-eks-gpu-node", "neuron": "amazon-eks-gpu-node"}, ""},
-		"al2, pinned":    {"al2@v20260601", "1.32", map[string]string{"amd64": "amazon-eks-node-1.32-v20260601", "arm64": "arm64-node-1.32-v20260601", "nvidia": "gpu-node-1.32-v20260601", "neuron": "gpu-node-1.32-v20260601"}, ""},
-		"bottlerocket":   {"bottlerocket@latest", "1.33", map[string]string{"amd64": "k8s-1.33-x86_64-v1.53.0", "arm64": "k8s-1.33-arm64", "nvidia": "nvidia-x86_64", "neuron": "k8s-1.33-x86_64", "armGPU": "nvidia-arm64"}, ""},
-		"pinned rocket":  {"bottlerocket@v1.52.0", "1.33", map[string]string{"amd64": "x86_64-v1.52.0", "arm64": "arm64-v1.52.0", "nvidia": "v1.52.0", "neuron": "v1.52.0", "armGPU": "nvidia-arm64-v1.52.0"}, ""},
+		"al2023": {"al2023@latest", "1.33",
+			map[string]string{"amd64": "al2023-x86_64-standard-1.33-v20260715", "arm64": "al2023-arm64-standard-1.33",
+				"nvidia": "x86_64-nvidia", "neuron": "x86_64-neuron", "armGPU": "arm64-nvidia"}, ""},
+		"al2023, pinned": {"al2023@v20260601", "1.33",
+			map[string]string{"amd64": "x86_64-standard-1.33-v20260601", "arm64": "arm64-standard-1.33-v20260601",
+				"nvidia": "x86_64-nvidia-1.33-v20260601", "neuron": "x86_64-neuron-1.33-v20260601", "armGPU": "arm64-nvidia-1.33-v20260601"}, ""},
+		"al2": {"al2@latest", "1.32",
+			map[string]string{"amd64": "amazon-eks-node-1.32", "arm64": "amazon-eks-arm64-node", "nvidia": "amazon-eks-gpu-node",
+				"neuron": "amazon-eks-gpu-node"}, ""},
+		"al2, pinned": {"al2@v20260601", "1.32",
+			map[string]string{"amd64": "amazon-eks-node-1.32-v20260601", "arm64": "arm64-node-1.32-v20260601",
+				"nvidia": "gpu-node-1.32-v20260601", "neuron": "gpu-node-1.32-v20260601"}, ""},
+		"bottlerocket": {"bottlerocket@latest", "1.33",
+			map[string]string{"amd64": "k8s-1.33-x86_64-v1.53.0", "arm64": "k8s-1.33-arm64", "nvidia": "nvidia-x86_64",
+				"neuron": "k8s-1.33-x86_64", "armGPU": "nvidia-arm64"}, ""},
+		"pinned rocket": {"bottlerocket@v1.52.0", "1.33",
+			map[string]string{"amd64": "x86_64-v1.52.0", "arm64": "arm64-v1.52.0", "nvidia": "v1.52.0", "neuron": "v1.52.0",
+				"armGPU": "nvidia-arm64-v1.52.0"}, ""},
 		"al2, too new":   {"al2@latest", "1.33", nil, "UnsupportedAlias"},
 		"windows 2022":   {"windows2022@latest", "1.33", map[string]string{"server": "Windows_Server-2022-English-Core-EKS_Optimized-1.33-"}, ""},
 		"windows 2019":   {"windows2019@latest", "1.33", map[string]string{}, ""}, // not for a 2022 server
@@ -210,7 +223,8 @@ func TestTerms(t *testing.T) {
 			if diff := cmp.Diff(c.want, ids); diff != "" {
 				t.Errorf("images (-want +got):\n%s", diff)
 			}
-			if c.wantUnmatched == "" && len(unmatched) > 0 || c.wantUnmatched != "" && (len(unmatched) != 1 || !strings.Contains(unmatched[0].String(), c.wantUnmatched)) {
+			if c.wantUnmatched == "" && len(unmatched) > 0 || c.wantUnmatched != "" &&
+				(len(unmatched) != 1 || !strings.Contains(unmatched[0].String(), c.wantUnmatched)) {
 				t.Errorf("unmatched %v, want one with %q", unmatched, c.wantUnmatched)
 			}
 		})

@@ -19,7 +19,8 @@ import (
 
 // describe asks EC2 for images: those with the ids, or those the term's name
 // and tags select. more adds what an image requires beside its architecture.
-func (d *Client) describe(ctx context.Context, t Term, ids []string, more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
+func (d *Client) describe(ctx context.Context, t Term, ids []string,
+	more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
 		IncludeDeprecated: aws.Bool(true),
 		MaxResults:        aws.Int32(1000),

@@ -35,7 +35,12 @@ func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image
 }
 
 func describedOf(i awstypes.Image) diagnosis.Image {
-	out := diagnosis.Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Architecture: string(i.Architecture), State: string(i.State)}
+	out := diagnosis.Image{
+		ID:           aws.ToString(i.ImageId),
+		Name:         aws.ToString(i.Name),
+		Architecture: string(i.Architecture),
+		State:        string(i.State),
+	}
 	if i.Architecture == awstypes.ArchitectureValuesX8664 {
 		out.Architecture = "amd64"
 	}

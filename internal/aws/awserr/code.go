@@ -89,7 +89,8 @@ func mistakes() []group {
 			verdict{Misconfigured, "SecurityGroupNotFound", "correct spec.securityGroupSelectorTerms of the EC2NodeClass"}},
 		{[]string{"InvalidKMSKey.InvalidState", "InvalidKmsKey.InvalidState", "Client.InvalidKMSKey.InvalidState"},
 			verdict{Misconfigured, "KMSKeyUnusable", "enable the key, and let the spot or EC2 service role use it"}},
-		{[]string{"InvalidBlockDeviceMapping", "InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed", "InvalidVolume.ZoneMismatch", "InvalidDevice.InUse",
+		{[]string{"InvalidBlockDeviceMapping", "InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed",
+			"InvalidVolume.ZoneMismatch", "InvalidDevice.InUse",
 			"MaxIOPSLimitExceeded", "UnknownVolumeType"},
 			verdict{Misconfigured, "BlockDeviceMappingInvalid", "correct spec.blockDeviceMappings of the EC2NodeClass"}},
 		{[]string{"InvalidPlacementGroup.Unknown", "InvalidPlacementGroupId.Malformed", "PlacementGroupLimitExceeded"},
@@ -122,7 +123,8 @@ func troubles() []group {
 			"EC2ThrottledException", "ProvisionedThroughputExceededException"},
 			verdict{Throttled, "RequestLimitExceeded", ""}},
 		{[]string{"InternalError", "InternalFailure", "InternalServerError", "ServerInternal", "ServiceUnavailable", "Unavailable",
-			"ServiceUnavailableException", "ServerException", "RequestTimeout", "RequestTimeoutException", "ServiceFailure", "ConcurrentModification"},
+			"ServiceUnavailableException", "ServerException", "RequestTimeout", "RequestTimeoutException",
+			"ServiceFailure", "ConcurrentModification"},
 			verdict{Transient, "InternalError", ""}},
 	}
 }
@@ -163,15 +165,19 @@ func byMessage(code, message string) (verdict, bool) {
 	}
 	switch {
 	case has("user data is limited to"):
-		return verdict{Misconfigured, "UserDataSizeLimitExceeded", "shorten spec.userData of the EC2NodeClass: EC2 takes 16384 bytes in all"}, true
+		return verdict{Misconfigured, "UserDataSizeLimitExceeded",
+			"shorten spec.userData of the EC2NodeClass: EC2 takes 16384 bytes in all"}, true
 	case has("security group", "different vpc"), has("security group", "different network"), has("security group", "belong to different"):
 		return verdict{Misconfigured, "SecurityGroupSubnetVPCMismatch", "select subnets and security groups of one VPC in the EC2NodeClass"}, true
 	case has("invalid iam instance profile"), has("has no associated iam roles"):
-		return verdict{Transient, "InstanceProfileNameInvalid", "IAM takes some seconds to show a new profile; if it stays, check spec.instanceProfile"}, true
+		return verdict{Transient, "InstanceProfileNameInvalid",
+			"IAM takes some seconds to show a new profile; if it stays, check spec.instanceProfile"}, true
 	case has("not eligible for free tier"):
-		return verdict{Misconfigured, "FreeTierIneligible", "the account's plan allows only free-tier instance types: narrow the NodePool, or upgrade the plan"}, true
+		return verdict{Misconfigured, "FreeTierIneligible",
+			"the account's plan allows only free-tier instance types: narrow the NodePool, or upgrade the plan"}, true
 	case code == "OptInRequired" && has("marketplace"):
-		return verdict{Denied, "MarketplaceSubscriptionMissing", "accept the terms of the product for this account, or select another image"}, true
+		return verdict{Denied, "MarketplaceSubscriptionMissing",
+			"accept the terms of the product for this account, or select another image"}, true
 	case has("not authorized for images"):
 		return verdict{Denied, "AMIAuthorizationFailure", "share the image with this account, or select another"}, true
 	case has("pending verification"):

@@ -32,7 +32,8 @@ func answer(status int, body string) http.HandlerFunc {
 }
 
 func ec2Error(code, message string) string {
-	return "<Response><Errors><Error><Code>" + code + "</Code><Message>" + message + "</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
+	return "<Response><Errors><Error><Code>" + code + "</Code><Message>" + message +
+		"</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
 }
 
 // TestSort asks through the real SDK, so that what it makes of an answer is part of the test.
@@ -48,17 +49,23 @@ func TestSort(t *testing.T) {
 			awserr.Denied, "Unauthorized", "ask its administrator"},
 		"not allowed": {403, ec2Error("UnauthorizedOperation", "no identity-based policy allows the ec2:DescribeImages action"),
 			awserr.Denied, "Unauthorized", "policy of the controller's role"},
-		"bad key":             {401, ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials"), awserr.Denied, "InvalidCredentials", "AuthFailure"},
-		"throttled":           {503, ec2Error("RequestLimitExceeded", "Request limit exceeded."), awserr.Throttled, "RequestLimitExceeded", "[request req-1]"},
-		"no such image":       {400, ec2Error("InvalidAMIID.NotFound", "The image id '[ami-1]' does not exist"), awserr.Misconfigured, "AMINotFound", "spec.amiSelectorTerms"},
-		"no such instance":    {400, ec2Error("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist"), awserr.Gone, "NotFound", "i-1"},
-		"a code we know not":  {400, ec2Error("Invalid.Thing", "no"), awserr.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
-		"down":                {500, ec2Error("InternalError", "An internal error has occurred"), awserr.Transient, "InternalError", "internal error"},
+		"bad key": {401, ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials"),
+			awserr.Denied, "InvalidCredentials", "AuthFailure"},
+		"throttled": {503, ec2Error("RequestLimitExceeded", "Request limit exceeded."), awserr.Throttled,
+			"RequestLimitExceeded", "[request req-1]"},
+		"no such image": {400, ec2Error("InvalidAMIID.NotFound", "The image id '[ami-1]' does not exist"),
+			awserr.Misconfigured, "AMINotFound", "spec.amiSelectorTerms"},
+		"no such instance": {400, ec2Error("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist"),
+			awserr.Gone, "NotFound", "i-1"},
+		"a code we know not": {400, ec2Error("Invalid.Thing", "no"), awserr.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
+		"down": {500, ec2Error("InternalError", "An internal error has occurred"), awserr.Transient,
+			"InternalError", "internal error"},
 		"down, by a new code": {503, ec2Error("Flux", "oh"), awserr.Transient, "InternalError", "Flux"},
 		"nothing at all":      {502, "", awserr.Transient, "InternalError", "AWS failed"},
-		"a page of a proxy":   {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", awserr.Transient, "InternalError", "AWS failed"},
-		"garbage":             {200, "\x00\x01 not xml", awserr.Transient, "UnreadableAnswer", "AWS_ENDPOINT_URL"},
-		"cut short":           {200, "<DescribeImagesResponse><imagesSet><item><imageId>ami", awserr.Transient, "UnreadableAnswer", "proxy"},
+		"a page of a proxy": {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", awserr.Transient,
+			"InternalError", "AWS failed"},
+		"garbage":   {200, "\x00\x01 not xml", awserr.Transient, "UnreadableAnswer", "AWS_ENDPOINT_URL"},
+		"cut short": {200, "<DescribeImagesResponse><imagesSet><item><imageId>ami", awserr.Transient, "UnreadableAnswer", "proxy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +102,8 @@ func TestSortWithoutAnswer(t *testing.T) {
 
 	behind := config("https://ec2.example.com")
 	behind.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*neturl.URL, error) { return neturl.Parse(url) }}}
-	check(t, ask(t.Context(), behind), awserr.Transient, "ProxyUnreachable", "the proxy "+strings.TrimPrefix(url, "http://")+" cannot be reached: ")
+	check(t, ask(t.Context(), behind), awserr.Transient, "ProxyUnreachable",
+		"the proxy "+strings.TrimPrefix(url, "http://")+" cannot be reached: ")
 
 	none := config(url)
 	none.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -117,7 +125,8 @@ func TestSortIAM(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
 	defer srv.Close()
-	_, err := iam.NewFromConfig(config(srv.URL)).GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("x")})
+	_, err := iam.NewFromConfig(config(srv.URL)).GetInstanceProfile(t.Context(),
+		&iam.GetInstanceProfileInput{InstanceProfileName: aws.String("x")})
 	check(t, awserr.Sort("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
 }
 
@@ -129,32 +138,49 @@ func TestFromCode(t *testing.T) {
 		wantKind      awserr.Kind
 		wantReason    string
 	}{
-		"no capacity":       {"InsufficientInstanceCapacity", "We currently do not have sufficient m5.large capacity", awserr.Shortage, "InsufficientCapacity"},
-		"spot":              {"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration.", awserr.Shortage, "InsufficientCapacity"},
-		"quota":             {"VcpuLimitExceeded", "You have requested more vCPU capacity", awserr.Shortage, "VCPULimitExceeded"},
-		"spot quota":        {"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", awserr.Shortage, "SpotQuotaExceeded"},
-		"addresses":         {"InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet 'subnet-1'", awserr.Shortage, "InsufficientFreeAddressesInSubnet"},
-		"wrong zone":        {"InvalidFleetConfiguration", "Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).", awserr.Shortage, "Unsupported"},
-		"spot role":         {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", awserr.Denied, "SpotSLRCreationFailed"},
-		"two VPCs":          {"InvalidParameter", "Security group sg-1 and subnet subnet-1 belong to different networks.", awserr.Misconfigured, "SecurityGroupSubnetVPCMismatch"},
-		"long user data":    {"InvalidParameterValue", "User data is limited to 16384 bytes", awserr.Misconfigured, "UserDataSizeLimitExceeded"},
-		"new profile":       {"InvalidParameterValue", "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", awserr.Transient, "InstanceProfileNameInvalid"},
-		"empty profile":     {"InvalidParameterValue", `IAM Instance Profile "arn" has no associated IAM Roles`, awserr.Transient, "InstanceProfileNameInvalid"},
-		"architecture":      {"InvalidParameterValue", "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.", awserr.Misconfigured, "ArchitectureMismatch"},
-		"private image":     {"AuthFailure", "Not authorized for images: [ami-1]", awserr.Denied, "AMIAuthorizationFailure"},
-		"deleted template":  {"InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.", awserr.Transient, "LaunchTemplateNotFound"},
-		"spent token":       {"IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent", awserr.InDoubt, "TokenSpent"},
-		"free tier":         {"InvalidParameterCombination", "The specified instance type is not eligible for Free Tier.", awserr.Misconfigured, "FreeTierIneligible"},
-		"new account":       {"PendingVerification", "Your request for accessing resources in this region is being validated", awserr.Denied, "AccountPendingVerification"},
-		"client prefix":     {"Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state", awserr.Misconfigured, "KMSKeyUnusable"},
-		"fleet quota":       {"MaxFleetCountExceeded", "", awserr.Shortage, "FleetQuotaExceeded"},
-		"no such snapshot":  {"InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.", awserr.Misconfigured, "BlockDeviceMappingInvalid"},
-		"bad device":        {"InvalidBlockDeviceMapping", "Volume of size 4GB is smaller than snapshot 'snap-1', expect size >= 20GB", awserr.Misconfigured, "BlockDeviceMappingInvalid"},
-		"no volumes left":   {"InsufficientVolumeCapacity", "", awserr.Shortage, "InsufficientCapacity"},
-		"not in that zone":  {"VolumeTypeNotAvailableInZone", "", awserr.Shortage, "Unsupported"},
-		"tag policy":        {"TagPolicyViolation", "The tag policy does not allow the specified value for the following tag key: 'team'.", awserr.Misconfigured, "TagValidationFailed"},
-		"no such group":     {"InvalidPlacementGroup.Unknown", "The placement group 'pg' is unknown.", awserr.Misconfigured, "PlacementGroupNotFound"},
-		"volume quota":      {"VolumeLimitExceeded", "You have exceeded the maximum number of gp3 storage in TiB in this Region.", awserr.Misconfigured, "QuotaExceeded"},
+		"no capacity": {"InsufficientInstanceCapacity", "We currently do not have sufficient m5.large capacity",
+			awserr.Shortage, "InsufficientCapacity"},
+		"spot": {"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration.",
+			awserr.Shortage, "InsufficientCapacity"},
+		"quota":      {"VcpuLimitExceeded", "You have requested more vCPU capacity", awserr.Shortage, "VCPULimitExceeded"},
+		"spot quota": {"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", awserr.Shortage, "SpotQuotaExceeded"},
+		"addresses": {"InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet 'subnet-1'",
+			awserr.Shortage, "InsufficientFreeAddressesInSubnet"},
+		"wrong zone": {"InvalidFleetConfiguration", "Your requested instance type (m7i.large) is not supported in your requested Availability Zone (us-east-1e).", awserr.Shortage, "Unsupported"},
+		"spot role":  {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.", awserr.Denied, "SpotSLRCreationFailed"},
+		"two VPCs": {"InvalidParameter", "Security group sg-1 and subnet subnet-1 belong to different networks.",
+			awserr.Misconfigured, "SecurityGroupSubnetVPCMismatch"},
+		"long user data": {"InvalidParameterValue", "User data is limited to 16384 bytes", awserr.Misconfigured, "UserDataSizeLimitExceeded"},
+		"new profile": {"InvalidParameterValue",
+			"Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name", awserr.Transient,
+			"InstanceProfileNameInvalid"},
+		"empty profile": {"InvalidParameterValue", `IAM Instance Profile "arn" has no associated IAM Roles`,
+			awserr.Transient, "InstanceProfileNameInvalid"},
+		"architecture":  {"InvalidParameterValue", "The architecture 'arm64' of the specified instance type does not match the architecture 'x86_64' of the specified AMI.", awserr.Misconfigured, "ArchitectureMismatch"},
+		"private image": {"AuthFailure", "Not authorized for images: [ami-1]", awserr.Denied, "AMIAuthorizationFailure"},
+		"deleted template": {"InvalidLaunchTemplateName.NotFoundException",
+			"At least one of the launch templates specified in the request does not exist.", awserr.Transient, "LaunchTemplateNotFound"},
+		"spent token": {"IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent",
+			awserr.InDoubt, "TokenSpent"},
+		"free tier": {"InvalidParameterCombination", "The specified instance type is not eligible for Free Tier.",
+			awserr.Misconfigured, "FreeTierIneligible"},
+		"new account": {"PendingVerification", "Your request for accessing resources in this region is being validated",
+			awserr.Denied, "AccountPendingVerification"},
+		"client prefix": {"Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state",
+			awserr.Misconfigured, "KMSKeyUnusable"},
+		"fleet quota": {"MaxFleetCountExceeded", "", awserr.Shortage, "FleetQuotaExceeded"},
+		"no such snapshot": {"InvalidSnapshot.NotFound", "The snapshot 'snap-1' does not exist.", awserr.Misconfigured,
+			"BlockDeviceMappingInvalid"},
+		"bad device": {"InvalidBlockDeviceMapping",
+			"Volume of size 4GB is smaller than snapshot 'snap-1', expect size >= 20GB", awserr.Misconfigured, "BlockDeviceMappingInvalid"},
+		"no volumes left":  {"InsufficientVolumeCapacity", "", awserr.Shortage, "InsufficientCapacity"},
+		"not in that zone": {"VolumeTypeNotAvailableInZone", "", awserr.Shortage, "Unsupported"},
+		"tag policy": {"TagPolicyViolation",
+			"The tag policy does not allow the specified value for the following tag key: 'team'.", awserr.Misconfigured, "TagValidationFailed"},
+		"no such group": {"InvalidPlacementGroup.Unknown", "The placement group 'pg' is unknown.", awserr.Misconfigured,
+			"PlacementGroupNotFound"},
+		"volume quota": {"VolumeLimitExceeded",
+			"You have exceeded the maximum number of gp3 storage in TiB in this Region.", awserr.Misconfigured, "QuotaExceeded"},
 		"throttled within":  {"RequestLimitExceeded", "Request limit exceeded.", awserr.Throttled, "RequestLimitExceeded"},
 		"unknown not found": {"InvalidFlowLogId.NotFound", "", awserr.Gone, "NotFound"},
 	} {
@@ -178,7 +204,8 @@ func TestOf(t *testing.T) {
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
 		t.Errorf("a plain error became %+v", got)
 	}
-	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""), awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))
+	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""),
+		awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))
 	if worst.Kind != awserr.Denied {
 		t.Errorf("worst is %s, want Denied: it says most about what to do", worst.Kind)
 	}

@@ -22,7 +22,8 @@ type keys struct{ handed, last atomic.Int32 }
 
 func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
 	n := min(k.handed.Add(1), k.last.Load())
-	return aws.Credentials{AccessKeyID: fmt.Sprintf("KEY%d", n), SecretAccessKey: "secret", CanExpire: true, Expires: time.Now().Add(time.Hour)}, nil
+	return aws.Credentials{AccessKeyID: fmt.Sprintf("KEY%d", n), SecretAccessKey: "secret", CanExpire: true,
+		Expires: time.Now().Add(time.Hour)}, nil
 }
 
 // expiring answers with the error to calls with the key, and with a list of nothing to all others. It counts both.

@@ -148,7 +148,8 @@ func TestShortage(t *testing.T) {
 	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || len(launch.Short) != 2 {
 		t.Fatalf("%+v, %v; want a shortage of two, spent", launch, err)
 	}
-	if line := err.Error(); !strings.Contains(line, "apps-2") || !strings.Contains(line, "no on-demand capacity for m5.large in us-east-1a, m5.large in us-east-1b") {
+	if line := err.Error(); !strings.Contains(line, "apps-2") ||
+		!strings.Contains(line, "no on-demand capacity for m5.large in us-east-1a, m5.large in us-east-1b") {
 		t.Errorf("it says: %s", line)
 	}
 
@@ -170,14 +171,16 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	d := s.client(t, "uid-1")
 	s.alter(func(r *world.Region, _ *world.World) { s.estate.PrivateSubnets[0].Free = 0 })
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
-	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Short) != 1 || launch.Short[0].SubnetID != s.estate.PrivateSubnets[0].ID {
+	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Short) != 1 ||
+		launch.Short[0].SubnetID != s.estate.PrivateSubnets[0].ID {
 		t.Fatalf("no addresses: %+v, %v", launch, err)
 	}
 	s.alter(func(r *world.Region, _ *world.World) {
 		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
 	})
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
-	if e := awserr.Of(err); e == nil || e.Kind != awserr.Shortage || e.Reason != "VCPULimitExceeded" || !strings.Contains(err.Error(), "Service Quotas") {
+	if e := awserr.Of(err); e == nil || e.Kind != awserr.Shortage || e.Reason != "VCPULimitExceeded" ||
+		!strings.Contains(err.Error(), "Service Quotas") {
 		t.Fatalf("no quota: %v", err)
 	}
 	var known ec2.Shortages
@@ -196,16 +199,22 @@ func TestLaunchMisconfigured(t *testing.T) {
 		wantReason string
 		wantText   string
 	}{
-		"image":         {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.ImageID = "ami-0123456789abcdef0" }, "AMINotFound", "amiSelectorTerms"},
-		"architecture":  {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].InstanceType = "m6g.large" }, "ArchitectureMismatch", "does not match"},
-		"subnet":        {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].SubnetID = "subnet-0123456789abcdef0" }, "SubnetNotFound", "subnetSelectorTerms"},
-		"group":         {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.SecurityGroups = []string{"sg-0123456789abcdef0"} }, "SecurityGroupNotFound", "securityGroupSelectorTerms"},
-		"profile":       {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "nobody" }, "InstanceProfileNameInvalid", "spec.instanceProfile"},
-		"a tag of ours": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "TagValidationFailed", "spec.tags"},
-		"nothing":       {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
-		"too much":      {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
-		"reserved":      {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
-		"unknown way":   {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
+		"image": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.ImageID = "ami-0123456789abcdef0" },
+			"AMINotFound", "amiSelectorTerms"},
+		"architecture": {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].InstanceType = "m6g.large" },
+			"ArchitectureMismatch", "does not match"},
+		"subnet": {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].SubnetID = "subnet-0123456789abcdef0" },
+			"SubnetNotFound", "subnetSelectorTerms"},
+		"group": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.SecurityGroups = []string{"sg-0123456789abcdef0"} },
+			"SecurityGroupNotFound", "securityGroupSelectorTerms"},
+		"profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "nobody" },
+			"InstanceProfileNameInvalid", "spec.instanceProfile"},
+		"a tag of ours": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
+			"TagValidationFailed", "spec.tags"},
+		"nothing":     {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
+		"too much":    {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
+		"reserved":    {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
+		"unknown way": {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -490,7 +499,8 @@ func TestPages(t *testing.T) {
 		first := region.Instances.All()[0]
 		template := region.LaunchTemplates.All()[0]
 		_, err := region.Launches.CreateFleet(time.Now(), world.FleetRequest{OnDemand: n - 1, Tags: world.Tagging{"instance": first.Tags},
-			Configs: []world.FleetConfig{{TemplateID: template.ID, Version: "1", Overrides: []world.FleetOverride{{InstanceType: "m5.large", SubnetID: first.SubnetID}}}}})
+			Configs: []world.FleetConfig{{TemplateID: template.ID, Version: "1",
+				Overrides: []world.FleetOverride{{InstanceType: "m5.large", SubnetID: first.SubnetID}}}}})
 		if err != nil {
 			t.Error(err)
 		}

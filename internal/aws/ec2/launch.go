@@ -107,14 +107,16 @@ func (r LaunchRequest) check() error {
 	case choices > MaxChoices:
 		return awserr.Misuse(op, "TooManyChoices", "%d choices for NodeClaim %s, more than %d", choices, r.Claim, MaxChoices)
 	case r.CapacityType != catalog.OnDemand && r.CapacityType != catalog.Spot && r.CapacityType != catalog.Reserved:
-		return awserr.Misuse(op, "UnknownCapacityType", "capacity type %q of NodeClaim %s is neither on-demand nor spot nor reserved", r.CapacityType, r.Claim)
+		return awserr.Misuse(op, "UnknownCapacityType",
+			"capacity type %q of NodeClaim %s is neither on-demand nor spot nor reserved", r.CapacityType, r.Claim)
 	}
 	if err := r.checkReserved(); err != nil {
 		return err
 	}
 	for key := range r.Tags {
 		if ReservedTag(key) {
-			return awserr.Misuse(op, "TagValidationFailed", "tag %q of EC2NodeClass %s is one that Joiner sets itself: remove it from spec.tags", key, r.NodeClass)
+			return awserr.Misuse(op, "TagValidationFailed",
+				"tag %q of EC2NodeClass %s is one that Joiner sets itself: remove it from spec.tags", key, r.NodeClass)
 		}
 	}
 	return nil

@@ -70,8 +70,9 @@ func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (Placement
 	}
 	found := out.PlacementGroups[0]
 	if found.State != awstypes.PlacementGroupStateAvailable {
-		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement, "the placement group with %s is %s, and cannot be used: select another one "+
-			"in spec.placementGroupSelector of the EC2NodeClass", t, found.State)
+		return PlacementGroup{}, awserr.Misuse(op, reasonNoPlacement,
+			"the placement group with %s is %s, and cannot be used: select another one "+
+				"in spec.placementGroupSelector of the EC2NodeClass", t, found.State)
 	}
 	group := PlacementGroup{
 		ID: aws.ToString(found.GroupId), ARN: aws.ToString(found.GroupArn), Strategy: string(found.Strategy),

@@ -20,7 +20,8 @@ func (s *stand) group(t *testing.T, strategy string, partitions int) *world.Plac
 	var made *world.PlacementGroup
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.PlacementGroups.Create(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
+		if made, err = s.estate.Region.PlacementGroups.Create(now,
+			world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -56,7 +57,8 @@ func TestPlacementGroup(t *testing.T) {
 	}{
 		"by name": {ec2.PlacementTerm{Name: "g-cluster"}, ec2.PlacementGroup{ID: cluster.ID, ARN: arn(cluster), Strategy: catalog.PlaceCluster,
 			Members: map[string]string{launch.Instance.ID: "us-east-1b"}}},
-		"by id": {ec2.PlacementTerm{ID: partition.ID}, ec2.PlacementGroup{ID: partition.ID, ARN: arn(partition), Strategy: catalog.PlacePartition, Partitions: 5}},
+		"by id": {ec2.PlacementTerm{ID: partition.ID},
+			ec2.PlacementGroup{ID: partition.ID, ARN: arn(partition), Strategy: catalog.PlacePartition, Partitions: 5}},
 	} {
 		got, err := d.PlacementGroup(t.Context(), c.term)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
@@ -64,17 +66,20 @@ func TestPlacementGroup(t *testing.T) {
 		}
 	}
 	seen, err := d.Instance(t.Context(), launch.Instance.ID)
-	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID || seen.Tenancy != catalog.TenancyDefault {
+	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID ||
+		seen.Tenancy != catalog.TenancyDefault {
 		t.Errorf("the instance is in %+v, was bought in %+v; %v", seen.Placement, launch.Instance.Placement, err)
 	}
 	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "nobodys"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
-		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) || awserr.Of(err).Reason != "PlacementGroupNotFound" ||
+		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
+			awserr.Of(err).Reason != "PlacementGroupNotFound" ||
 			!strings.Contains(err.Error(), "spec.placementGroupSelector") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	s.alter(func(*world.Region, *world.World) { cluster.State = "deleting" })
-	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "deleting") {
+	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) ||
+		!strings.Contains(err.Error(), "deleting") {
 		t.Errorf("one that is being deleted: %v", err)
 	}
 }
@@ -152,7 +157,8 @@ func TestLaunchPartition(t *testing.T) {
 		}
 		seen, err := d.Instance(t.Context(), launch.Instance.ID)
 		if err != nil || launch.Instance.Placement.Partition != want.asked || seen.Placement.Partition != want.got {
-			t.Errorf("asked for %d: bought in %d, seen in %d, want %d; %v", want.asked, launch.Instance.Placement.Partition, seen.Placement.Partition, want.got, err)
+			t.Errorf("asked for %d: bought in %d, seen in %d, want %d; %v", want.asked, launch.Instance.Placement.Partition,
+				seen.Placement.Partition, want.got, err)
 		}
 	}
 }

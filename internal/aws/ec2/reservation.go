@@ -167,13 +167,15 @@ func (r LaunchRequest) checkReserved() error {
 	for i, g := range r.Groups {
 		ref := g.Blueprint.Reservation
 		if isReserved := r.CapacityType == catalog.Reserved; isReserved != (ref.ID != "") {
-			return awserr.Misuse(op, "ReservationMismatch", "NodeClaim %s has capacity type %s, and its launch names the capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
+			return awserr.Misuse(op, "ReservationMismatch",
+				"NodeClaim %s has capacity type %s, and its launch names the capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
 		}
 		if i == 0 {
 			first = ref
 		}
 		if ref.market() != first.market() || ref.Block && ref.ID != first.ID {
-			return awserr.Misuse(op, "ReservationMismatch", "one launch for NodeClaim %s cannot use both %s and %s: one is a capacity block", r.Claim, first.ID, ref.ID)
+			return awserr.Misuse(op, "ReservationMismatch",
+				"one launch for NodeClaim %s cannot use both %s and %s: one is a capacity block", r.Claim, first.ID, ref.ID)
 		}
 	}
 	return nil

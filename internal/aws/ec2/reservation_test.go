@@ -120,8 +120,9 @@ func TestLaunchIntoReservation(t *testing.T) {
 		ref    ec2.ReservationRef
 		want   catalog.Reservation
 	}{
-		"default":       {func(*world.CapacityReservation) {}, ec2.ReservationRef{}, catalog.Reservation{Type: catalog.ReservationDefault}},
-		"interruptible": {func(c *world.CapacityReservation) { c.Interruptible = true }, ec2.ReservationRef{Interruptible: true}, catalog.Reservation{Type: catalog.ReservationDefault, Interruptible: true}},
+		"default": {func(*world.CapacityReservation) {}, ec2.ReservationRef{}, catalog.Reservation{Type: catalog.ReservationDefault}},
+		"interruptible": {func(c *world.CapacityReservation) { c.Interruptible = true },
+			ec2.ReservationRef{Interruptible: true}, catalog.Reservation{Type: catalog.ReservationDefault, Interruptible: true}},
 		"block": {func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(24*time.Hour) },
 			ec2.ReservationRef{Block: true}, catalog.Reservation{Type: catalog.ReservationBlock}},
 	} {
@@ -146,7 +147,8 @@ func TestLaunchIntoReservation(t *testing.T) {
 				}
 			}
 			launch, err = d.Launch(t.Context(), s.into("apps-2", c.ref))
-			short := []ec2.Short{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: made.ID, Reason: awserr.Of(err).Reason}}
+			short := []ec2.Short{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a",
+				Reservation: made.ID, Reason: awserr.Of(err).Reason}}
 			if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(launch.Short, short) {
 				t.Errorf("into a full one: %+v, %v, want %+v", launch, err, short)
 			}
@@ -188,10 +190,12 @@ func TestUnreserved(t *testing.T) {
 func TestReservationShortage(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	kind := catalog.Type{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 100, Available: true}}}
+	kind := catalog.Type{Name: "m5.large",
+		Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 100, Available: true}}}
 	var both []catalog.ReservedCapacity
 	for _, id := range []string{"cr-1", "cr-2"} {
-		both = append(both, catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: id, Left: 2}, InstanceType: "m5.large", Zone: "us-east-1a"})
+		both = append(both, catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: id, Left: 2},
+			InstanceType: "m5.large", Zone: "us-east-1a"})
 	}
 	market := catalog.Catalog{Types: []catalog.Type{kind.WithReserved(nil, both)}}
 	var shortages ec2.Shortages

@@ -324,7 +324,8 @@ func (s *Shortages) List(now time.Time) []Known {
 	}
 	slices.SortFunc(out, func(a, b Known) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone),
-			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID), cmp.Compare(a.Reservation, b.Reservation), cmp.Compare(a.PlacementGroup, b.PlacementGroup))
+			cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.SubnetID, b.SubnetID),
+			cmp.Compare(a.Reservation, b.Reservation), cmp.Compare(a.PlacementGroup, b.PlacementGroup))
 	})
 	return out
 }

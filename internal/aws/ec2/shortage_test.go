@@ -66,7 +66,8 @@ func TestProbes(t *testing.T) {
 	take := func(minute int) bool {
 		return s.Take(at(minute), "launch", catalog.Spot, "", []Choice{{InstanceType: "m5.large", Zone: "a"}})[0]
 	}
-	c := catalog.Catalog{Types: []catalog.Type{{Name: "m5.large", Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
+	c := catalog.Catalog{Types: []catalog.Type{{Name: "m5.large",
+		Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
 	for _, step := range []struct {
 		minute   int
 		want     bool // may be asked for
@@ -141,7 +142,8 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 	for name, short := range map[string][]Short{
 		"all of spot": {{CapacityType: catalog.Spot, Reason: "InsufficientCapacity"}},
 		"a quota": {
-			{CapacityType: catalog.Spot, InstanceType: "m5.large", Reason: reasonSpotQuota}, {CapacityType: catalog.Spot, InstanceType: "c5.large", Reason: reasonSpotQuota},
+			{CapacityType: catalog.Spot, InstanceType: "m5.large", Reason: reasonSpotQuota},
+			{CapacityType: catalog.Spot, InstanceType: "c5.large", Reason: reasonSpotQuota},
 		},
 	} {
 		s := Shortages{First: time.Minute}
@@ -176,7 +178,8 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 		return out
 	}
 	c := catalog.Catalog{Types: []catalog.Type{
-		typ("c7g.8xlarge", 32), typ("g5.8xlarge", 32), typ("m5.4xlarge", 16), typ("m5.large", 2), typ("p5.48xlarge", 192), typ("z1d.12xlarge", 48),
+		typ("c7g.8xlarge", 32), typ("g5.8xlarge", 32), typ("m5.4xlarge", 16), typ("m5.large", 2), typ("p5.48xlarge", 192),
+		typ("z1d.12xlarge", 48),
 	}}
 	missing := func(c catalog.Catalog) string {
 		var out []string
@@ -217,7 +220,8 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	for family, want := range map[string]string{
 		"m7i-flex.large": "Standard", "im4gn.large": "Standard", "i7ie.large": "Standard", "d3en.xlarge": "Standard", "hs1.8xlarge": "Standard",
 		"gr6.4xlarge": "G and VT", "g6f.large": "G and VT", "vt1.3xlarge": "G and VT", "inf2.xlarge": "inf", "trn1n.32xlarge": "trn",
-		"u-6tb1.metal": "u", "u7i-12tb.224xlarge": "u", "x2iedn.xlarge": "x", "hpc7a.96xlarge": "hpc", "dl2q.24xlarge": "dl", "p6-b200.48xlarge": "p",
+		"u-6tb1.metal": "u", "u7i-12tb.224xlarge": "u", "x2iedn.xlarge": "x", "hpc7a.96xlarge": "hpc",
+		"dl2q.24xlarge": "dl", "p6-b200.48xlarge": "p",
 	} {
 		if got := quota(family); got != want {
 			t.Errorf("%s counts against %q, want %q", family, got, want)
@@ -241,13 +245,15 @@ func TestShortOfWhat(t *testing.T) {
 		override  *awstypes.LaunchTemplateAndOverridesResponse
 		want      []Short
 	}{
-		"no capacity":                   {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
-		"unfulfillable":                 {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
-		"unfulfillable, all of it":      {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
-		"spot quota":                    {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
-		"spot quota, all of it":         {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
-		"role":                          {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil, with(allSpot, "SpotSLRCreationFailed", "")},
-		"addresses":                     {catalog.Spot, "InsufficientFreeAddressesInSubnet", override, with(offering, "InsufficientFreeAddressesInSubnet", "subnet-1")},
+		"no capacity":              {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable":            {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable, all of it": {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
+		"spot quota":               {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
+		"spot quota, all of it":    {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
+		"role": {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil,
+			with(allSpot, "SpotSLRCreationFailed", "")},
+		"addresses": {catalog.Spot, "InsufficientFreeAddressesInSubnet", override,
+			with(offering, "InsufficientFreeAddressesInSubnet", "subnet-1")},
 		"on demand, nothing said":       {catalog.OnDemand, "UnfulfillableCapacity", nil, nil},
 		"no capacity, nothing said":     {catalog.Spot, "InsufficientInstanceCapacity", nil, nil},
 		"not a shortage of the account": {catalog.Spot, "UnauthorizedOperation", override, nil},
@@ -266,14 +272,17 @@ func TestShortagesApply(t *testing.T) {
 		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
 	}
 	c := catalog.Catalog{Types: []catalog.Type{
-		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, true)}},
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true),
+			offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, true)}},
 		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
 	}}
 	var s Shortages
-	s.Note(now, Short{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "b"}, Short{CapacityType: catalog.Spot, Reason: "SpotSLRCreationFailed"},
+	s.Note(now, Short{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "b"},
+		Short{CapacityType: catalog.Spot, Reason: "SpotSLRCreationFailed"},
 		Short{SubnetID: "subnet-1", CapacityType: catalog.OnDemand, InstanceType: "m6.large", Zone: "a"})
 	want := catalog.Catalog{Types: []catalog.Type{
-		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, false), offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, false)}},
+		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, false),
+			offering("a", catalog.OnDemand, true), offering("b", catalog.OnDemand, false)}},
 		{Name: "m6.large", Offerings: []catalog.Offering{offering("a", catalog.OnDemand, true)}},
 	}}
 	if diff := cmp.Diff(want, s.Apply(now, c)); diff != "" {

@@ -19,15 +19,19 @@ func TestTry(t *testing.T) {
 		want     awserr.Kind
 		op, text string
 	}{
-		"all well":              {},
-		"no launch templates":   {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
-		"no fleets":             {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
-		"no instances":          {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
-		"no such image":         {change: func(t *ec2.Trial) { t.Blueprint.ImageID = "ami-00000000000000000" }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.amiSelectorTerms"},
-		"no such group":         {change: func(t *ec2.Trial) { t.Blueprint.SecurityGroups = []string{"sg-00000000000000000"} }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.securityGroupSelectorTerms"},
-		"one subnet is gone":    {change: func(t *ec2.Trial) { t.Subnets = append([]string{"subnet-00000000000000000"}, t.Subnets...) }},
-		"all subnets are gone":  {change: func(t *ec2.Trial) { t.Subnets = []string{"subnet-00000000000000000"} }, want: awserr.Misconfigured, op: "RunInstances", text: "spec.subnetSelectorTerms"},
-		"a profile EC2 has not": {change: func(t *ec2.Trial) { t.Blueprint.Profile = "nobody" }, want: awserr.Transient, op: "RunInstances", text: "spec.instanceProfile"},
+		"all well":            {},
+		"no launch templates": {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
+		"no fleets":           {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
+		"no instances":        {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
+		"no such image": {change: func(t *ec2.Trial) { t.Blueprint.ImageID = "ami-00000000000000000" },
+			want: awserr.Misconfigured, op: "RunInstances", text: "spec.amiSelectorTerms"},
+		"no such group": {change: func(t *ec2.Trial) { t.Blueprint.SecurityGroups = []string{"sg-00000000000000000"} },
+			want: awserr.Misconfigured, op: "RunInstances", text: "spec.securityGroupSelectorTerms"},
+		"one subnet is gone": {change: func(t *ec2.Trial) { t.Subnets = append([]string{"subnet-00000000000000000"}, t.Subnets...) }},
+		"all subnets are gone": {change: func(t *ec2.Trial) { t.Subnets = []string{"subnet-00000000000000000"} },
+			want: awserr.Misconfigured, op: "RunInstances", text: "spec.subnetSelectorTerms"},
+		"a profile EC2 has not": {change: func(t *ec2.Trial) { t.Blueprint.Profile = "nobody" }, want: awserr.Transient,
+			op: "RunInstances", text: "spec.instanceProfile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +44,8 @@ func TestTry(t *testing.T) {
 				c.change(&trial)
 			}
 			err := d.Try(t.Context(), trial)
-			if e := awserr.Of(err); c.want == "" && err != nil || c.want != "" && (e == nil || e.Kind != c.want || e.Op != c.op || !strings.Contains(err.Error(), c.text)) {
+			if e := awserr.Of(err); c.want == "" && err != nil || c.want != "" &&
+				(e == nil || e.Kind != c.want || e.Op != c.op || !strings.Contains(err.Error(), c.text)) {
 				t.Errorf("%v; want %q of %s with %q", err, c.want, c.op, c.text)
 			}
 			if n := len(s.living()); n > 0 {

@@ -78,7 +78,10 @@ func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 func troublesOf(s awstypes.InstanceStatus) []Trouble {
 	var out []Trouble
 	id := aws.ToString(s.InstanceId)
-	for kind, summary := range map[TroubleKind]*awstypes.InstanceStatusSummary{InstanceTrouble: s.InstanceStatus, SystemTrouble: s.SystemStatus} {
+	for kind, summary := range map[TroubleKind]*awstypes.InstanceStatusSummary{
+		InstanceTrouble: s.InstanceStatus,
+		SystemTrouble:   s.SystemStatus,
+	} {
 		if summary == nil || summary.Status != awstypes.SummaryStatusImpaired {
 			continue
 		}
@@ -90,7 +93,8 @@ func troublesOf(s awstypes.InstanceStatus) []Trouble {
 	}
 	for _, e := range s.Events {
 		words := aws.ToString(e.Description)
-		if strings.HasPrefix(words, "[Completed]") || strings.HasPrefix(words, "[Canceled]") || !slices.Contains(troublingEvents(), string(e.Code)) {
+		if strings.HasPrefix(words, "[Completed]") || strings.HasPrefix(words, "[Canceled]") ||
+			!slices.Contains(troublingEvents(), string(e.Code)) {
 			continue
 		}
 		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + words})

@@ -41,12 +41,15 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	server.Do(func(w *world.World, now time.Time) {
-		_, err := estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
+		_, err := estate.Region.EKS.CreateCluster(now,
+			ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
+				VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"},
+				Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", ekscluster.AccessEntry{Principal: node, Kind: ekscluster.EntryEC2Linux}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod",
+			ekscluster.AccessEntry{Principal: node, Kind: ekscluster.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -58,8 +61,10 @@ func TestFactsAndEntries(t *testing.T) {
 		Version, Endpoint, CA, CIDR, VPC, Group, Issuer, Mode string
 		Subnets                                               []string
 	}
-	want := part{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID, "https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
-	if diff := cmp.Diff(want, part{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup, got.Issuer, got.AuthMode, got.Subnets}); diff != "" {
+	want := part{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID,
+		"https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
+	if diff := cmp.Diff(want, part{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup,
+		got.Issuer, got.AuthMode, got.Subnets}); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	entries, err := d.Entries(t.Context())

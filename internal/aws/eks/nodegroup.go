@@ -44,7 +44,8 @@ func (d *Client) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) 
 			return nil, awserr.Sort("ListNodegroups", err)
 		}
 		for _, name := range page.Nodegroups {
-			got, err := d.eks.DescribeNodegroup(ctx, &awseks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster), NodegroupName: aws.String(name)})
+			got, err := d.eks.DescribeNodegroup(ctx,
+				&awseks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster), NodegroupName: aws.String(name)})
 			if err = awserr.Sort("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
@@ -70,7 +71,8 @@ func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfil
 			return nil, awserr.Sort("ListFargateProfiles", err)
 		}
 		for _, name := range page.FargateProfileNames {
-			got, err := d.eks.DescribeFargateProfile(ctx, &awseks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster), FargateProfileName: aws.String(name)})
+			got, err := d.eks.DescribeFargateProfile(ctx,
+				&awseks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster), FargateProfileName: aws.String(name)})
 			if err = awserr.Sort("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
 				continue
 			}
@@ -87,7 +89,10 @@ func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfil
 }
 
 func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
-	out := diagnosis.FargateProfile{Name: aws.ToString(p.FargateProfileName), Status: string(p.Status), Role: aws.ToString(p.PodExecutionRoleArn),
+	out := diagnosis.FargateProfile{
+		Name:    aws.ToString(p.FargateProfileName),
+		Status:  string(p.Status),
+		Role:    aws.ToString(p.PodExecutionRoleArn),
 		Subnets: slices.Sorted(slices.Values(p.Subnets)), Created: aws.ToTime(p.CreatedAt)}
 	for _, s := range p.Selectors {
 		out.Selectors = append(out.Selectors, diagnosis.FargateSelector{Namespace: aws.ToString(s.Namespace), Labels: s.Labels})

@@ -78,8 +78,9 @@ func TestProfile(t *testing.T) {
 	want := iam.Profile{Name: d.ProfileName(class), Path: "/karpenter/us-east-1/prod/class-1/", Role: "node",
 		ARN:     "arn:aws:iam::" + emulator.DefaultAccount + ":instance-profile/karpenter/us-east-1/prod/class-1/" + first.Name,
 		RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node",
-		Tags: map[string]string{"team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod", "karpenter.k8s.aws/ec2nodeclass": "default",
-			"topology.kubernetes.io/region": "us-east-1", "joiner.sh/cluster-uid": "uid-1"}}
+		Tags: map[string]string{"team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod",
+			"karpenter.k8s.aws/ec2nodeclass": "default",
+			"topology.kubernetes.io/region":  "us-east-1", "joiner.sh/cluster-uid": "uid-1"}}
 	if seen.Created.IsZero() {
 		t.Error("the profile has no time")
 	}
@@ -94,7 +95,8 @@ func TestProfile(t *testing.T) {
 		t.Errorf("the second time: %s, %v", again.Name, err)
 	}
 	after := s.server.Calls()
-	if after["iam:CreateInstanceProfile"] != before["iam:CreateInstanceProfile"] || after["iam:GetInstanceProfile"] != before["iam:GetInstanceProfile"]+1 {
+	if after["iam:CreateInstanceProfile"] != before["iam:CreateInstanceProfile"] ||
+		after["iam:GetInstanceProfile"] != before["iam:GetInstanceProfile"]+1 {
 		t.Errorf("the second time made calls: %v", after)
 	}
 	// Another role: another profile, so that instances with the old one keep it.
@@ -164,7 +166,8 @@ func TestProfileTrouble(t *testing.T) {
 	s := newStand(t)
 	d := s.client(t, "uid-1")
 	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
-	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
+	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) ||
+		!strings.Contains(err.Error(), "spec.role") {
 		t.Errorf("no such role: %v", err)
 	}
 	// The profile was made before the crash, the role is not in it yet.

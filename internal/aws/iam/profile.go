@@ -67,7 +67,8 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 	case d.cluster.UID == "" || c.UID == "":
 		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
 	case !isRoleName(roleName(c.Role)):
-		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
+		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole",
+			"spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
 	}
 	name := d.ProfileName(c)
 	p, err := d.Profile(ctx, name)
@@ -95,7 +96,8 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 // isRoleName reports whether IAM could have a role of that name.
 func isRoleName(name string) bool {
 	const longest = 64
-	return name != "" && len(name) <= longest && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
+	return name != "" && len(name) <= longest &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
 }
 
 // samePath makes sure that a role given with a path, or as an ARN, is the one that IAM has by its name: another path, or
@@ -129,7 +131,8 @@ func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
 	}
 	if out.InstanceProfile == nil {
-		return Profile{}, &awserr.Error{Op: "GetInstanceProfile " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
+		return Profile{}, &awserr.Error{Op: "GetInstanceProfile " +
+			name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
 	}
 	return profileOf(*out.InstanceProfile), nil
 }
@@ -152,7 +155,8 @@ func (d *Client) own(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
 	}
-	return awserr.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
+	return awserr.Refuse("change instance profile "+p.Name, "NotOurs",
+		"it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
 }
 
 func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile, error) {

@@ -23,7 +23,8 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
 	}
 	if got.Role == nil {
-		return diagnosis.Role{}, &awserr.Error{Op: "GetRole " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
+		return diagnosis.Role{}, &awserr.Error{Op: "GetRole " +
+			name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
 	}
 	out := diagnosis.Role{ARN: aws.ToString(got.Role.Arn), Created: aws.ToTime(got.Role.CreateDate)}
 	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
@@ -116,8 +117,12 @@ func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 // MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
 func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
-		PolicySourceArn: aws.String(who), ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{role},
-		ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"), ContextKeyType: iamtypes.ContextKeyTypeEnumString,
+		PolicySourceArn: aws.String(who),
+		ActionNames:     []string{"iam:PassRole"},
+		ResourceArns:    []string{role},
+		ContextEntries: []iamtypes.ContextEntry{{
+			ContextKeyName:   aws.String("iam:PassedToService"),
+			ContextKeyType:   iamtypes.ContextKeyTypeEnumString,
 			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 	})
 	if err != nil {
@@ -135,7 +140,8 @@ func (d *Client) Forbidden(ctx context.Context, who string, actions, resources [
 		if len(keys[name]) > 1 {
 			kind = iamtypes.ContextKeyTypeEnumStringList
 		}
-		in.ContextEntries = append(in.ContextEntries, iamtypes.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: kind, ContextKeyValues: keys[name]})
+		in.ContextEntries = append(in.ContextEntries,
+			iamtypes.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: kind, ContextKeyValues: keys[name]})
 	}
 	var out []string
 	pages := awsiam.NewSimulatePrincipalPolicyPaginator(d.iam, in)

@@ -57,8 +57,10 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	d, server, _ := open(t, "m5.large", "m5.metal", "m6g.large")
 	before := d.Book()
-	if before.OnDemandFrom != pricing.FromTable || before.SpotFrom != pricing.FromNone || before.Of("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
-		t.Errorf("at the start: from %s, %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom, before.Of("m5.large", "", catalog.OnDemand))
+	if before.OnDemandFrom != pricing.FromTable || before.SpotFrom != pricing.FromNone ||
+		before.Of("m5.large", "us-east-1a", catalog.OnDemand) != 96*catalog.Dollar/1000 {
+		t.Errorf("at the start: from %s, %s; m5.large costs %s", before.OnDemandFrom, before.SpotFrom,
+			before.Of("m5.large", "", catalog.OnDemand))
 	}
 	if got := before.Of("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
 		t.Errorf("while no spot price is known m5.large costs %s", got)
@@ -150,8 +152,9 @@ func TestIsolated(t *testing.T) {
 	server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "pricing:*"}} })
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
-	d := pricing.New(pricing.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	d := pricing.New(pricing.Config{Table: table, Isolated: true,
+		AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Errorf("the Price List was asked: %v", err)
 	}
@@ -173,9 +176,11 @@ func TestNewestSpotPrice(t *testing.T) {
 			"</spotPrice><timestamp>" + at + "</timestamp><availabilityZone>" + zone + "</availabilityZone></item>"
 	}
 	pages := map[string]string{
-		"": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0300000000", "2026-01-01T10:00:00.000Z") + entry("us-east-1b", "0.0410000000", "2026-01-01T12:00:00.000Z") +
+		"": "<spotPriceHistorySet>" +
+			entry("us-east-1a", "0.0300000000", "2026-01-01T10:00:00.000Z") + entry("us-east-1b", "0.0410000000", "2026-01-01T12:00:00.000Z") +
 			entry("us-east-1c", "0.0000000000", "2026-01-01T12:00:00.000Z") + "</spotPriceHistorySet><nextToken>more</nextToken>",
-		"more": "<spotPriceHistorySet>" + entry("us-east-1a", "0.0350000000", "2026-01-01T11:00:00.000Z") + entry("us-east-1b", "0.0400000000", "2026-01-01T09:00:00.000Z") +
+		"more": "<spotPriceHistorySet>" +
+			entry("us-east-1a", "0.0350000000", "2026-01-01T11:00:00.000Z") + entry("us-east-1b", "0.0400000000", "2026-01-01T09:00:00.000Z") +
 			"</spotPriceHistorySet><nextToken></nextToken>",
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -185,8 +190,9 @@ func TestNewestSpotPrice(t *testing.T) {
 			pages[r.FormValue("NextToken")])
 	}))
 	t.Cleanup(srv.Close)
-	d := pricing.New(pricing.Config{Table: table, Isolated: true, AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
+	d := pricing.New(pricing.Config{Table: table, Isolated: true,
+		AWS: aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+			Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}})
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

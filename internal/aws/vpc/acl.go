@@ -28,7 +28,10 @@ func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) 
 			one.Subnets = append(one.Subnets, aws.ToString(a.SubnetId))
 		}
 		for _, e := range n.Entries {
-			entry := diagnosis.ACLEntry{Number: int(aws.ToInt32(e.RuleNumber)), Out: aws.ToBool(e.Egress), Deny: e.RuleAction == awstypes.RuleActionDeny,
+			entry := diagnosis.ACLEntry{
+				Number:   int(aws.ToInt32(e.RuleNumber)),
+				Out:      aws.ToBool(e.Egress),
+				Deny:     e.RuleAction == awstypes.RuleActionDeny,
 				Protocol: aws.ToString(e.Protocol), CIDR: aws.ToString(e.CidrBlock) + aws.ToString(e.Ipv6CidrBlock)}
 			if e.PortRange != nil {
 				entry.From, entry.To = int(aws.ToInt32(e.PortRange.From)), int(aws.ToInt32(e.PortRange.To))

@@ -35,7 +35,8 @@ func TestSubnets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.Region.Network.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", map[string]string{"karpenter.sh/discovery": "prod"})
+	other, err := e.Region.Network.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24",
+		map[string]string{"karpenter.sh/discovery": "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +51,18 @@ func TestSubnets(t *testing.T) {
 		want          []string
 		wantUnmatched []string
 	}{
-		"tag, in the VPC":  {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
-		"any value":        {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
-		"everywhere":       {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
-		"another VPC's":    {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
-		"both say one":     {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
-		"one finds none":   {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b}, []string{"tags{a=b,x=y}"}},
+		"tag, in the VPC": {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
+		"any value":       {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
+		"everywhere":      {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
+		"another VPC's":   {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
+		"both say one":    {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
+		"one finds none": {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b},
+			[]string{"tags{a=b,x=y}"}},
 		"no such id":       {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
 		"nothing to match": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
-		"two tags":         {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "nobody"}}}, nil, []string{"tags{Name=nobody,karpenter.sh/discovery=prod}"}},
+		"two tags": {e.VPC.ID,
+			[]vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "nobody"}}}, nil,
+			[]string{"tags{Name=nobody,karpenter.sh/discovery=prod}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, unmatched, err := d.Subnets(t.Context(), s.vpc, s.terms)

@@ -19,7 +19,8 @@ func ofVPC(vpc string) []awstypes.Filter {
 }
 
 // gathered asks for pages until there are no more.
-func gathered[Page, Item any](ctx context.Context, op string, more func() bool, next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
+func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
+	next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
 	out := []Item{}
 	for more() {
 		page, err := next(ctx)
@@ -142,7 +143,11 @@ func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoin
 	}
 	out := []diagnosis.Endpoint{}
 	for _, e := range all {
-		out = append(out, diagnosis.Endpoint{Service: aws.ToString(e.ServiceName), State: string(e.State), Private: aws.ToBool(e.PrivateDnsEnabled)})
+		out = append(out, diagnosis.Endpoint{
+			Service: aws.ToString(e.ServiceName),
+			State:   string(e.State),
+			Private: aws.ToBool(e.PrivateDnsEnabled),
+		})
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Endpoint) int { return strings.Compare(a.Service, b.Service) })
 	return out, nil

@@ -24,15 +24,19 @@ func TestWebIdentityProblem(t *testing.T) {
 		"trust policy": {file, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity",
 			"there is no role arn:aws:iam::111122223333:role/r, or its trust policy does not let this service account in: allow sts:AssumeRoleWithWebIdentity to the OIDC provider" +
 				" oidc.example.com/id/A where oidc.example.com/id/A:sub is system:serviceaccount:kube-system:joiner and oidc.example.com/id/A:aud is sts.amazonaws.com"},
-		"expired":     {file, "ExpiredTokenException", "Token expired", "the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces it"},
-		"no provider": {file, "InvalidIdentityToken", "No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
-		"audience":    {file, "InvalidIdentityToken", "Incorrect token audience", "the token is meant for sts.amazonaws.com"},
-		"other keys":  {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider", "must be that of this cluster, oidc.example.com/id/A"},
+		"expired": {file, "ExpiredTokenException", "Token expired",
+			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces it"},
+		"no provider": {file, "InvalidIdentityToken",
+			"No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
+		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is meant for sts.amazonaws.com"},
+		"other keys": {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider",
+			"must be that of this cluster, oidc.example.com/id/A"},
 		"no token":    {"/none", "AccessDenied", "no", "AssumeRoleWithWebIdentity: AccessDenied: no"},
 		"other codes": {file, "ServiceUnavailable", "later", "AssumeRoleWithWebIdentity: ServiceUnavailable: later"},
 	} {
 		t.Setenv(tokenVariable, c.file)
-		got := CredentialsProblem(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRoleWithWebIdentity", Err: &smithy.GenericAPIError{Code: c.code, Message: c.message}})
+		got := CredentialsProblem(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRoleWithWebIdentity",
+			Err: &smithy.GenericAPIError{Code: c.code, Message: c.message}})
 		if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 			t.Errorf("%s: %q, want one line with %q", name, got, c.want)
 		}

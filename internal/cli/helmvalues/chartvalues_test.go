@@ -157,14 +157,17 @@ func TestChartValues(t *testing.T) {
 func TestUnknownValues(t *testing.T) {
 	t.Parallel()
 	got := UnknownValues(map[string]string{
-		"replica": "2", "controller.resource.requests.cpu": "1", "controller.resource.requests.memory": "1Gi", "serviceMonitor.enable": "true", "Tolerations": "x",
+		"replica": "2", "controller.resource.requests.cpu": "1", "controller.resource.requests.memory": "1Gi", "serviceMonitor.enable": "true",
+		"Tolerations": "x",
 		"clusterName": "prod", "flavour": "mint", "serviceAcount.annotations.eks.amazonaws.com/role-arn": "arn", "tag": "1.0",
 		// The chart has these.
-		"replicas": "2", "controller.resources.requests.cpu": "1", "nodeSelector.kubernetes.io/os": "linux", "podLabels.a.b/c": "x", "settings.clusterName": "prod",
-		"serviceAccount.annotations.eks.amazonaws.com/role-arn": "arn", "affinity.nodeAffinity.x.y": "z", "webhook.enabled": "true", "tolerations": "x",
+		"replicas": "2", "controller.resources.requests.cpu": "1", "nodeSelector.kubernetes.io/os": "linux", "podLabels.a.b/c": "x",
+		"settings.clusterName": "prod", "serviceAccount.annotations.eks.amazonaws.com/role-arn": "arn",
+		"affinity.nodeAffinity.x.y": "z", "webhook.enabled": "true", "tolerations": "x",
 	})
 	want := []migration.UnknownValue{
-		{Path: "Tolerations", Near: "tolerations"}, {Path: "clusterName", Near: "settings.clusterName"}, {Path: "controller.resource", Near: "controller.resources"},
+		{Path: "Tolerations", Near: "tolerations"}, {Path: "clusterName", Near: "settings.clusterName"},
+		{Path: "controller.resource", Near: "controller.resources"},
 		{Path: "flavour"}, {Path: "replica", Near: "replicas"}, {Path: "serviceAcount", Near: "serviceAccount"},
 		{Path: "serviceMonitor.enable", Near: "serviceMonitor.enabled"}, {Path: "tag", Near: "controller.image.tag"},
 	}

@@ -44,7 +44,8 @@ func chartShapes() map[string]string {
 			settings.featureGates.staticCapacity settings.ignoreDRARequests settings.isolatedVPC
 		`,
 		shapeWhole: `
-			controller.healthProbe.port controller.metrics.port replicas revisionHistoryLimit serviceMonitor.sampleLimit terminationGracePeriodSeconds
+			controller.healthProbe.port controller.metrics.port replicas revisionHistoryLimit serviceMonitor.sampleLimit
+			terminationGracePeriodSeconds
 		`,
 	} {
 		for path := range strings.FieldsSeq(paths) {

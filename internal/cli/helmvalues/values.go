@@ -75,7 +75,11 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 			if strings.HasSuffix(path, "clusterName") && flat["settings.clusterName"] == "" {
 				flat["settings.clusterName"] = flat[path] // as our chart does
 			}
-			out = append(out, migration.Ignored{Setting: path, Value: flat[path], Says: "a value of Karpenter's charts before 1.0, which its chart ignores, too: " + l.Says})
+			out = append(out, migration.Ignored{
+				Setting: path,
+				Value:   flat[path],
+				Says:    "a value of Karpenter's charts before 1.0, which its chart ignores, too: " + l.Says,
+			})
 			delete(flat, path)
 		}
 	}
@@ -137,8 +141,11 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 
 // installed returns the controller that the chart renders from the values.
 func (v ChartValues) installed() evidence.Installed {
-	out := evidence.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
-		Role: v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
+	out := evidence.Installed{Controller: migration.Controller{
+		Product: migration.Karpenter,
+		Version: v.Flat["controller.image.tag"],
+		Account: v.Flat["serviceAccount.name"],
+		Role:    v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
 	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
 	return out
 }

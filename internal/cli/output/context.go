@@ -54,7 +54,8 @@ func (c Context) text(p packing.Plan) string {
 		if len(f.NodeClaims) == 1 {
 			own = "its"
 		}
-		fmt.Fprintf(&b, "%s %s for %s on %s way: %s.\n", Count(len(f.Pods), "pod"), verb, Count(len(f.NodeClaims), "NodeClaim"), own, flights(f.NodeClaims))
+		fmt.Fprintf(&b, "%s %s for %s on %s way: %s.\n", Count(len(f.Pods), "pod"), verb,
+			Count(len(f.NodeClaims), "NodeClaim"), own, flights(f.NodeClaims))
 	}
 	return b.String()
 }

@@ -10,7 +10,8 @@ import (
 func TestFit(t *testing.T) {
 	t.Parallel()
 	table := Table{Header: []string{"NODE", "COUNT", "WHY"}, Right: []int{1}, Rows: [][]string{
-		{"ip-10-0-1-17.eu-west-1.compute.internal", "1,234", "its pods would not cost less elsewhere, or not enough less to be worth moving them"},
+		{"ip-10-0-1-17.eu-west-1.compute.internal", "1,234",
+			"its pods would not cost less elsewhere, or not enough less to be worth moving them"},
 		{"n1", "5", "it is not ready"},
 	}}
 	for width, want := range map[int]string{
@@ -36,7 +37,8 @@ n1                                           5  it is not ready
 				t.Errorf("in %d columns a line has %d:\n%s", width, n, text)
 			}
 		}
-		if bare := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 && !strings.Contains(bare(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
+		if bare := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 &&
+			!strings.Contains(bare(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
 			t.Errorf("in %d columns the name is lost:\n%s", width, text)
 		}
 	}

@@ -80,7 +80,8 @@ func TestHeadline(t *testing.T) {
 		{5, 1, "5 pods in 1 class, planned"},
 		{1005, 2, "1,005 pods in 2 classes, planned"},
 	} {
-		if got := output.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0, output.Context{}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 nodes to launch.") {
+		if got := output.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0, output.Context{},
+			0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 nodes to launch.") {
 			t.Errorf("%q, want %s…", got, c.want)
 		}
 	}
@@ -114,7 +115,8 @@ func TestReservedAndRelaxed(t *testing.T) {
 		p.PlannedNodes[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
 	}
 	text := output.Summary(p, 0, output.Context{}, 0)
-	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 nodes: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
+	for _, want := range []string{"reserved cr-1",
+		"With fewer choices than minValues asks for:\n  2 nodes: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}
@@ -133,12 +135,15 @@ func TestReservedAndRelaxed(t *testing.T) {
 func TestCauseIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	const why = "general: EC2NodeClass default is not ready: found no subnet"
-	refusal := packing.Refusal{Pod: "a/b", Hint: "fix NodePool " + why, Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
-	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{}, 0); strings.Count(got, "found no subnet") != 1 {
+	refusal := packing.Refusal{Pod: "a/b", Hint: "fix NodePool " + why,
+		Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
+	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{},
+		0); strings.Count(got, "found no subnet") != 1 {
 		t.Errorf("it is said more than once:\n%s", got)
 	}
 	refusal.Reasons = append(refusal.Reasons[:0], packing.Reason{Code: packing.TooSmall, Count: 1, Detail: "cpu"})
-	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{}, 0); !strings.Contains(got, "to do: fix NodePool "+why) {
+	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{},
+		0); !strings.Contains(got, "to do: fix NodePool "+why) {
 		t.Errorf("a hint that says something else is lost:\n%s", got)
 	}
 }
@@ -182,10 +187,11 @@ func TestSentence(t *testing.T) {
 		packing.HostPortTaken:    {"80/TCP", "of 1,402 offerings: on 1,402 a DaemonSet takes port 80/TCP"},
 		packing.NoCapacity:       {"", "of 1,402 offerings: EC2 is short of 1,402"},
 		packing.LimitReached:     {"a: cpu", "of 1,402 offerings: 1,402 exceed the cpu limit of NodePool a"},
-		packing.MinValues:        {catalog.LabelInstanceType + ": 2 of 5", "of 1,402 offerings: 1,402 leave 2 of 5 values of instance type that minValues asks for"},
-		packing.ReservationFull:  {"cr-1", "of 1,402 offerings: 1,402 are of capacity reservation cr-1, which is used up"},
-		packing.Unplannable:      {"it is odd", "it cannot be planned for: it is odd"},
-		packing.EffortSpent:      {"", "of 1,402 offerings: 1,402 were not considered: the plan reached its limit of work"},
+		packing.MinValues: {catalog.LabelInstanceType + ": 2 of 5",
+			"of 1,402 offerings: 1,402 leave 2 of 5 values of instance type that minValues asks for"},
+		packing.ReservationFull: {"cr-1", "of 1,402 offerings: 1,402 are of capacity reservation cr-1, which is used up"},
+		packing.Unplannable:     {"it is odd", "it cannot be planned for: it is odd"},
+		packing.EffortSpent:     {"", "of 1,402 offerings: 1,402 were not considered: the plan reached its limit of work"},
 	} {
 		r := packing.Refusal{Reasons: []packing.Reason{{Code: code, Count: 1402, Detail: c.detail}}}
 		if got := output.Sentence(r); got != c.want {

@@ -14,8 +14,9 @@ func TestProgress(t *testing.T) {
 		isTerminal bool
 		want       string
 	}{
-		"on a terminal": {true, "\rreading pods (1 s)\r" + "\rreading eks:DescribeCluster prod and 1 more (4 s)\r" + "\rreading sts (5 s)                                \r"},
-		"elsewhere":     {false, "still reading eks:DescribeCluster prod (3 s)\nread eks:DescribeCluster prod after 4 s\n"},
+		"on a terminal": {true, "\rreading pods (1 s)\r" + "\rreading eks:DescribeCluster prod and 1 more (4 s)\r" +
+			"\rreading sts (5 s)                                \r"},
+		"elsewhere": {false, "still reading eks:DescribeCluster prod (3 s)\nread eks:DescribeCluster prod after 4 s\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,8 +16,10 @@ func TestScreen(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 5, 40, 300} {
 		var all []diagnosis.Finding
 		for i := range n {
-			f := diagnosis.Finding{Check: fmt.Sprintf("NET-%d", i), Verdict: diagnosis.Broken, Certainty: diagnosis.Likely, Subject: "EC2NodeClass a", Page: "docs/checks/NET-1.md",
-				Cause: fmt.Sprintf("cause %d", i), Evidence: []string{long, "two\nlines", "three", "four"}, Fix: fix.Of("", fix.Say("one %d", i), fix.Say("two %d", i))}
+			f := diagnosis.Finding{Check: fmt.Sprintf("NET-%d", i), Verdict: diagnosis.Broken, Certainty: diagnosis.Likely,
+				Subject: "EC2NodeClass a", Page: "docs/checks/NET-1.md",
+				Cause: fmt.Sprintf("cause %d", i), Evidence: []string{long, "two\nlines", "three", "four"},
+				Fix: fix.Of("", fix.Say("one %d", i), fix.Say("two %d", i))}
 			if i%3 == 1 {
 				f.Follows = "NET-0"
 			}
@@ -62,13 +64,15 @@ func TestScreenCauses(t *testing.T) {
 		for _, s := range say {
 			steps = append(steps, fix.Say("%s", s))
 		}
-		return diagnosis.Finding{Check: check, Verdict: diagnosis.Broken, Certainty: diagnosis.Certain, Subject: subject, Cause: cause, Fix: fix.Of(subject, steps...), Evidence: []string{"seen"}, Page: "page"}
+		return diagnosis.Finding{Check: check, Verdict: diagnosis.Broken, Certainty: diagnosis.Certain, Subject: subject,
+			Cause: cause, Fix: fix.Of(subject, steps...), Evidence: []string{"seen"}, Page: "page"}
 	}
 	then := f("ARCH-6", "NodePool p", "it buys both")
 	then.Follows = "AUTH-2"
 	unused := f("AUTH-2", "EC2NodeClass old", "role x is not mapped", "map x")
 	unused.Unused = true
-	got := Findings([]diagnosis.Finding{f("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"), f("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "again b"), then, unused}, nil,
+	got := Findings([]diagnosis.Finding{f("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"),
+		f("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "again b"), then, unused}, nil,
 		[]string{"events: only the first 5000 were read"})
 	want := `AUTH-2 broken, certain: EC2NodeClass a, b
   role r is not mapped

@@ -43,7 +43,8 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	case stopping > 0:
 		return message.OneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "thing"), name))
 	case len(r.Hidden) > 0:
-		return message.OneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s", output.Count(len(r.Hidden), "thing"), name))
+		return message.OneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s",
+			output.Count(len(r.Hidden), "thing"), name))
 	case unseen > 0:
 		return message.OneLine(fmt.Sprintf("go, as far as could be seen: nothing stops the hand-over%s", name))
 	}

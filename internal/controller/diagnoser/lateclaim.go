@@ -63,12 +63,14 @@ func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
 func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 	about := r.about(l)
 	if len(about) == 0 {
-		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)),
+			fix.P("--latest"), fix.P("--output", fix.Text("text")),
 			fix.P("--instance-id", fix.Instance(l.id))))
 		text := "the instance has not joined the cluster within " + after.String() + ", and no check of joiner doctor finds a cause. " +
 			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
 		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
-			text = "the instance has not joined the cluster within " + after.String() + ", and why is not known: allow the controller " + strings.Join(gaps, ", ")
+			text = "the instance has not joined the cluster within " + after.String() +
+				", and why is not known: allow the controller " + strings.Join(gaps, ", ")
 		}
 		return Verdict{Message: text}
 	}
@@ -121,7 +123,8 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	d.mu.Unlock()
 	for pool, check := range d.Holds.ExplainedAhead() {
 		p := seen.pools[pool]
-		if p == nil || r.at.IsZero() || !nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef) || !r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
+		if p == nil || r.at.IsZero() || !nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef) ||
+			!r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
 			continue
 		}
 		d.Holds.Anew(pool)

@@ -77,7 +77,8 @@ func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption
 }
 
 // Write updates records, metrics and conditions at now.
-func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) error {
+func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster.Snapshot,
+	claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	if s == nil {
 		return nil
 	}

@@ -116,6 +116,7 @@ func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, 
 		return nil, err
 	}
 	e.Metrics.Invalid.WithLabelValues(nodestate.KindEmpty).Inc()
-	e.Log.Info("kept an empty Node: pods were bound to it before its removal", "Node", l.node, "NodeClaim", l.claim.Name, "nodePool", l.move.Pool, "pods", came)
+	e.Log.Info("kept an empty Node: pods were bound to it before its removal", "Node", l.node, "NodeClaim", l.claim.Name,
+		"nodePool", l.move.Pool, "pods", came)
 	return nil, nil
 }

@@ -231,7 +231,8 @@ func (f *InFlightMove) IsInTurn(now time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(f.Leaving, func(c *karpv1.NodeClaim) bool {
-		return c.DeletionTimestamp == nil || slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.Mark.Turns, nodestate.PodID(p)) })
+		return c.DeletionTimestamp == nil ||
+			slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.Mark.Turns, nodestate.PodID(p)) })
 	})
 }
 

@@ -18,7 +18,8 @@ import (
 
 // begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
 // the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
-func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
+func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
+	nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
 	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
 	for _, c := range leaving {
 		m.Gate.Note(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
@@ -28,7 +29,8 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	}
 	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
 	mark.Count(m.Metrics, leaving)
-	m.Log.Info("started to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
+	m.Log.Info("started to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes,
+		"newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
 	if err := buy(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
 		return err
@@ -43,8 +45,10 @@ func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.P
 			return created.Err
 		}
 		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
-		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", annotations[nodestate.AnnotationReplaces],
-			"pods", len(created.Machine.Pods), "instanceTypes", nodestate.TypesOf(created.Machine, 5), "pricePerHour", created.Machine.Price().String())
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool,
+			"move", annotations[nodestate.AnnotationReplaces],
+			"pods", len(created.Machine.Pods), "instanceTypes", nodestate.TypesOf(created.Machine, 5),
+			"pricePerHour", created.Machine.Price().String())
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 
 // timely returns the moves that can be completed, and why other nodes stay. A node stays until the next scan if launches of its pool are
 // held, or if a node is not ready yet, such as the replacement of an earlier move. A node with a pod that has no place is held for a while.
-func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result, now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
+func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result,
+	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, stuck := range found.Stuck {
 		n := by[stuck.Node]
@@ -75,7 +76,12 @@ func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result, now t
 			continue
 		}
 		if until, why := m.Holds.Held(now, n.Pool); !until.IsZero() {
-			later = append(later, disruption.Stay{Node: n.Name, Cause: disruption.InWaves, Until: until, Detail: "launches for its NodePool are on hold: " + why})
+			later = append(later, disruption.Stay{
+				Node:   n.Name,
+				Cause:  disruption.InWaves,
+				Until:  until,
+				Detail: "launches for its NodePool are on hold: " + why,
+			})
 			continue
 		}
 		m.holdStuck(s.Claims[n.Claim], provisioner.Explain(stuck.Refusal), now)

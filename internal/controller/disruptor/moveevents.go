@@ -55,7 +55,8 @@ func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	for _, c := range f.Leaving {
 		m.Tell.Tell(c, kubeclient.ReasonMoveUndone, f.Mark.Said()+"; it was undone: "+why)
 	}
-	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames())
+	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(),
+		"newNodeClaims", f.claimNames())
 }
 
 // recordStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves

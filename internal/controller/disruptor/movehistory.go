@@ -185,5 +185,6 @@ func WorkloadsOf(pods []*corev1.Pod) map[string]int {
 
 // ShapeOf returns the shape of the claim's node: pool, instance type, zone and capacity type.
 func ShapeOf(c *karpv1.NodeClaim) string {
-	return disruption.Shape(c.Labels[karpv1.LabelNodePool], c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.LabelCapacityType])
+	return disruption.Shape(c.Labels[karpv1.LabelNodePool], c.Labels[corev1.LabelInstanceTypeStable],
+		c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.LabelCapacityType])
 }

@@ -323,8 +323,16 @@ func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string
 // Weighing is what consolidation looks at.
 func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.Input {
 	out := consolidation.Input{
-		Snapshot: disruption.WithoutVacant(s.In), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, MaxRemovals: map[string]int{},
-		SpotToSpot: m.SpotToSpot, Stale: s.Stale(), LowChurn: s.steady, HighChurn: s.restless, OneAtATime: true,
+		Snapshot:    disruption.WithoutVacant(s.In),
+		Market:      s.market,
+		Nodes:       map[string]consolidation.Candidate{},
+		Rules:       map[string]consolidation.Rule{},
+		MaxRemovals: map[string]int{},
+		SpotToSpot:  m.SpotToSpot,
+		Stale:       s.Stale(),
+		LowChurn:    s.steady,
+		HighChurn:   s.restless,
+		OneAtATime:  true,
 	}
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
@@ -343,7 +351,8 @@ func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.I
 }
 
 // BeginAll starts moves one after another, but those that need a launch that is on hold. An error ends only its own move.
-func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
+func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason,
+	moves []consolidation.Move, now time.Time) error {
 	byName := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
 		byName[n.Name] = n
@@ -364,12 +373,19 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 			}
 		}
 		mark := nodestate.MoveMark{
-			ID: nodestate.MoveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.PlannedNodes), Pods: move.Pods, Turns: move.EvictionOrder,
+			ID:     nodestate.MoveID(claims, now),
+			Reason: reason,
+			Begun:  now.UTC(),
+			Nodes:  len(claims),
+			Claims: len(move.PlannedNodes),
+			Pods:   move.Pods,
+			Turns:  move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
 			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
 		}
-		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
+		m.complain(m.begin(ctx, mark, claims, nodes,
+			func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
 	}
 	return nil
 }

@@ -40,7 +40,14 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 		}
 		claims[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.Of(claim)}
-		mark := nodestate.MoveMark{ID: nodestate.MoveID(leaving, now), Reason: disruption.Drifted, Begun: now.UTC(), Nodes: 1, Claims: 1, Pods: len(by[name].Pods)}
+		mark := nodestate.MoveMark{
+			ID:     nodestate.MoveID(leaving, now),
+			Reason: disruption.Drifted,
+			Begun:  now.UTC(),
+			Nodes:  1,
+			Claims: 1,
+			Pods:   len(by[name].Pods),
+		}
 		m.complain(m.begin(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
 			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, a)
 			if err == nil {

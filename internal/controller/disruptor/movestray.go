@@ -62,5 +62,6 @@ func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time
 // isStray reports whether the Node is tainted or its claim has a DisruptionReason, and nothing drains it.
 func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
-	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsOnItsWayOut(claim) && claim.Annotations[nodestate.AnnotationInterrupted] == ""
+	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsOnItsWayOut(claim) &&
+		claim.Annotations[nodestate.AnnotationInterrupted] == ""
 }

@@ -171,13 +171,19 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
 	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
 	out.young = claim.DeletionTimestamp == nil && n.Age < youngFor
-	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= DriftSoak && seen.ready[claim.Status.ProviderID]
+	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= DriftSoak &&
+		seen.ready[claim.Status.ProviderID]
 	return out
 }
 
 // wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
 func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
-	w := drift.Desired{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
+	w := drift.Desired{
+		PoolName:  pool.Name,
+		ClassName: claim.Spec.NodeClassRef.Name,
+		Pool:      seen.ofPool[pool.Name],
+		Ignored:   seen.wishes[pool.Name].IgnoreDrift,
+	}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		w.Requirements = append(w.Requirements, requirements.Requirement{
 			Key: conversion.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
@@ -272,5 +278,6 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 // selectedText identifies all that a class finds in AWS, so that the user's approval covers this and nothing else.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
 	is := selectedBy(class)
-	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, is[drift.FieldReservations].Found, authority)
+	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found,
+		is[drift.FieldReservations].Found, authority)
 }

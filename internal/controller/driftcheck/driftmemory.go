@@ -279,7 +279,8 @@ func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) erro
 			continue
 		}
 		initialized, _ := c.Find(karpv1.ConditionInitialized)
-		if err := d.Failed(ctx, n.claim, fmt.Sprintf("its node has not become fit for pods within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
+		if err := d.Failed(ctx, n.claim,
+			fmt.Sprintf("its node has not become fit for pods within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,8 @@ func (p poolDrift) held() (reason, message string) {
 		f, failed := p.failed[n.target]
 		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
 			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from what NodePool %s and EC2NodeClass %s now ask for did not become fit for pods, so that no more are replaced by such: %s. "+
-				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, kubeclient.AnnotationFailed)
+				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name,
+				p.class.Name, f.Why, p.pool.Name, kubeclient.AnnotationFailed)
 		}
 	}
 	return "", ""
@@ -147,7 +148,8 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 	}
 	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
 		d.Tell.Tell(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
-		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason), "cause", v.Message, "observed", p.wish.ObserveDrift)
+		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason),
+			"cause", v.Message, "observed", p.wish.ObserveDrift)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ import (
 func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	var mine []*karpv1.NodeClaim
 	for _, c := range claims {
-		if c.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved && c.DeletionTimestamp == nil && nodestate.IsServed(c.Spec.NodeClassRef) {
+		if c.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved && c.DeletionTimestamp == nil &&
+			nodestate.IsServed(c.Spec.NodeClassRef) {
 			mine = append(mine, c)
 		}
 	}
@@ -86,7 +87,8 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
-	s.Log.Info("the capacity reservation of an instance has ended; the instance runs on as on-demand", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+	s.Log.Info("the capacity reservation of an instance has ended; the instance runs on as on-demand",
+		"NodeClaim", claim.Name, "Node", claim.Status.NodeName,
 		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
 	return nil
 }

@@ -35,7 +35,8 @@ func sightings(out SweepResult, name string) []sighting {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
 		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
-			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; they are not touched", quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
+			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; they are not touched",
+				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
 			"give each cluster of an account and region a name of its own"})
 	}
 	if len(out.Legacy) > 0 {
@@ -57,7 +58,8 @@ func whose(instances []ec2.Instance) string {
 	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	out := i.ID
 	for _, fact := range []struct{ what, value string }{
-		{"NodePool", i.Tags[ec2.TagNodePool]}, {"NodeClaim", i.Claim()}, {"VPC", i.VPC}, {"instance profile", i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]},
+		{"NodePool", i.Tags[ec2.TagNodePool]}, {"NodeClaim", i.Claim()}, {"VPC", i.VPC},
+		{"instance profile", i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]},
 	} {
 		if fact.value != "" {
 			out += ", " + fact.what + " " + fact.value

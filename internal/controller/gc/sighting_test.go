@@ -15,16 +15,18 @@ func TestSightings(t *testing.T) {
 			Tags: map[string]string{ec2.TagUID: uid, ec2.TagNodePool: pool, ec2.TagNodeClaim: claim}}
 	}
 	seen := SweepResult{
-		Held:     []open{{"instance", 40, 90}},
-		SameName: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"), tagged("i-1", "uid-b", "api", "api-1")},
-		Legacy:   []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
+		Held: []open{{"instance", 40, 90}},
+		SameName: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"),
+			tagged("i-1", "uid-b", "api", "api-1")},
+		Legacy: []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
 	}
 	all := sightings(seen, "prod")
 	want := [][]string{
 		{"breaker instance", "40 of 90 instances of this cluster have no counterpart", "nothing is removed"},
 		{"namesake uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "not touched"},
 		{"namesake uid-c", "its uid is uid-c, and it has 1 instance here: i-2"},
-		{"legacy i-9", `an instance carries our cluster's name, "prod", no mark`, "another cluster's Karpenter may have our name: i-9, NodePool old", "not touched"},
+		{"legacy i-9", `an instance carries our cluster's name, "prod", no mark`,
+			"another cluster's Karpenter may have our name: i-9, NodePool old", "not touched"},
 	}
 	if len(all) != len(want) {
 		t.Fatalf("%d sightings: %+v", len(all), all)

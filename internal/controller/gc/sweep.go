@@ -95,7 +95,8 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 		if in.Shifted[c.Labels[catalog.LabelZoneID]] {
 			continue
 		}
-		if id == "" || !nodestate.IsServed(c.Spec.NodeClassRef) || alive[id] || in.Nodes[id] || c.DeletionTimestamp != nil || in.Now.Sub(launched.LastTransitionTime.Time) < claimGrace {
+		if id == "" || !nodestate.IsServed(c.Spec.NodeClassRef) || alive[id] || in.Nodes[id] || c.DeletionTimestamp != nil ||
+			in.Now.Sub(launched.LastTransitionTime.Time) < claimGrace {
 			continue
 		}
 		out = append(out, c)
@@ -116,5 +117,6 @@ func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, tota
 
 // String describes the open breaker.
 func (o open) String() string {
-	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.Found, loop.Count(o.Total, o.Kind))
+	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.Found,
+		loop.Count(o.Total, o.Kind))
 }

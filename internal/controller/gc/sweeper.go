@@ -111,7 +111,8 @@ func (s *Collector) Pass(ctx context.Context, now time.Time) error {
 	for _, c := range out.Claims {
 		errs = append(errs, s.drop(ctx, c, now))
 	}
-	errs = append(errs, s.reserved(ctx, now, in.Instances, in.Claims), s.partition(ctx, in.Instances, in.Claims), s.tag(ctx, in.Instances, in.Claims),
+	errs = append(errs, s.reserved(ctx, now, in.Instances, in.Claims), s.partition(ctx, in.Instances, in.Claims),
+		s.tag(ctx, in.Instances, in.Claims),
 		s.templates(ctx, now), s.profiles(ctx, now, in.Instances, in.Claims))
 	return errors.Join(errs...)
 }
@@ -161,7 +162,8 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 		return err
 	}
 	for _, node := range nodes {
-		if verdict, _ := nodeclaim.InstanceIdentity(i, &awsv1.EC2NodeClass{}).Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
+		if verdict, _ := nodeclaim.InstanceIdentity(i,
+			&awsv1.EC2NodeClass{}).Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
 			continue // of another instance, with the provider ID of this one
 		}
 		if err := s.Objects.Delete(ctx, node); err != nil {
@@ -200,7 +202,11 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		return err
 	}
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
-	nodestate.PodLoss{Claim: claim, Reason: lifecycle.ReasonMachineGone, Pods: nodestate.Displaced(ctx, s.Cluster, claim, now)}.Count(s.Metrics)
+	nodestate.PodLoss{
+		Claim:  claim,
+		Reason: lifecycle.ReasonMachineGone,
+		Pods:   nodestate.Displaced(ctx, s.Cluster, claim, now),
+	}.Count(s.Metrics)
 	s.reportGone(claim, why, now)
 	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Tell, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],

@@ -34,7 +34,11 @@ func (i *Handler) book(ctx context.Context) (addressBook, error) {
 	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return addressBook{}, fmt.Errorf("list node classes: %w", err)
 	}
-	b := addressBook{byInstance: map[string]*karpv1.NodeClaim{}, byReservation: map[string][]*karpv1.NodeClaim{}, reservations: map[string]bool{}}
+	b := addressBook{
+		byInstance:    map[string]*karpv1.NodeClaim{},
+		byReservation: map[string][]*karpv1.NodeClaim{},
+		reservations:  map[string]bool{},
+	}
 	for n := range classes.Items {
 		for _, r := range classes.Items[n].Status.CapacityReservations {
 			b.reservations[r.ID] = true
@@ -203,7 +207,8 @@ func eventOf(n interruption.Notice) (kubeclient.Reason, string) {
 	case interruption.ReservationInterrupted:
 		return kubeclient.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
 	case interruption.BlockExpiring:
-		return kubeclient.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+		return kubeclient.ReasonReservationInterrupted,
+			"The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
 	case interruption.InstanceImpaired:
 		return kubeclient.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
 	case interruption.SystemImpaired:

@@ -46,12 +46,13 @@ type Handler struct {
 	Ledger     *snapshot.Ledger            // claims in flight that this process created
 	Batch      *loop.Batch                 // the pods that wait for the next plan
 	ClusterUID string                      // a claim with another one is not ours
-	Account    string                      // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
-	Region     string                      // of the cluster; the same applies
-	Tell       loop.EventRecorder          // emits events
-	Metrics    *metrics.Metrics            // the metrics of this process
-	Log        *slog.Logger                // the log of this process
-	Now        loop.Clock                  // the clock; nil uses time.Now
+	// of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
+	Account string
+	Region  string             // of the cluster; the same applies
+	Tell    loop.EventRecorder // emits events
+	Metrics *metrics.Metrics   // the metrics of this process
+	Log     *slog.Logger       // the log of this process
+	Now     loop.Clock         // the clock; nil uses time.Now
 
 	newest   loop.NewestVersions
 	owners   owners

@@ -89,7 +89,8 @@ func (i *Handler) Examine(ctx context.Context) error {
 // counts after it has failed for a while, an event at once.
 func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (ill []illness, broken int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
-		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired, ec2.EventTrouble: interruption.EventScheduled,
+		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,
+		ec2.EventTrouble: interruption.EventScheduled,
 	}
 	worst := map[string]illness{}
 	fails := map[string]bool{}

@@ -42,7 +42,8 @@ func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
 		for _, c := range claims {
 			conditions := c.StatusConditions()
 			joined, _ := conditions.Find(karpv1.ConditionRegistered)
-			if is, _ := conditions.Find(karpv1.ConditionInitialized); c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] && is.Status == "True" {
+			if is, _ := conditions.Find(karpv1.ConditionInitialized); c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] &&
+				is.Status == "True" {
 				took = append(took, is.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
 			}
 		}

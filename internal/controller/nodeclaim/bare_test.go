@@ -13,7 +13,8 @@ import (
 func TestBareNode(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}}
-	if got := bareNode(node); !strings.HasPrefix(got, "Node ip-10-0-0-1 joined without the taint") || !strings.Contains(got, "add it in spec.userData") {
+	if got := bareNode(node); !strings.HasPrefix(got, "Node ip-10-0-0-1 joined without the taint") ||
+		!strings.Contains(got, "add it in spec.userData") {
 		t.Errorf("of a Node that nobody wrote: %s", got)
 	}
 	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "taint-cleaner", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)}}

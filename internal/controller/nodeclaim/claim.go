@@ -68,8 +68,9 @@ type Reconciler struct {
 	attempts attempts
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.Absences
-	refusals refusals      // Nodes that do not belong to their instance
-	Edits    loop.Backoff  // by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration
+	refusals refusals // Nodes that do not belong to their instance
+	// by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration
+	Edits    loop.Backoff
 	untagged loop.Absences // claims that are being deleted and whose instance has lost its tags
 	leaving  loop.Absences // since when the Node of a claim is being deleted
 	turns    sequences

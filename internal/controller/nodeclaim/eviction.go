@@ -53,14 +53,17 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	}
 	wait.Wait()
 	for _, pod := range step.Protected {
-		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
+		e.tell.Tell(node, kubeclient.ReasonFailedDraining,
+			"Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptUntil, "The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
+			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptUntil,
+				"The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, pod := range step.Misread {
-		e.tell.Tell(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
-			karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
+		e.tell.Tell(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt,
+			fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
+				karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
 	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
@@ -113,7 +116,8 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
 		e.tell.Tell(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptElapsed, "The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
+			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptElapsed,
+				"The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil

@@ -49,7 +49,8 @@ func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metric
 	m.Foreign.WithLabelValues(o.Claim.Labels[karpv1.LabelNodePool], o.How).Inc()
 	id, _ := ec2.ParseProviderID(o.Claim.Status.ProviderID)
 	message := "Instance " + id + " was ended from outside, while its NodeClaim wanted it: "
-	hint := "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id + " says who called TerminateInstances"
+	hint := "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id +
+		" says who called TerminateInstances"
 	switch o.How {
 	case EndedByCall:
 		message += "TerminateInstances was called from outside Joiner"

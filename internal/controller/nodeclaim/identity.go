@@ -42,7 +42,8 @@ func (r refusedNode) message() string {
 // identify splits the Nodes with the claim's provider ID into those of its instance and the others. It asks EC2 about all
 // but the Node that the claim was registered with: that one was compared when it joined, and only the same kubelet can have
 // created it again under its name.
-func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node, now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
+func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node,
+	now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
 	var asked []*corev1.Node
 	for _, n := range nodes {
 		if isRegistered(claim, n) {

@@ -53,7 +53,8 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 // bareNode returns the event about a Node that joined without the taint that keeps pods off. node is the Node as the API
 // server has it now: its managed fields name the writers of its taints only until the taints are written again.
 func bareNode(node *corev1.Node) string {
-	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered + ":NoExecute, so pods may have run on it before it was prepared: "
+	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered +
+		":NoExecute, so pods may have run on it before it was prepared: "
 	if by := diagnosis.StrangeTaintWriters(evidence.TaintWriters(node)); len(by) > 0 {
 		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
 	}
@@ -74,7 +75,8 @@ func Prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 	maps.Copy(node.Labels, claim.Labels)
 	for key, value := range claim.Annotations {
-		if key != conversion.AnnotationPods && key != conversion.AnnotationPoolParts && key != conversion.AnnotationClassParts { // these are for the claim only, and may be long
+		// these are for the claim only, and may be long
+		if key != conversion.AnnotationPods && key != conversion.AnnotationPoolParts && key != conversion.AnnotationClassParts {
 			node.Annotations[key] = value
 		}
 	}

@@ -97,7 +97,8 @@ func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause 
 }
 
 // LaunchFailed records why there is no instance, and when to try again.
-func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
+func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch ec2.Launch, err error,
+	now time.Time) (*karpv1.NodeClaim, error) {
 	f := awserr.Of(err)
 	image := imageTried(a.Request)
 	if launch.Spent {

@@ -85,7 +85,8 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 
 // launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
 // hash version are ignored. authority is Reconciler.Authority.
-func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass, authority string) (given string, differs bool, err error) {
+func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
+	authority string) (given string, differs bool, err error) {
 	nowPool, err := conversion.PoolMade(pool)
 	if err != nil {
 		return "", false, err

@@ -73,7 +73,8 @@ func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*ka
 	if err != nil {
 		return nil, err
 	}
-	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
+	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool],
+		claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
 	message := "The node is replaced: " + condition + " has not been as it should be for too long"
 	c.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, message)
 	c.Tell.Tell(v.node(), kubeclient.ReasonDisruptionTerminating, message)

@@ -104,7 +104,8 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 
 // seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics creates for each
 // waiting claim. If limits.nodes leaves no room for one more, the claim is deleted without a replacement.
-func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) (lifecycle.Replacement, error) {
+func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool,
+	now time.Time) (lifecycle.Replacement, error) {
 	since := nodestate.ReplacingSince(claim)
 	out, err := r.turn(ctx, claim, since, now)
 	out.Apart = true

@@ -114,11 +114,13 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if len(f.missingImages) > 0 {
 		reason = f.missingImages[0].Reason
 	}
-	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "spec.amiSelectorTerms found no image"+missing(f.missingImages))
+	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason,
+		"spec.amiSelectorTerms found no image"+missing(f.missingImages))
 	if f.profileErr == nil {
 		s.InstanceProfile = f.profile
 	}
-	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound", "there is no instance profile")
+	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound",
+		"there is no instance profile")
 	if f.reservationErr == nil {
 		s.CapacityReservations = f.reservationStatus()
 	}
@@ -131,12 +133,14 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	f.writePlacement(c, now)
 	f.preflight.Write(c, now)
-	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
+	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady,
+		awsv1.ConditionInstanceProfileReady}
 	switch {
 	case f.problem.Reason != "":
 		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.Reason, f.problem.Message)
 	case !c.IsTrue(needed...):
-		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady,
+			"waiting for "+strings.Join(untrue(c, needed), ", "))
 	case f.pending:
 		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "looking whether its nodes can join the cluster")
 	case f.trialErr != nil:
@@ -241,7 +245,10 @@ func disksOf(images []ami.Image) []conversion.ImageDisks {
 func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if ec2.ReservedTag(key) {
-			return offerings.Problem{Reason: awsv1.ReasonTagValidationFailed, Message: "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
+			return offerings.Problem{
+				Reason:  awsv1.ReasonTagValidationFailed,
+				Message: "the tag " + key + " is set by Joiner itself: remove it from spec.tags",
+			}
 		}
 	}
 	if text := conversion.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
@@ -309,6 +316,9 @@ func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.Conditi
 		return
 	}
 	c.Set(now, metav1.Condition{
-		Type: awsv1.ConditionImageHeldBack, Status: metav1.ConditionTrue, Reason: karpv1.ReasonImageFailed, Message: driftcheck.SetbackText(f.back, class.Name),
+		Type:    awsv1.ConditionImageHeldBack,
+		Status:  metav1.ConditionTrue,
+		Reason:  karpv1.ReasonImageFailed,
+		Message: driftcheck.SetbackText(f.back, class.Name),
 	})
 }

@@ -52,7 +52,8 @@ func (g Gates) ofClass(class *awsv1.EC2NodeClass) []ineffectiveField {
 	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || g.Reservations {
 		return nil
 	}
-	return []ineffectiveField{{"spec.capacityReservationSelectorTerms", "capacity reservations are not used: the feature gate ReservedCapacity is off"}}
+	return []ineffectiveField{{"spec.capacityReservationSelectorTerms",
+		"capacity reservations are not used: the feature gate ReservedCapacity is off"}}
 }
 
 // ofOverlay returns the fields of a NodeOverlay that a feature gate switches off.

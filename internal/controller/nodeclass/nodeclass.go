@@ -208,7 +208,8 @@ func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolv
 		f.problem = p
 	}
 	n.lookAhead(ctx, class, &f)
-	if text := conversion.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.Reason == "" && !f.pending {
+	if text := conversion.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" &&
+		f.problem.Reason == "" && !f.pending {
 		f.problem = offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
 	}
 	return f
@@ -245,7 +246,8 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 		return time.Time{}, nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return time.Time{}, err
 	}
 	var waiting []string

@@ -43,7 +43,8 @@ func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f
 	}
 	f.preflight.Ahead = findings
 	since := now
-	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok && told.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
+	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
+		told.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
 		since = told.LastTransitionTime.Time
 	}
 	if enforces && !n.isDisproved(ctx, class.Name, since, now) {

@@ -138,7 +138,8 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 		return seen, fmt.Errorf("list nodeclaims: %w", err)
 	}
 	seen.usage, seen.byType = corev1.ResourceList{}, map[string]int{}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage} {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods,
+		corev1.ResourceEphemeralStorage} {
 		seen.usage[name] = resource.Quantity{}
 	}
 	costs := nodestate.CostSum{Market: p.Market, Pool: pool.Name}
@@ -165,7 +166,8 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolSeen) error {
 	seen.nodes++
 	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
-	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue && c.LastTransitionTime.After(seen.joined) {
+	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue &&
+		c.LastTransitionTime.After(seen.joined) {
 		seen.joined = c.LastTransitionTime.Time
 	}
 	nodes, err := nodestate.NodesOf(ctx, p.Cluster, claim)
@@ -237,7 +239,8 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 	name := pool.Spec.Template.Spec.NodeClassRef.Name
 	switch {
 	case s.class == nil:
-		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassNotFound, "there is no EC2NodeClass "+name+": create it, or correct spec.template.spec.nodeClassRef")
+		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassNotFound,
+			"there is no EC2NodeClass "+name+": create it, or correct spec.template.spec.nodeClassRef")
 		return
 	case s.class.DeletionTimestamp != nil:
 		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassTerminating, "the EC2NodeClass "+name+" is being deleted")
@@ -248,11 +251,13 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 	}
 	ready, ok := s.class.StatusConditions().Find(karpv1.ConditionReady)
 	if !ok || ready.Status != "False" || ready.ObservedGeneration != s.class.Generation {
-		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown, "the EC2NodeClass "+name+" has not been looked at yet")
+		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown,
+			"the EC2NodeClass "+name+" has not been looked at yet")
 		return
 	}
 	message := ready.Message
-	if valid, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok && valid.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(valid) {
+	if valid, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok &&
+		valid.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(valid) {
 		message = "the EC2NodeClass " + name + ": " + valid.Message
 	}
 	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, message)

@@ -34,8 +34,10 @@ func PolicyOf(pool *karpv1.NodePool, now time.Time) disruption.Policy {
 	case disruption.WhenEmpty, disruption.WhenEmptyOrUnderutilized, disruption.Balanced:
 	default:
 		out.Problems = append(out.Problems, disruption.Problem{
-			Field: "spec.disruption.consolidationPolicy", Reasons: []disruption.Reason{disruption.Empty, disruption.Underutilized},
-			Text: fmt.Sprintf("%q is none of %s, %s, %s", out.Method, disruption.WhenEmpty, disruption.WhenEmptyOrUnderutilized, disruption.Balanced),
+			Field:   "spec.disruption.consolidationPolicy",
+			Reasons: []disruption.Reason{disruption.Empty, disruption.Underutilized},
+			Text: fmt.Sprintf("%q is none of %s, %s, %s", out.Method, disruption.WhenEmpty,
+				disruption.WhenEmptyOrUnderutilized, disruption.Balanced),
 		})
 	}
 	if out.After != nil && *out.After < 0 {

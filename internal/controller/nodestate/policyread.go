@@ -72,7 +72,11 @@ func notOfPolicy() []string {
 // misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.
 func misspelt(key string, known map[string]policyNote) disruption.Problem {
 	near := suggest.Nearest(key, karpv1.PolicyAnnotations())
-	out := disruption.Problem{Field: key, Text: "there is no such annotation" + suggest.Hint(key, karpv1.PolicyAnnotations()), Reasons: known[near].held}
+	out := disruption.Problem{
+		Field:   key,
+		Text:    "there is no such annotation" + suggest.Hint(key, karpv1.PolicyAnnotations()),
+		Reasons: known[near].held,
+	}
 	if near == karpv1.AnnotationPaused {
 		out.Reasons = chosen()
 	}

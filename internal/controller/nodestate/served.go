@@ -38,8 +38,10 @@ func IsOpen(node *corev1.Node) bool {
 
 // Annotations of NodePools about drift.
 const (
-	AnnotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows: the hash that the condition DriftHeld shows
-	AnnotationDriftState = "joiner.sh/drift-state" // on a NodePool, a hash of the resources that were found in AWS when the condition DriftHeld was set
+	// on a NodePool, the mass drift that the user allows: the hash that the condition DriftHeld shows
+	AnnotationDriftAllow = "joiner.sh/drift-allow"
+	// on a NodePool, a hash of the resources that were found in AWS when the condition DriftHeld was set
+	AnnotationDriftState = "joiner.sh/drift-state"
 )
 
 // NodesOf returns the Node that the claim was registered with; none before the registration.

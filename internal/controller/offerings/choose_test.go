@@ -88,8 +88,9 @@ func TestChoose(t *testing.T) {
 			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.Exists}), want: "on-demand: c/x=50",
 		},
 		"a label that types must not have": {
-			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.DoesNotExist}, is(catalog.LabelCapacityType, catalog.OnDemand)),
-			want:     "on-demand: b/x=8 a/x=10 a/y=10",
+			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.DoesNotExist},
+				is(catalog.LabelCapacityType, catalog.OnDemand)),
+			want: "on-demand: b/x=8 a/x=10 a/y=10",
 		},
 		"a label of the pool's": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
 		"variety": {
@@ -97,7 +98,8 @@ func TestChoose(t *testing.T) {
 		},
 	} {
 		subnets := map[string]vpc.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
-		way, picks := Choose(types, LaunchCandidate{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu}, variety: c.variety, Subnets: subnets})
+		way, picks := Choose(types, LaunchCandidate{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu},
+			variety: c.variety, Subnets: subnets})
 		got := way + ":"
 		for _, p := range picks {
 			got += fmt.Sprintf(" %s/%s=%d", p.Kind.Name, p.Offering.Zone, p.Offering.Price)

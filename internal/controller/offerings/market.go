@@ -170,7 +170,8 @@ func (m *Catalogs) priced(ctx context.Context) error {
 	err := m.Prices.Refresh(ctx)
 	book := m.Prices.Book()
 	onDemand, spot := book.Origins(time.Now())
-	m.Log.Info("prices in use", "onDemand", onDemand, "onDemandTypes", len(book.Prices.OnDemand), "spot", spot, "spotTypes", len(book.Prices.Spot))
+	m.Log.Info("prices in use", "onDemand", onDemand, "onDemandTypes", len(book.Prices.OnDemand), "spot", spot,
+		"spotTypes", len(book.Prices.Spot))
 	for capacityType, at := range map[string]time.Time{catalog.OnDemand: book.OnDemandAt, catalog.Spot: book.SpotAt} {
 		seconds := 0.0
 		if !at.IsZero() {

@@ -69,7 +69,8 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	subnets := o.perZone(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if wrong != nil {
-		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
+		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement",
+			"no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
 	way, picks := Choose(market.Of(pool), LaunchCandidate{
 		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
@@ -176,7 +177,8 @@ func typesText(accepted requirements.Requirements) string {
 }
 
 // groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
-func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []Pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
+func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []Pick,
+	subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
 		image       string
 		pods, efa   int64

@@ -78,7 +78,8 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	for _, name := range slices.Sorted(maps.Keys(o.Spec.Capacity)) {
 		amount := o.Spec.Capacity[name]
 		switch {
-		case slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}, name):
+		case slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+			corev1.ResourcePods}, name):
 			wrong = append(wrong, fmt.Sprintf("spec.capacity: %s is as EC2 says: leave it out", name))
 		case amount.Sign() < 0:
 			wrong = append(wrong, fmt.Sprintf("spec.capacity: %s is below 0", name))

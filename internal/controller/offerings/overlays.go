@@ -17,7 +17,8 @@ import (
 
 // overlayWriter patches NodeOverlays.
 type overlayWriter interface {
-	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
+	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay,
+		change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
 }
 
 // OverlayReconciler writes to the status of each NodeOverlay whether the overlay is applied. Market applies the overlays.

@@ -205,7 +205,8 @@ func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
 }
 
 // place sets the placement of the launch in its groups.
-func (o *RequestBuilder) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements, groups []ec2.Group) error {
+func (o *RequestBuilder) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements,
+	groups []ec2.Group) error {
 	group, _ := o.Market.Placements.Of(class)
 	ref, err := PlacementOf(claim, group, accepted)
 	for i := range groups {
@@ -245,8 +246,9 @@ func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted req
 	}
 	switch {
 	case len(some) == 0:
-		return ref, awserr.Misuse("choose partition", "NoSuchPartition", "NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
-			"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
+		return ref, awserr.Misuse("choose partition", "NoSuchPartition",
+			"NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
+				"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
 	case len(some) < group.Partitions:
 		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]
 	}

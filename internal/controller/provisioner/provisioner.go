@@ -244,7 +244,8 @@ func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	for cause, n := range lost.Claims {
 		p.Metrics.StaleClaims.WithLabelValues(staleLabels[cause]).Add(float64(n))
 	}
-	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(), "podsGone", lost.pods, "seconds", m.took.Seconds())
+	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(),
+		"podsGone", lost.pods, "seconds", m.took.Seconds())
 	if lost.isAgain {
 		p.Batch.Hurry("stale plan")
 	}
@@ -348,7 +349,8 @@ func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
 			p.Tell.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
-			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times, "nextTry", w.Until.UTC().Format(time.RFC3339))
+			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times,
+				"nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
 	}
 }

@@ -35,7 +35,13 @@ const (
 )
 
 // staleLabels are the causes as metric labels.
-var staleLabels = map[string]string{stalePods: "pods_gone", stalePart: "pods_changed", stalePool: "nodepool_changed", staleLimit: "limit", StaleRoom: "node_came"}
+var staleLabels = map[string]string{
+	stalePods:  "pods_gone",
+	stalePart:  "pods_changed",
+	stalePool:  "nodepool_changed",
+	staleLimit: "limit",
+	StaleRoom:  "node_came",
+}
 
 // String returns, for example, "its NodePool changed: 1 NodeClaim; its pods no longer need a node: 9 NodeClaims".
 func (s StaleParts) String() string {

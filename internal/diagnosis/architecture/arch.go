@@ -52,7 +52,12 @@ func isWindows(c diagnosis.Class) bool { return strings.HasPrefix(c.Family, "Win
 func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 	subject := "NodePool " + p.Name
 	if len(p.Steps) == 0 {
-		return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject, Cause: "the instance types that it allows were not counted"}}
+		return []diagnosis.Finding{{
+			Verdict:   diagnosis.Unknown,
+			Certainty: diagnosis.Certain,
+			Subject:   subject,
+			Cause:     "the instance types that it allows were not counted",
+		}}
 	}
 	total := func(s diagnosis.Step) int {
 		n := 0
@@ -68,7 +73,8 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 		if i > 0 {
 			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
 		}
-		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
 			With(stepsLine(p.Steps)).FixedBy(loosen(p, p.Steps[i].Name))}
 	}
 	var out []diagnosis.Finding
@@ -78,7 +84,8 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 			continue
 		}
 		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return s.Left[arch] == 0 })
-		out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Certain, "of the architecture %s that it allows, no instance type is left after the requirement %s", arch, p.Steps[i].Name).
+		out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Certain,
+			"of the architecture %s that it allows, no instance type is left after the requirement %s", arch, p.Steps[i].Name).
 			With(stepsLine(p.Steps)).FixedBy(only(p, arch, last)))
 	}
 	return out
@@ -95,7 +102,11 @@ func loosen(p diagnosis.Pool, requirement string) fix.Step {
 		return setValues(p, m.Index, fix.List{fix.Architecture(m.Value)})
 	}
 	return fix.JSONPatch(fix.NodePool(p.Name), still(m.Index, m.Key),
-		fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index), "value": fix.LabelValue(m.Value)})
+		fix.Fields{
+			"op":    fix.Text("add"),
+			"path":  fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index),
+			"value": fix.LabelValue(m.Value),
+		})
 }
 
 func stepsLine(steps []diagnosis.Step) string {
@@ -157,9 +168,11 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 			if has[arch] {
 				continue
 			}
-			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "its pools launch %s instances, and none of its images is for them", arch).With(names...).
+			f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"its pools launch %s instances, and none of its images is for them", arch).With(names...).
 				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
-			if len(wantedArchitectures(ix, c.Name)) > 1 && slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return has[a] }) {
+			if len(wantedArchitectures(ix, c.Name)) > 1 &&
+				slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return has[a] }) {
 				f.Verdict = diagnosis.Suspicious // the architectures that have an image still launch
 			}
 			out = append(out, f)
@@ -171,7 +184,8 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 // imageFor is the step that adds an image for an architecture: AWS's images if the family exists for all.
 func imageFor(c diagnosis.Class, arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
-		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+diagnosis.LabelArch+" in the NodePool", arch)
+		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+
+			diagnosis.LabelArch+" in the NodePool", arch)
 	}
 	return nodeclass.FamilyImages(c).With("AWS's own image; or add your image for %s", arch)
 }
@@ -190,7 +204,9 @@ func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
 			})
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].Instance.Type).
 				With(index.Lines(sights)...).Explaining(diagnosis.OtherArch, diagnosis.ScriptFailed).
-				FixedBy(nodeclass.UserDataFixOr(ix, "ARCH-3", sights[0], fix.Edit(fix.NodeClass(c.Name)).With("in spec.userData fetch programs for what uname -m prints, or narrow "+diagnosis.LabelArch+" in the NodePool"))))
+				FixedBy(nodeclass.UserDataFixOr(ix, "ARCH-3", sights[0],
+					fix.Edit(fix.NodeClass(c.Name)).With("in spec.userData fetch programs for what uname -m prints, or narrow "+
+						diagnosis.LabelArch+" in the NodePool"))))
 		}
 	}
 	return out
@@ -213,7 +229,8 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
 			value := pod.Selector[key]
 			node := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
-			if node || diagnosis.WellKnown(key) || told[key+"="+value] || slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
+			if node || diagnosis.WellKnown(key) || told[key+"="+value] ||
+				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
 				continue
 			}
 			told[key+"="+value] = true
@@ -242,10 +259,12 @@ func offers(p diagnosis.Pool, key, value string) bool {
 }
 
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
-	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
+	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
+		"the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
 		With(fmt.Sprintf("%s: %d, and none has it among its labels or requirements", ix.Evidence.Pools.Source, len(ix.Evidence.Pools.Value)))
 	if len(ix.Evidence.Pools.Value) == 0 {
-		return f.With("there is no NodePool").FixedBy(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
+		return f.With("there is no NodePool").
+			FixedBy(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
 	}
 	best := ix.Evidence.Pools.Value[0]
 	for _, p := range ix.Evidence.Pools.Value {
@@ -268,16 +287,19 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
 	}
 	if now, has := best.Labels[key]; has { // pods of others may be on nodes of the NodePool by that label
-		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
+		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).
+			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
 	}
-	return f.FixedBy(fix.Merge(fix.NodePool(best.Name), fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
+	return f.FixedBy(fix.Merge(fix.NodePool(best.Name),
+		fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
 }
 
 // badImage returns the message or event of a pod that shows an image for another architecture.
 func badImage(p diagnosis.Pod) (string, bool) {
 	all := slices.Concat(p.Messages, p.Events)
 	i := slices.IndexFunc(all, func(m string) bool {
-		return strings.Contains(m, "no match for platform") || strings.Contains(m, "xec format error") || strings.Contains(m, "no matching manifest for")
+		return strings.Contains(m, "no match for platform") || strings.Contains(m, "xec format error") ||
+			strings.Contains(m, "no matching manifest for")
 	})
 	if i < 0 {
 		return "", false
@@ -300,7 +322,8 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 		}
 		told[owner] = true
 		arch := "the node's architecture"
-		if i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == p.Node }); i >= 0 && ix.Evidence.Nodes.Value[i].Arch != "" {
+		if i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == p.Node }); i >= 0 &&
+			ix.Evidence.Nodes.Value[i].Arch != "" {
 			arch = ix.Evidence.Nodes.Value[i].Arch
 		}
 		other := "amd64" // for which most images are
@@ -311,7 +334,8 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 		if ix.IsOfSystem(p) {
 			certainty = diagnosis.Certain
 		}
-		f := diagnosis.ReportBroken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner, arch).With(diagnosis.Quote(line), "it is on node "+p.Node)
+		f := diagnosis.ReportBroken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner,
+			arch).With(diagnosis.Quote(line), "it is on node "+p.Node)
 		if p.IsDaemons() {
 			f = f.Explaining(diagnosis.NetworkPlugin)
 		}
@@ -328,11 +352,13 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	case !ok && p.Owner == "":
 		return fix.Say("create pod %s anew with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s", p.String(), good, bad)
 	case !ok:
-		return fix.Say("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
+		return fix.Say("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+
+			"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
 	case strings.HasPrefix(p.Owner, "DaemonSet/"):
 		return fix.Edit(workload).With("an image for %s, or a nodeSelector on "+diagnosis.LabelArch, bad)
 	}
-	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector", diagnosis.LabelArch)).With("or build the image for %s", bad)
+	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector",
+		diagnosis.LabelArch)).With("or build the image for %s", bad)
 }
 
 // judgeMixedPool is a hint where images turned out to be for one architecture only: the pool launches both.
@@ -368,11 +394,13 @@ func judgeA1(ix *index.Index) []diagnosis.Finding {
 		c, ok := ix.Evidence.Class(p.Class)
 		only := slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
 			family := r.Key == "karpenter.k8s.aws/instance-family" && slices.Contains(r.Values, "a1")
-			kind := r.Key == "node.kubernetes.io/instance-type" && slices.ContainsFunc(r.Values, func(v string) bool { return strings.HasPrefix(v, "a1.") })
+			kind := r.Key == "node.kubernetes.io/instance-type" &&
+				slices.ContainsFunc(r.Values, func(v string) bool { return strings.HasPrefix(v, "a1.") })
 			return r.Operator == "In" && (family || kind)
 		})
 		if ok && only && strings.HasPrefix(c.Family, "AL2023") {
-			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain, "it allows A1 instances, and Amazon Linux 2023 does not run on them").
+			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain,
+				"it allows A1 instances, and Amazon Linux 2023 does not run on them").
 				With("EC2NodeClass "+c.Name+": family "+c.Family).Explaining(diagnosis.OtherArch).
 				FixedBy(fix.Edit(fix.NodePool(p.Name)).With("leave a1 out of its requirements")))
 		}

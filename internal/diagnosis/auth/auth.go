@@ -22,13 +22,24 @@ func Checks() []index.Check {
 		{ID: "AUTH-2", Title: "access entry of the node role", Layer: diagnosis.LayerAuth, Judge: judgeEntry},
 		{ID: "AUTH-3", Title: "aws-auth's mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMap},
 		{ID: "AUTH-4", Title: "access entry is of this role and not of a deleted one", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
-		{ID: "AUTH-5", Title: "node role and controller role are not mistaken for each other", Layer: diagnosis.LayerAuth, Judge: judgeMistakenRole},
+		{
+			ID:    "AUTH-5",
+			Title: "node role and controller role are not mistaken for each other",
+			Layer: diagnosis.LayerAuth,
+			Judge: judgeMistakenRole,
+		},
 		{ID: "AUTH-6", Title: "trust and permissions of the node role", Layer: diagnosis.LayerBoot, Judge: judgeNodeRole},
 		{ID: "AUTH-7", Title: "instance profile has the role of the EC2NodeClass", Layer: diagnosis.LayerLaunch, Judge: judgeProfileRole},
 		{ID: "AUTH-8", Title: "the controller may pass the node role", Layer: diagnosis.LayerLaunch, Judge: judgePassRole},
 		{ID: "AUTH-9", Title: "host names are those that the mapping expects", Layer: diagnosis.LayerAuth, Judge: judgeHostnames},
 		{ID: "AUTH-10", Title: "another role joins already", Layer: diagnosis.LayerAuth, Judge: judgeOtherRole},
-		{ID: "AUTH-11", Title: "the API server refuses a role that is mapped", Layer: diagnosis.LayerAuth, Fallback: true, Judge: judgeRefusedAllTheSame},
+		{
+			ID:       "AUTH-11",
+			Title:    "the API server refuses a role that is mapped",
+			Layer:    diagnosis.LayerAuth,
+			Fallback: true,
+			Judge:    judgeRefusedAllTheSame,
+		},
 	}
 }
 
@@ -101,7 +112,8 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"node role %s is mapped in aws-auth only, and the cluster reads access entries only", RoleName(role)).
 				With(ModeLine(ix), "configmap kube-system/aws-auth: maps "+MapRows(ix, role)[0].ARN, ix.Evidence.Entries.Source+": none for "+role).
-				With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))}
+				With(index.Lines(ix.OccurrencesOf("",
+					diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))}
 		}
 		return nil
 	})
@@ -120,17 +132,20 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		switch {
 		case ok && entry.Principal != role && ix.Evidence.Roles[RoleName(role)].Known():
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
+				"the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
 				entry.Principal, role).With(ix.Evidence.Entries.Source).With(sights...).Explaining(diagnosis.Unauthorized).
 				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 		case ok && !isNodes(entry):
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be %s",
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"the access entry of node role %s is of type %s, which lets no node in: it must be %s",
 				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
 				With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 		case ok, mapped(ix, role), len(MapRows(ix, role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
-		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), norMap(ix)).
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), norMap(ix)).
 			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(sights...).
 			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))
 		if isMistakenRole(ix, role) {
@@ -173,7 +188,8 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	}
 	if problem := ix.Evidence.AuthMap.Value.Problem; problem != "" {
 		f := diagnosis.ReportBroken("", diagnosis.Certain, "aws-auth cannot be read, so it maps no role: %s", problem).
-			With(ix.Evidence.AuthMap.Source, ModeLine(ix)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
+			With(ix.Evidence.AuthMap.Source, ModeLine(ix)).With(index.Lines(ix.OccurrencesOf("",
+			diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
 			FixedBy(rewriteAuthMap(ix)...)
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
 			f.Verdict, f.Certainty = diagnosis.Suspicious, diagnosis.Certain
@@ -187,15 +203,19 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		for _, m := range MapRows(ix, role) {
 			if fault := fault(m, role); fault != "" {
-				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "aws-auth has a row for node role %s that lets no node in: %s", RoleName(role), fault).
-					With(ix.Evidence.AuthMap.Source+": rolearn "+m.ARN, ModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+					"aws-auth has a row for node role %s that lets no node in: %s", RoleName(role), fault).
+					With(ix.Evidence.AuthMap.Source+": rolearn "+
+						m.ARN, ModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 			}
 		}
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
 			return nil // AUTH-2 reports that neither has it
 		}
-		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
-			With(ModeLine(ix), ix.Evidence.AuthMap.Source+": "+MapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
+			With(ModeLine(ix), ix.Evidence.AuthMap.Source+": "+
+				MapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
 		}
@@ -216,7 +236,8 @@ func rewriteAuthMap(ix *index.Index) []fix.Step {
 	if len(rows) == 0 {
 		return []fix.Step{fix.Edit(fix.AuthMap()).With("correct mapRoles: a list of rolearn, username and groups")}
 	}
-	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"), MapRoles(written(rows...))}
+	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"),
+		MapRoles(written(rows...))}
 }
 
 // MapLine is who is mapped, as a line.
@@ -237,7 +258,8 @@ func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
 		return nil
 	}
-	return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "aws-auth has %d rows for node role %s that say different things", len(rows), RoleName(role)).
+	return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
+		"aws-auth has %d rows for node role %s that say different things", len(rows), RoleName(role)).
 		With(ix.Evidence.AuthMap.Source).FixedBy(MapRoles(WithRow(ix, nodeRow(ix, role))))}
 }
 
@@ -261,7 +283,8 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"the access entry of node role %s is older than the role: it stands for a role of that name that was deleted, and lets this one not in", RoleName(role)).
-			With("entry made "+diagnosis.Stamp(entry.Created)+", role made "+diagnosis.Stamp(r.Value.Created)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).
+			With("entry made "+diagnosis.Stamp(entry.Created)+", role made "+
+				diagnosis.Stamp(r.Value.Created)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).
 			Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 	})
 }
@@ -310,7 +333,8 @@ func isForPods(ix *index.Index, role string) bool {
 }
 
 func trustsEC2(r diagnosis.Role) bool {
-	return slices.Contains(r.Trusts, "ec2.amazonaws.com") || slices.Contains(r.Trusts, "ec2.amazonaws.com.cn") || slices.Contains(r.Trusts, "*")
+	return slices.Contains(r.Trusts, "ec2.amazonaws.com") || slices.Contains(r.Trusts, "ec2.amazonaws.com.cn") ||
+		slices.Contains(r.Trusts, "*")
 }
 
 // judgeMistakenRole: the controller's role stands where the nodes' belongs: in the mapping, or in the EC2NodeClass.
@@ -321,8 +345,10 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		own := ix.Evidence.Controller.Value.Role
 		if isControllers(ix, role) {
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", RoleName(role), c.Name).
-				With(roleLine(ix, role)).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials, diagnosis.Unauthorized))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", RoleName(role), c.Name).
+				With(roleLine(ix, role)).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials,
+				diagnosis.Unauthorized))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).
 				FixedBy(giveRole(ix, c))}
 		}
 		other, ok := controllerMapped(ix)
@@ -333,15 +359,19 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 		if own == "" || WithoutPath(own) != WithoutPath(other) {
 			whose = "one that only pods can have, like the controller's"
 		}
-		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
-			With(ModeLine(ix), roleLine(ix, other)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
+			With(ModeLine(ix), roleLine(ix,
+				other)).With(index.Lines(ix.OccurrencesOf("",
+			diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
 	})
 }
 
 // roleLine is what is known of whom a role is for.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
-		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace, c.Account, RoleName(role), c.How)
+		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,
+			c.Account, RoleName(role), c.How)
 	}
 	if r := ix.Evidence.Roles[RoleName(role)]; r.Known() {
 		return r.Source + ": trusts " + strings.Join(r.Value.Trusts, ", ")

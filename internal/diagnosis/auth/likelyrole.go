@@ -55,7 +55,8 @@ func mappedRoles(ix *index.Index) []string {
 // canBeNodes reports whether nothing that is known keeps a role from being the nodes'.
 func canBeNodes(ix *index.Index, arn string) bool {
 	r := ix.Evidence.Roles[RoleName(arn)]
-	return fix.RoleARN(arn).IsValid() && !isControllers(ix, arn) && !r.Is(diagnosis.Missing) && (!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
+	return fix.RoleARN(arn).IsValid() && !isControllers(ix, arn) && !r.Is(diagnosis.Missing) &&
+		(!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
 }
 
 // withRole is the step that sets the role of a class.
@@ -84,7 +85,8 @@ func AddRole(ix *index.Index, c diagnosis.Class) fix.Step {
 			role = fix.RoleName(roles[0])
 		}
 	}
-	step := fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)), fix.P("--role-name", role))
+	step := fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
+		fix.P("--role-name", role))
 	if c.Role == "" && len(roles) > 1 {
 		return step.With("NODE_ROLE is the one that is meant: %s", strings.Join(roles, " or "))
 	}

@@ -139,12 +139,14 @@ func mapRole(ix *index.Index, role string) fix.Step {
 
 // CreateEntry is the step that creates an access entry of this type for the role.
 func CreateEntry(ix *index.Index, role string, kind fix.Value) fix.Step {
-	return fix.Call("eks", "create-access-entry", ix.OfCluster(), ix.InRegion(), fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
+	return fix.Call("eks", "create-access-entry", ix.OfCluster(), ix.InRegion(),
+		fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
 }
 
 // DeleteEntry is the step that deletes an access entry, as long as it is the one that was seen.
 func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
-	return fix.Call("eks", "delete-access-entry", ix.OfCluster(), ix.InRegion(), fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
+	return fix.Call("eks", "delete-access-entry", ix.OfCluster(), ix.InRegion(),
+		fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
 }
 
 // WithRow is the text of mapRoles with a row in place of those that are about its role, and all else as it is: rows, their order, comments.

@@ -16,11 +16,13 @@ func TestEdited(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{
 		"after the others, which stay as they are": {other, other + written},
 		"with no end of the last line":             {other[:len(other)-1], other + written},
-		"in place of its own":                      {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other, "\n# next\n" + other + written},
-		"as far in as the others":                  {"  - rolearn: a\n    groups:\n    - b\n", "  - rolearn: a\n    groups:\n    - b\n" + indented},
-		"of a list on one line: not here":          {"[]", ""},
-		"of nothing: not here":                     {"", ""},
-		"of a row without a role: not here":        {"- username: x\n", ""},
+		"in place of its own": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
+			"\n# next\n" + other + written},
+		"as far in as the others": {"  - rolearn: a\n    groups:\n    - b\n",
+			"  - rolearn: a\n    groups:\n    - b\n" + indented},
+		"of a list on one line: not here":   {"[]", ""},
+		"of nothing: not here":              {"", ""},
+		"of a row without a role: not here": {"- username: x\n", ""},
 	} {
 		got, ok := edited(c.raw, row)
 		if ok != (c.want != "") || got != c.want {

@@ -21,7 +21,8 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 			return nil // AUTH-5 reports that
 		}
 		if r.Is(diagnosis.Missing) {
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account", name).With(r.Source).Explaining(diagnosis.NoCredentials).
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account",
+				name).With(r.Source).Explaining(diagnosis.NoCredentials).
 				FixedBy(giveRole(ix, c))}
 		}
 		if gap, ok := r.Gap("role " + name); ok {
@@ -29,7 +30,8 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{gap}
 		}
 		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) {
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
 				With(r.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials).
 				FixedBy(TrustService(role, fix.Text("ec2.amazonaws.com")))}
 		}
@@ -39,7 +41,8 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 
 // TrustService is the step that makes a role trust an AWS service.
 func TrustService(role string, service fix.Value) fix.Step {
-	return fix.Call("iam", "update-assume-role-policy", fix.P("--role-name", fix.RoleOf(role)), fix.P("--policy-document", TrustPolicy(service)))
+	return fix.Call("iam", "update-assume-role-policy", fix.P("--role-name", fix.RoleOf(role)),
+		fix.P("--policy-document", TrustPolicy(service)))
 }
 
 // TrustPolicy is the policy document that lets a service assume a role.
@@ -55,9 +58,11 @@ func policyOf(statement fix.Fields) fix.Value {
 // lackingPolicies: the managed policies that nodes need, where no other policy can have what is in them.
 func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	has := func(policies ...string) bool {
-		return slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
+		return slices.ContainsFunc(r.Value.Policies,
+			func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
 	}
-	custom := r.Value.Inline > 0 || slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
+	custom := r.Value.Inline > 0 ||
+		slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
 	var lacking []string
 	if !has("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
 		lacking = append(lacking, "AmazonEKSWorkerNodePolicy")
@@ -114,10 +119,13 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 		}
 		switch add := AddRole(ix, c); {
 		case p.Value.Role == "":
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s has no role, so its instances have no credentials", c.Profile).
-				With(p.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).FixedBy(add))
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"instance profile %s has no role, so its instances have no credentials", c.Profile).
+				With(p.Source).With(index.Lines(ix.OccurrencesOf(c.Name,
+				diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).FixedBy(add))
 		case c.Role != "" && RoleName(c.Role) != RoleName(p.Value.Role):
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s has the role %s, and EC2NodeClass %s says %s", c.Profile, RoleName(p.Value.Role), c.Name, RoleName(c.Role)).
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"instance profile %s has the role %s, and EC2NodeClass %s says %s", c.Profile, RoleName(p.Value.Role), c.Name, RoleName(c.Role)).
 				With(p.Source).Explaining(diagnosis.Unauthorized, diagnosis.NoCredentials).
 				FixedBy(fix.Call("iam", "remove-role-from-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
 					fix.P("--role-name", fix.RoleOf(p.Value.Role))), add))
@@ -142,12 +150,18 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 			if mapped(ix, role) {
 				certainty = diagnosis.Certain
 			}
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, certainty, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", RoleName(role)).
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, certainty,
+				"the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", RoleName(role)).
 				With(may.Source).With(mine...).FixedBy(passRoleFix(ix, role))}
 		case len(denied) == 0 && len(ix.Evidence.Claims.Value) > 0 && slices.ContainsFunc(ix.Evidence.Instances.Value, diagnosis.Instance.Runs):
 			return nil // launches succeed
 		case !asked:
-			return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject, Cause: "whether the controller may pass role " + RoleName(role) + " was not looked at"}}
+			return []diagnosis.Finding{{
+				Verdict:   diagnosis.Unknown,
+				Certainty: diagnosis.Certain,
+				Subject:   subject,
+				Cause:     "whether the controller may pass role " + RoleName(role) + " was not looked at",
+			}}
 		}
 		if gap, ok := may.Gap("whether the controller may pass role " + RoleName(role)); ok {
 			gap.Subject = subject
@@ -161,7 +175,10 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 func passRoleFix(ix *index.Index, role string) fix.Step {
 	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
 		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),
-		fix.P("--policy-document", policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.RoleARN(role),
+		fix.P("--policy-document", policyOf(fix.Fields{
+			"Effect":    fix.Text("Allow"),
+			"Action":    fix.Text("iam:PassRole"),
+			"Resource":  fix.RoleARN(role),
 			"Condition": fix.At(fix.Text("ec2.amazonaws.com"), "StringEquals", "iam:PassedToService")})))
 }
 
@@ -182,7 +199,8 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "nodes call themselves by another name than the mapping's user name %q gives them, so the API server does not let them write their own Node", diagnosis.OrElse(user, nodeUser)).
 				With(index.Lines(sights)...).With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 		}
-		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"), func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
+		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"),
+			func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
 		resource = resource || len(named) > 0
 		if resource && strings.Contains(user, "{{SessionName}}") {
 			return nil
@@ -218,7 +236,8 @@ func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, g := range ix.Evidence.NodeGroups.Value {
 			if WithoutPath(g.Role) != WithoutPath(role) && mapped(ix, g.Role) {
-				f := diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the nodes of node group %s join with role %s; EC2NodeClass %s names %s", g.Name, RoleName(g.Role), c.Name, RoleName(role)).
+				f := diagnosis.ReportSuspicious(subject, diagnosis.Possible,
+					"the nodes of node group %s join with role %s; EC2NodeClass %s names %s", g.Name, RoleName(g.Role), c.Name, RoleName(role)).
 					With(ix.Evidence.NodeGroups.Source).FixedBy(withRole(c, g.Role).With("if that role was meant"))
 				f.Follows = "AUTH-2"
 				return []diagnosis.Finding{f}
@@ -243,14 +262,17 @@ func judgeRefusedAllTheSame(ix *index.Index) []diagnosis.Finding {
 	for _, e := range ix.Evidence.Entries.Value {
 		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodes(e) {
 			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply one",
-				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
+				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).
+				FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
 		}
 	}
 	f := diagnosis.ReportBroken("", diagnosis.Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name or the clock wrong").
 		With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).
-		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(sights[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
+		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"),
+			fix.Name(sights[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
 			fix.InstanceType(sights[0].Instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in it with %s", ix.Evidence.Name),
-			fix.Call("ssm", "start-session", fix.P("--target", fix.Instance(sights[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
+			fix.Call("ssm", "start-session",
+				fix.P("--target", fix.Instance(sights[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
 	if _, known := MappingGap(ix); !known {
 		f.Cause = "the API server answers nodes with 401: it does not know their role; who is mapped could not be read"
 	}

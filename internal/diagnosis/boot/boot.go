@@ -30,7 +30,8 @@ func Checks() []index.Check {
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
 			func(ix *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData write the certificate authority of the cluster"),
-					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.InRegion(), fix.P("--query", fix.Text("cluster.certificateAuthority.data")))}
+					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.InRegion(),
+						fix.P("--query", fix.Text("cluster.certificateAuthority.data")))}
 			}}),
 		sign("BOOT-3", "the instance's clock is right", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
@@ -41,25 +42,34 @@ func Checks() []index.Check {
 		sign("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
 			"the image has no nodeadm, and AMI family AL2023 needs it",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Merge(fix.NodeClass(class), fix.At(fix.List{fix.At(fix.Text("al2023@latest"), "alias")}, "spec", "amiSelectorTerms"))}
+				return []fix.Step{fix.Merge(fix.NodeClass(class),
+					fix.At(fix.List{fix.At(fix.Text("al2023@latest"), "alias")}, "spec", "amiSelectorTerms"))}
 			}}),
-		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
-			return judgeSymptom(ix, "BOOT-6", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
-				func(_ *index.Index, class string) []fix.Step {
-					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct in the NodeConfig of spec.userData what the console names"), rendered(class)}
-				}})
-		}},
+		{
+			ID:       "BOOT-6",
+			Title:    "nodeadm configures the node",
+			Layer:    diagnosis.LayerBoot,
+			Fallback: true,
+			Judge: func(ix *index.Index) []diagnosis.Finding {
+				return judgeSymptom(ix, "BOOT-6",
+					consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
+						func(_ *index.Index, class string) []fix.Step {
+							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct in the NodeConfig of spec.userData what the console names"),
+								rendered(class)}
+						}})
+			}},
 		sign("BOOT-7", "the image accepts its user data and joins this cluster with it", consoleCheck{[]diagnosis.Symptom{diagnosis.BadSettings},
 			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the setting in spec.userData that the console names")}
 			}}),
 		{ID: "BOOT-8", Title: "the image's Kubernetes version suits the control plane", Layer: diagnosis.LayerBoot, Judge: judgeSkew},
-		sign("BOOT-9", "the kubelet takes its flags and configuration", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletFlag, diagnosis.KubeletConfig},
-			"the kubelet refuses a flag or its configuration, and does not start",
-			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("take out of spec.kubelet or spec.userData what the console names")}
-			}}),
+		sign("BOOT-9", "the kubelet takes its flags and configuration",
+			consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletFlag, diagnosis.KubeletConfig},
+				"the kubelet refuses a flag or its configuration, and does not start",
+				func(_ *index.Index, class string) []fix.Step {
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("take out of spec.kubelet or spec.userData what the console names")}
+				}}),
 		sign("BOOT-10", "the image knows the instance type", consoleCheck{[]diagnosis.Symptom{diagnosis.UnknownType},
 			"the image is older than the instance type, and does not know how many pods it takes",
 			func(_ *index.Index, class string) []fix.Step {
@@ -70,18 +80,31 @@ func Checks() []index.Check {
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1")}
 			}}),
-		{ID: "BOOT-12", Title: "instances have credentials", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
-			return judgeSymptom(ix, "BOOT-12", consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
-				func(_ *index.Index, class string) []fix.Step {
-					return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o", "jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
-				}})
-		}},
-		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
-			return judgeSymptom(ix, "BOOT-13", consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed}, "a script of the user data fails before the kubelet starts",
-				func(_ *index.Index, class string) []fix.Step {
-					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"), rendered(class)}
-				}})
-		}},
+		{
+			ID:       "BOOT-12",
+			Title:    "instances have credentials",
+			Layer:    diagnosis.LayerBoot,
+			Fallback: true,
+			Judge: func(ix *index.Index) []diagnosis.Finding {
+				return judgeSymptom(ix, "BOOT-12",
+					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
+						func(_ *index.Index, class string) []fix.Step {
+							return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o",
+								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
+						}})
+			}},
+		{
+			ID:       "BOOT-13",
+			Title:    "scripts of the user data end well",
+			Layer:    diagnosis.LayerBoot,
+			Fallback: true,
+			Judge: func(ix *index.Index) []diagnosis.Finding {
+				return judgeSymptom(ix, "BOOT-13",
+					consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed}, "a script of the user data fails before the kubelet starts",
+						func(_ *index.Index, class string) []fix.Step {
+							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"), rendered(class)}
+						}})
+			}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
 		sign("BOOT-17", "a proxy leaves the cluster's own addresses alone", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
@@ -112,7 +135,8 @@ type consoleCheck struct {
 
 // rendered is the step that prints the user data of a class's instances.
 func rendered(class string) fix.Step {
-	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class), fix.Text("--instance-type"), fix.Text("m5.large"))
+	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class),
+		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
 // follow returns the signs that the symptom may cause: with a wrong clock, an instance may also get no credentials.
@@ -136,7 +160,8 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 			continue
 		}
 		told[class] = true
-		subject, steps := "EC2NodeClass "+class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md has what corrects it", g.Instance.ID, check)}
+		subject, steps := "EC2NodeClass "+
+			class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md has what corrects it", g.Instance.ID, check)}
 		if class == "" {
 			subject = "instance " + g.Instance.ID
 		} else if step, ok := nodeclass.UserDataFix(ix, check, g); ok {
@@ -144,7 +169,8 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 		} else {
 			steps = s.steps(ix, class)
 		}
-		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s", s.text).With(index.Lines(ix.OccurrencesOf(g.Instance.Class, s.signs...))...).Explaining(s.signs...).
+		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s",
+			s.text).With(index.Lines(ix.OccurrencesOf(g.Instance.Class, s.signs...))...).Explaining(s.signs...).
 			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.follow()...).FixedBy(steps...))
 	}
 	return out
@@ -160,14 +186,16 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, ix.Evidence.Cluster.Value.Endpoint).
-		With(ix.Evidence.Controller.Source+": CLUSTER_ENDPOINT", ix.Evidence.Cluster.Source).Explaining(diagnosis.NoSuchHost, diagnosis.TimedOut, diagnosis.Untrusted).
+		With(ix.Evidence.Controller.Source+": CLUSTER_ENDPOINT", ix.Evidence.Cluster.Source).Explaining(diagnosis.NoSuchHost,
+		diagnosis.TimedOut, diagnosis.Untrusted).
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
 }
 
 // familyOf returns the AMI family that an image's name shows, and whether the name is one of AWS's.
 func familyOf(name string) (family string, official bool) {
 	lower := strings.ToLower(name)
-	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") || strings.HasPrefix(lower, "windows_server-")
+	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
+		strings.HasPrefix(lower, "windows_server-")
 	switch {
 	case strings.Contains(lower, "al2023"):
 		return "AL2023", official
@@ -179,7 +207,8 @@ func familyOf(name string) (family string, official bool) {
 		return "Windows2022", official
 	case strings.HasPrefix(lower, "windows_server-2025"):
 		return "Windows2025", official
-	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"), strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
+	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"),
+		strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
 		return "AL2", official
 	}
 	return "", false
@@ -196,7 +225,8 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 		sights := ix.OccurrencesOf(c.Name, diagnosis.UnknownPart, diagnosis.ScriptAbsent)
 		at := slices.IndexFunc(ix.Evidence.Images.Value, func(i diagnosis.Image) bool {
 			family, _ := familyOf(i.Name)
-			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" && c.Family != "Custom" && family != c.Family
+			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" &&
+				c.Family != "Custom" && family != c.Family
 		})
 		switch {
 		case at >= 0:
@@ -206,11 +236,16 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 			if official { // programs on the instance can write anything to the console
 				certainty = diagnosis.Certain
 			}
-			out = append(out, diagnosis.ReportBroken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
-				With(ix.Evidence.Images.Source+": "+i.ID+" is "+i.Name).With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
+			out = append(out, diagnosis.ReportBroken(subject, certainty,
+				"its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
+				With(ix.Evidence.Images.Source+": "+i.ID+" is "+
+					i.Name).With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent,
+				diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
 		case len(sights) > 0:
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "that it has")).
-				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(familyFix(c, sights)))
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely,
+				"its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "that it has")).
+				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed,
+				diagnosis.ScriptFailed).FixedBy(familyFix(c, sights)))
 		}
 	}
 	return out
@@ -255,7 +290,11 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 	_, minor, _ := strings.Cut(ix.Evidence.Cluster.Value.Version, ".")
 	plane, err := strconv.Atoi(minor)
 	if err != nil {
-		return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Cause: fmt.Sprintf("the cluster's version %q is no version", ix.Evidence.Cluster.Value.Version)}}
+		return []diagnosis.Finding{{
+			Verdict:   diagnosis.Unknown,
+			Certainty: diagnosis.Certain,
+			Cause:     fmt.Sprintf("the cluster's version %q is no version", ix.Evidence.Cluster.Value.Version),
+		}}
 	}
 	var out []diagnosis.Finding
 	for _, c := range ix.Evidence.Classes.Value {
@@ -269,7 +308,9 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 			if kubelet < plane {
 				relation = fmt.Sprintf("more than %d versions older", oldest)
 			}
-			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation, ix.Evidence.Cluster.Value.Version).
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely,
+				"its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation,
+				ix.Evidence.Cluster.Value.Version).
 				With(ix.Evidence.Images.Source+": "+i.Name, ix.Evidence.Cluster.Source).Explaining(diagnosis.KubeletFlag, diagnosis.KubeletConfig).
 				FixedBy(nodeclass.FamilyImages(c).With("an image for %s", ix.Evidence.Cluster.Value.Version)))
 		}

@@ -31,7 +31,8 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 		if ix.Evidence.Impaired.Value[id] == "system" {
 			cause = "its host is broken"
 		}
-		out = append(out, diagnosis.ReportBroken("instance "+id, diagnosis.Certain, "instance %s fails EC2's status checks: %s", id, cause).With(ix.Evidence.Impaired.Source).FixedBy(replaceInstance(ix, i)))
+		out = append(out, diagnosis.ReportBroken("instance "+id, diagnosis.Certain,
+			"instance %s fails EC2's status checks: %s", id, cause).With(ix.Evidence.Impaired.Source).FixedBy(replaceInstance(ix, i)))
 	}
 	return out
 }
@@ -42,11 +43,16 @@ func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
 	switch {
 	case at >= 0:
-		return fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[at].Name, Instance: i.ID}).With("another instance is launched in its place")
+		return fix.DeleteClaims(fix.Claim{
+			Name:     ix.Evidence.Claims.Value[at].Name,
+			Instance: i.ID,
+		}).With("another instance is launched in its place")
 	case !ix.Evidence.Claims.Known():
-		return fix.Kubectl(fix.Text("get"), fix.Text("nodeclaims"), fix.Text("-o"), fix.Text("wide")).With("delete the NodeClaim whose provider ID ends in %s", i.ID)
+		return fix.Kubectl(fix.Text("get"), fix.Text("nodeclaims"), fix.Text("-o"),
+			fix.Text("wide")).With("delete the NodeClaim whose provider ID ends in %s", i.ID)
 	}
-	return fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
+	return fix.Call("ec2", "terminate-instances", ix.InRegion(),
+		fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 
 // judgeMetadata: an instance reads from its metadata what it is to do.
@@ -60,7 +66,8 @@ func judgeMetadata(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its instances cannot read their metadata, and so have no user data, no name and no credentials: the endpoint is switched off").
-			With(ix.Evidence.Classes.Source+": spec.metadataOptions.httpEndpoint: disabled").With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoMetadata))...).
+			With(ix.Evidence.Classes.Source+
+				": spec.metadataOptions.httpEndpoint: disabled").With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoMetadata))...).
 			Explaining(diagnosis.NoMetadata, diagnosis.NoCredentials, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).
 			FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Text("enabled"), "spec", "metadataOptions", "httpEndpoint"))))
 	}

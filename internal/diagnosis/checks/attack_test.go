@@ -21,10 +21,13 @@ func TestTextOfClasses(t *testing.T) {
 	texts := []string{
 		"not authorized with an explicit deny in an identity-based policy: arn:aws:iam::aws:policy/AdministratorAccess",
 		"explicit deny in a service control policy: arn:aws:organizations::999999999999:policy/o-a/service_control_policy/p-1234",
-		"UnauthorizedOperation: Encoded authorization failure message: x", "iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole SpotSLRCreationFailed",
-		"InvalidKMSKey.InvalidState kms not authorized", "VcpuLimitExceeded MaxSpotInstanceCountExceeded", "OptInRequired: AWS Marketplace https://example.com/x",
+		"UnauthorizedOperation: Encoded authorization failure message: x", "iam:PassRole on resource: " + nodeRole,
+		"ServiceLinkedRole SpotSLRCreationFailed",
+		"InvalidKMSKey.InvalidState kms not authorized", "VcpuLimitExceeded MaxSpotInstanceCountExceeded",
+		"OptInRequired: AWS Marketplace https://example.com/x",
 	}
-	for _, reason := range []string{"UserDataInvalid", "TagValidationFailed", "InvalidKubeletConfiguration", "BlockDeviceMappingInvalid", "SubnetsNotReady", "InvalidParameterValue",
+	for _, reason := range []string{"UserDataInvalid", "TagValidationFailed", "InvalidKubeletConfiguration",
+		"BlockDeviceMappingInvalid", "SubnetsNotReady", "InvalidParameterValue",
 		"InstanceProfileNotFound", "UserDataSizeLimitExceeded", "FieldOverflow"} {
 		s := &situation{healthy()}
 		for _, text := range texts {
@@ -41,7 +44,8 @@ func TestTextOfClasses(t *testing.T) {
 		}
 	}
 	s := &situation{healthy()}
-	s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown", Reason: "MarketplaceSubscriptionMissing", Message: "AWS Marketplace https://example.com/evil (hint)"}
+	s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown",
+		Reason: "MarketplaceSubscriptionMissing", Message: "AWS Marketplace https://example.com/evil (hint)"}
 	if f := found(s, "LAUNCH-10"); len(f) != 1 || strings.Contains(f[0].Fix.String(), "example.com") {
 		t.Errorf("a foreign address is advised:\n%s", failures(f))
 	}
@@ -67,7 +71,8 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 // TestTaggedInstances: an ended instance that only its tags link to the cluster makes nothing certain, and selects no class.
 func TestTaggedInstances(t *testing.T) {
 	t.Parallel()
-	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1", StateReason: "Client.InvalidKMSKey.InvalidState: x"}
+	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1",
+		StateReason: "Client.InvalidKMSKey.InvalidState: x"}
 	s := &situation{healthy()}
 	s.class().Keys = []string{"1234"}
 	other := *s.class()
@@ -92,7 +97,8 @@ func TestTaggedInstances(t *testing.T) {
 // TestForgedProviderID: a kubelet may write the provider ID of another instance into its own Node.
 func TestForgedProviderID(t *testing.T) {
 	t.Parallel()
-	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default", Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
+	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default",
+		Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
 		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"thief"}}
 	// It does not hide the symptoms of the instance.
 	s := &situation{healthy()}
@@ -114,9 +120,11 @@ func TestForgedProviderID(t *testing.T) {
 	} {
 		s := &situation{healthy()}
 		forge(s)
-		s.event("NodeClaim", "claim-2", "UnregisteredTaintMissing", "Node "+forged.Name+" joined without the taint: it was taken away by kube-proxy")
+		s.event("NodeClaim", "claim-2", "UnregisteredTaintMissing",
+			"Node "+forged.Name+" joined without the taint: it was taken away by kube-proxy")
 		for _, f := range Worst(Diagnose(s.e)) {
-			if f.Check != "READY-3" && (strings.Contains(f.Fix.String(), "nodeclaim --wait=false claim-2") || strings.Contains(f.Fix.String(), "taint node "+forged.Name)) {
+			if f.Check != "READY-3" && (strings.Contains(f.Fix.String(), "nodeclaim --wait=false claim-2") ||
+				strings.Contains(f.Fix.String(), "taint node "+forged.Name)) {
 				t.Errorf("%s:\n%s", name, failures([]Finding{f}))
 			}
 			if strings.Contains(f.Fix.String(), "patch daemonset kube-proxy") {
@@ -131,13 +139,15 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 	t.Parallel()
 	for namespace, isOurs := range map[string]bool{"kube-system": true, "gpu-operator": true, "tenant": false} {
 		s := &situation{healthy()}
-		s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
+		s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
+			Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: namespace, Name: "nvidia-device-plugin"})
 		f := found(s, "READY-1")
 		if len(f) != 1 || f[0].Fix.Changes() != isOurs {
 			t.Errorf("%s:\n%s", namespace, failures(f))
 		}
-		s.e.Pods.Value = append(s.e.Pods.Value, Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
+		s.e.Pods.Value = append(s.e.Pods.Value,
+			Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
 		if f := found(s, "READY-1"); len(f) > 0 == isOurs {
 			t.Errorf("a pod of %s is waited for: %t", namespace, len(f) == 0)
 		}

@@ -34,7 +34,8 @@ func TestBundle(t *testing.T) {
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(back))); diff != "" {
 		t.Error(diff)
 	}
-	for name, bad := range map[string]string{"empty": " ", "not JSON": "apiVersion: v1", "something else": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
+	for name, bad := range map[string]string{"empty": " ", "not JSON": "apiVersion: v1",
+		"something else": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
 		if _, err := Parse([]byte(bad)); err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -64,7 +65,8 @@ func TestBadBundles(t *testing.T) {
 		`{"format": 1, "home": {"value": {"dnsReady": 1.5}}}`:            "home.value.dnsReady is the number 1.5",
 	} {
 		_, err := Parse([]byte(text))
-		if err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
+		if err == nil || !strings.HasPrefix(err.Error(), "read bundle: ") || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -138,7 +140,8 @@ func TestNoSecrets(t *testing.T) {
 		s.event("NodeClaim", "claim-2", "Failed", line)
 		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error")
 		s.e.Claims.Value[1].Conditions[1].Message += " " + line
-		s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: "TAINT-1", Sentence: "it is wrong", Fix: line, Certainty: Certain})
+		s.e.UserData.Value = append(s.e.UserData.Value,
+			UserDataProblem{Class: "default", ID: "TAINT-1", Sentence: "it is wrong", Fix: line, Certainty: Certain})
 	}
 	text, err := Write(s.e)
 	if err != nil {
@@ -164,7 +167,8 @@ func TestNoSecrets(t *testing.T) {
 		}
 	}
 	// Lines without secrets are not changed.
-	for _, line := range []string{unauthorized, timeout, "Unable to locate credentials. You can configure credentials by running \"aws configure\"."} {
+	for _, line := range []string{unauthorized, timeout,
+		"Unable to locate credentials. You can configure credentials by running \"aws configure\"."} {
 		if got := Mask(line); got != line {
 			t.Errorf("%s became %s", line, got)
 		}
@@ -199,7 +203,8 @@ func TestMaskAccounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "111122223333") || !strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
+	if strings.Contains(string(text), "111122223333") ||
+		!strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
 		t.Error("accounts are not masked, or something else is")
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(masked))); diff != "" {

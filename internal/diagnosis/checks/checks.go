@@ -25,7 +25,8 @@ import (
 
 // Checks returns all checks, by layer and ID.
 func Checks() []index.Check {
-	all := slices.Concat(fargate.Checks(), leader.Checks(), identity.Checks(), architecture.Checks(), launch.Checks(), boot.Checks(), ready.TaintChecks(),
+	all := slices.Concat(fargate.Checks(), leader.Checks(), identity.Checks(), architecture.Checks(), launch.Checks(),
+		boot.Checks(), ready.TaintChecks(),
 		network.Checks(), auth.Checks(), ready.Checks())
 	slices.SortStableFunc(all, func(a, b index.Check) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), compareIDs(a.ID, b.ID))
@@ -67,7 +68,14 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	}
 	for _, f := range fallbacks {
 		if explained(ix, out, f) {
-			f = diagnosis.Finding{Check: f.Check, Title: f.Title, Page: f.Page, Layer: f.Layer, Verdict: diagnosis.Fine, Certainty: diagnosis.Certain}
+			f = diagnosis.Finding{
+				Check:     f.Check,
+				Title:     f.Title,
+				Page:      f.Page,
+				Layer:     f.Layer,
+				Verdict:   diagnosis.Fine,
+				Certainty: diagnosis.Certain,
+			}
 		}
 		out = append(out, f)
 	}

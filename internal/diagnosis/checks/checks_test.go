@@ -25,7 +25,8 @@ type fault struct {
 // faults returns faults by check; several for checks with several causes.
 func faults() map[string][]fault {
 	all := map[string][]fault{}
-	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(), readyFaults(), fargateFaults(), leaderFaults()} {
+	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(),
+		readyFaults(), fargateFaults(), leaderFaults()} {
 		for id, f := range part {
 			all[id] = append(all[id], f...)
 		}
@@ -50,29 +51,36 @@ func authFaults() map[string][]fault {
 		}
 	}
 	return map[string][]fault{
-		"AUTH-1": {{breaks: func(s *situation) { row(s, good); s.plane().AuthMode = "API"; s.says(unauthorized) }, cause: "mapped in aws-auth only", fix: "aws eks create-access-entry"}},
+		"AUTH-1": {{breaks: func(s *situation) { row(s, good); s.plane().AuthMode = "API"; s.says(unauthorized) },
+			cause: "mapped in aws-auth only", fix: "aws eks create-access-entry"}},
 		"AUTH-2": {
-			{breaks: func(s *situation) { noEntry(s); s.says(unauthorized) }, cause: "NodeRole is not mapped", fix: "aws eks create-access-entry --cluster-name prod --region us-east-1 --principal-arn " + nodeRole + " --type EC2_LINUX"},
-			{breaks: func(s *situation) { s.e.Entries.Value[1].Type = "STANDARD"; s.says(unauthorized) }, cause: "of type STANDARD", fix: "aws eks delete-access-entry"},
-			{breaks: func(s *situation) { s.e.Entries.Value[1].Principal = "arn:aws:iam::111122223333:role/team/NodeRole" }, cause: "entries are by the whole ARN", fix: "delete-access-entry"},
+			{breaks: func(s *situation) { noEntry(s); s.says(unauthorized) }, cause: "NodeRole is not mapped",
+				fix: "aws eks create-access-entry --cluster-name prod --region us-east-1 --principal-arn " + nodeRole + " --type EC2_LINUX"},
+			{breaks: func(s *situation) { s.e.Entries.Value[1].Type = "STANDARD"; s.says(unauthorized) },
+				cause: "of type STANDARD", fix: "aws eks delete-access-entry"},
+			{breaks: func(s *situation) { s.e.Entries.Value[1].Principal = "arn:aws:iam::111122223333:role/team/NodeRole" },
+				cause: "entries are by the whole ARN", fix: "delete-access-entry"},
 		},
 		"AUTH-3": {
 			{breaks: func(s *situation) {
 				noEntry(s)
 				s.plane().AuthMode, s.class().Family, s.e.Images.Value = "CONFIG_MAP", "Windows2022", nil
 			}, cause: "aws-auth has no row for it", fix: "eks:kube-proxy-windows"},
-			{breaks: func(s *situation) { noEntry(s); s.plane().AuthMode = "CONFIG_MAP"; s.says(unauthorized) }, cause: "aws-auth has no row for it", fix: "kubectl -n kube-system patch configmap aws-auth"},
+			{breaks: func(s *situation) { noEntry(s); s.plane().AuthMode = "CONFIG_MAP"; s.says(unauthorized) },
+				cause: "aws-auth has no row for it", fix: "kubectl -n kube-system patch configmap aws-auth"},
 			{breaks: with(func(m *Mapping) { m.Groups = []string{"system:masters"} }), cause: "groups lack system:nodes", fix: "patch configmap"},
 			{breaks: with(func(m *Mapping) { m.Groups = []string{"system:nodes"} }), cause: "lack system:bootstrappers", fix: "patch configmap"},
 			{breaks: with(func(m *Mapping) { m.Username = "system:node:{{EC2PrivateDnsName}}" }), cause: "does not fill in", fix: "patch configmap"},
 			{breaks: with(func(m *Mapping) { m.Username = "node" }), cause: `username is "node"`, fix: "patch configmap"},
-			{breaks: with(func(m *Mapping) { m.ARN = "arn:aws:iam::111122223333:role/team/a/NodeRole" }), cause: "has the role's path", fix: nodeRole},
+			{breaks: with(func(m *Mapping) { m.ARN = "arn:aws:iam::111122223333:role/team/a/NodeRole" }),
+				cause: "has the role's path", fix: nodeRole},
 			{breaks: with(func(m *Mapping) { m.ARN = "arn:aws:iam::999999999999:role/NodeRole" }), cause: "of another account", fix: nodeRole},
 			{breaks: func(s *situation) {
 				row(s, good)
 				s.e.AuthMap.Value = AuthMap{Raw: "- x", Problem: "line 1: not a list"}
 			}, cause: "cannot be read", fix: "get configmap aws-auth -o yaml > aws-auth-before.yaml"},
-			{breaks: func(s *situation) { row(s, good); m := good; m.Username = "x"; row(s, m) }, cause: "2 rows", fix: "patch configmap", hint: true},
+			{breaks: func(s *situation) { row(s, good); m := good; m.Username = "x"; row(s, m) }, cause: "2 rows",
+				fix: "patch configmap", hint: true},
 		},
 		"AUTH-4": {{breaks: func(s *situation) {
 			r := s.e.Roles["NodeRole"]
@@ -84,19 +92,22 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				row(s, Mapping{ARN: controllerRole, Username: good.Username, Groups: good.Groups})
 				s.says(unauthorized)
-			}, cause: "node role NodeRole is not mapped; the role that is mapped, Controller, is the controller's own", fix: "patch configmap aws-auth"},
+			}, cause: "node role NodeRole is not mapped; the role that is mapped, Controller, is the controller's own",
+				fix: "patch configmap aws-auth"},
 			{breaks: func(s *situation) {
 				s.e.Entries.Value[1].Principal = controllerRole
 				s.e.Controller.Value.Role = ""
 				s.says(unauthorized)
 			}, cause: "one that only pods can have", fix: "aws eks create-access-entry"},
-			{breaks: func(s *situation) { s.class().Role, s.class().Profile = "Controller", "" }, cause: "is the role of the controller's pods", fix: `"role":"NodeRole"`},
+			{breaks: func(s *situation) { s.class().Role, s.class().Profile = "Controller", "" },
+				cause: "is the role of the controller's pods", fix: `"role":"NodeRole"`},
 		},
 		"AUTH-6": {
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"lambda.amazonaws.com"}})
 			}, cause: "EC2 may not give", fix: "update-assume-role-policy"},
-			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") }, cause: "there is no role NodeRole", fix: "kubectl edit ec2nodeclass"},
+			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") },
+				cause: "there is no role NodeRole", fix: "kubectl edit ec2nodeclass"},
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})
 			}, cause: "lacks AmazonEKSWorkerNodePolicy and AmazonEC2ContainerRegistryPullOnly", fix: "attach-role-policy"},
@@ -115,9 +126,12 @@ func authFaults() map[string][]fault {
 			s.e.PassRole[nodeRole] = has("iam:SimulatePrincipalPolicy", false)
 		}, cause: "may not pass", fix: "put-role-policy"},
 			{breaks: func(s *situation) {
-				s.class().Conditions = append(s.class().Conditions, Condition{Type: "ValidationSucceeded", Status: "False", Reason: "Unauthorized", Message: "not authorized to perform: iam:PassRole on resource: " + nodeRole})
+				s.class().Conditions = append(s.class().Conditions,
+					Condition{Type: "ValidationSucceeded", Status: "False", Reason: "Unauthorized",
+						Message: "not authorized to perform: iam:PassRole on resource: " + nodeRole})
 			}, cause: "may not pass", fix: "put-role-policy"}},
-		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) }, cause: "call themselves by another name", fix: "create-access-entry"},
+		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) },
+			cause: "call themselves by another name", fix: "create-access-entry"},
 			{breaks: func(s *situation) {
 				m := good
 				m.Username = "system:node:{{SessionName}}"
@@ -141,8 +155,10 @@ func healthyRole() Role { return healthy().Roles["NodeRole"].Value }
 func networkFaults() map[string][]fault {
 	return map[string][]fault{
 		"NET-1": {
-			{breaks: func(s *situation) { s.group().Out = nil; s.says(timeout) }, cause: "sg-node lets nothing out to port 443", fix: "authorize-security-group-egress"},
-			{breaks: func(s *situation) { s.plane().PrivateAccess = true; s.e.Groups.Value[0].In = nil; s.says(timeout) }, cause: "does not let in port 443", fix: "--group-id sg-cluster"},
+			{breaks: func(s *situation) { s.group().Out = nil; s.says(timeout) }, cause: "sg-node lets nothing out to port 443",
+				fix: "authorize-security-group-egress"},
+			{breaks: func(s *situation) { s.plane().PrivateAccess = true; s.e.Groups.Value[0].In = nil; s.says(timeout) },
+				cause: "does not let in port 443", fix: "--group-id sg-cluster"},
 			{breaks: func(s *situation) { s.group().In = nil }, cause: "port 10250", fix: "--group-id sg-node", hint: true},
 			{breaks: func(s *situation) {
 				s.e.Groups.Value = append(s.e.Groups.Value, Group{ID: "sg-old", VPC: "vpc-1"})
@@ -155,24 +171,29 @@ func networkFaults() map[string][]fault {
 				s.e.VPC.Value.DNSSupport = false
 				s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host")
 			}, cause: "DNS support switched off", fix: "--enable-dns-support"},
-			{breaks: func(s *situation) { s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host") }, cause: "cannot resolve a name", fix: "--vpc-id vpc-1 --dhcp-options-id \"$(aws ec2 create-dhcp-options --region us-east-1"},
+			{breaks: func(s *situation) { s.says("dial tcp: lookup abc.eks.amazonaws.com: no such host") },
+				cause: "cannot resolve a name", fix: "--vpc-id vpc-1 --dhcp-options-id \"$(aws ec2 create-dhcp-options --region us-east-1"},
 		},
-		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) }, cause: "lets in only 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
+		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) },
+			cause: "lets in only 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
 		"NET-4": {
 			{breaks: func(s *situation) {
 				s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
 				s.e.Fargate.Value = nil
 				s.says(timeout)
 			}, cause: "subnet subnet-1 has no route out", fix: "create-route"},
-			{breaks: func(s *situation) { s.e.Routes.Value[0].Routes[1].Blackhole = true; s.says(timeout) }, cause: "which is gone", fix: "replace-route"},
+			{breaks: func(s *situation) { s.e.Routes.Value[0].Routes[1].Blackhole = true; s.says(timeout) },
+				cause: "which is gone", fix: "replace-route"},
 			{breaks: func(s *situation) {
 				s.e.Fargate.Value = nil
 				s.e.Routes.Value[0].Routes[1].Target = "igw-1"
 				s.says(timeout)
 			}, cause: "no public address", fix: "associatePublicIPAddress"},
 		},
-		"NET-5": {{breaks: func(s *situation) { s.e.Subnets.Value[0].Free = 1 }, cause: "its subnets are full: subnet-1 (1 free)", fix: "subnetSelectorTerms"}},
-		"NET-6": {{breaks: func(s *situation) { s.e.Daemons.Value[0].Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] = "true" }, cause: "custom networking", fix: "RESERVED_ENIS=1", hint: true}},
+		"NET-5": {{breaks: func(s *situation) { s.e.Subnets.Value[0].Free = 1 },
+			cause: "its subnets are full: subnet-1 (1 free)", fix: "subnetSelectorTerms"}},
+		"NET-6": {{breaks: func(s *situation) { s.e.Daemons.Value[0].Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] = "true" },
+			cause: "custom networking", fix: "RESERVED_ENIS=1", hint: true}},
 		"NET-8": {
 			{breaks: func(s *situation) {
 				n := &s.e.ACLs.Value[0]
@@ -180,7 +201,9 @@ func networkFaults() map[string][]fault {
 				s.says(timeout)
 			}, cause: "acl-1 of subnet subnet-1 lets nothing out to port 443", fix: "create-network-acl-entry --region us-east-1 --network-acl-id acl-1 --egress --rule-number 89 "},
 			{breaks: func(s *situation) {
-				s.e.ACLs.Value = []ACL{{ID: "acl-2", Subnets: []string{"subnet-1"}, Entries: []ACLEntry{{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, {Number: 100, Protocol: "6", From: 443, To: 443, CIDR: "0.0.0.0/0"}}}}
+				s.e.ACLs.Value = []ACL{{ID: "acl-2", Subnets: []string{"subnet-1"},
+					Entries: []ACLEntry{{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"},
+						{Number: 100, Protocol: "6", From: 443, To: 443, CIDR: "0.0.0.0/0"}}}}
 			}, cause: "lets no answers in", fix: "--ingress --rule-number 99 --protocol 6 --port-range From=1024,To=65535"},
 		},
 		"NET-7": {{breaks: func(s *situation) { s.says(timeout) }, cause: "network ACL", fix: "describe-network-acls"}},
@@ -195,31 +218,40 @@ func bootFaults() map[string][]fault {
 			s.e.Controller.Value.Settings["CLUSTER_ENDPOINT"] = "https://old.eks.amazonaws.com"
 			s.says("no such host")
 		}, cause: "https://old.eks", fix: "CLUSTER_ENDPOINT-"}},
-		"BOOT-2": {{breaks: line("x509: certificate signed by unknown authority"), cause: "does not trust", fix: "describe-cluster --name prod"}, {breaks: prob("BOOT-2"), cause: "problem of BOOT-2", fix: "y"}},
+		"BOOT-2": {{breaks: line("x509: certificate signed by unknown authority"), cause: "does not trust",
+			fix: "describe-cluster --name prod"}, {breaks: prob("BOOT-2"), cause: "problem of BOOT-2", fix: "y"}},
 		"BOOT-3": {{breaks: line("SignatureDoesNotMatch: Signature expired"), cause: "clock is wrong", fix: "169.254.169.123"}},
 		"BOOT-4": {
-			{breaks: func(s *situation) { s.class().Family = "AL2" }, cause: "AMI family is AL2, and its image ami-1 is one of AL2023", fix: `"amiFamily":"AL2023"`},
+			{breaks: func(s *situation) { s.class().Family = "AL2" },
+				cause: "AMI family is AL2, and its image ami-1 is one of AL2023", fix: `"amiFamily":"AL2023"`},
 			{breaks: func(s *situation) {
 				s.class().Family = "Custom"
 				s.says("Unhandled unknown content-type (application/node.eks.aws) userdata: 'apiVersion'")
 			}, cause: "does not understand", fix: "amiFamily"},
 		},
 		"BOOT-5": {{breaks: line("nodeadm: command not found"), cause: "has no nodeadm", fix: "al2023@latest"}},
-		"BOOT-6": {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."), cause: "nodeadm fails on the instance", fix: `"amiSelectorTerms":[{"alias":"al2023@latest"}]`},
+		"BOOT-6": {{breaks: line("systemd[1]: Failed to start nodeadm-config.service - EKS Nodeadm Config."),
+			cause: "nodeadm fails on the instance", fix: `"amiSelectorTerms":[{"alias":"al2023@latest"}]`},
 			{breaks: func(s *situation) {
 				s.class().DataBytes = 900
 				s.says(`nodeadm-config[1522]: {"level":"fatal","msg":"Command failed","error":"could not merge"}`)
 			}, cause: "nodeadm fails on the instance", fix: `"op":"remove","path":"/spec/userData"`}},
-		"BOOT-7":  {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses", fix: `"op":"remove","path":"/spec/userData"`}},
-		"BOOT-8":  {{breaks: func(s *situation) { s.plane().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer", fix: "image for 1.32"}, {breaks: func(s *situation) { s.plane().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
-		"BOOT-9":  {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag", fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`}, {breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
+		"BOOT-7": {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses",
+			fix: `"op":"remove","path":"/spec/userData"`}},
+		"BOOT-8": {{breaks: func(s *situation) { s.plane().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer",
+			fix: "image for 1.32"}, {breaks: func(s *situation) { s.plane().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
+		"BOOT-9": {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag",
+			fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`},
+			{breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
 		"BOOT-10": {{breaks: line("No entry for m9.large in /etc/eks/eni-max-pods.txt"), cause: "older than the instance type", fix: "maxPods"}},
-		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap", fix: "--without-program swapon"}},
+		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap",
+			fix: "--without-program swapon"}},
 		"BOOT-17": {
 			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
 			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
 		},
-		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" }, cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim --wait=false claim-2"},
+		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" },
+			cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim --wait=false claim-2"},
 			{breaks: func(s *situation) {
 				s.e.Impaired.Value["i-2"] = "instance"
 				s.e.Instances.Value[1].Claim = "claim-1" // its tag is wrong, and does not count
@@ -230,16 +262,20 @@ func bootFaults() map[string][]fault {
 		}, cause: "cannot read their metadata", fix: `{"httpEndpoint":"enabled"}`}},
 		"BOOT-14": {{breaks: line("fork/exec /usr/bin/kubelet: no such file or directory"), cause: "has no kubelet", fix: "al2023@latest"}},
 		"BOOT-15": {{breaks: line("fallocate: fallocate failed: No space left on device"), cause: "disk is full", fix: "volumeSize"}},
-		"BOOT-12": {{breaks: line("Unable to locate credentials. You can configure credentials"), cause: "has no credentials", fix: "get-instance-profile"}},
-		"BOOT-13": {{breaks: line("part-001: line 4: unexpected EOF while looking for matching `''"), cause: "script of the user data fails", fix: "render userdata"}},
+		"BOOT-12": {{breaks: line("Unable to locate credentials. You can configure credentials"), cause: "has no credentials",
+			fix: "get-instance-profile"}},
+		"BOOT-13": {{breaks: line("part-001: line 4: unexpected EOF while looking for matching `''"),
+			cause: "script of the user data fails", fix: "render userdata"}},
 		"TAINT-1": {{breaks: prob("TAINT-1"), cause: "problem of TAINT-1", fix: "y"}, {breaks: func(s *situation) {
 			s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "node ip-10-0-0-1 lacks it")
 		}, cause: "registered without the taint", fix: "register-with-taints", hint: true}},
 		"TAINT-2": {{breaks: prob("TAINT-2"), cause: "problem of TAINT-2", fix: "y"}},
 		"TAINT-3": {{breaks: prob("TAINT-3"), cause: "problem of TAINT-3", fix: "y"}},
-		"TAINT-4": {{breaks: func(s *situation) { s.e.Nodes.Value[0].Created = noon.Add(-100 * time.Hour) }, cause: "older than its instance i-1", fix: "kubectl delete node ip-10-0-0-1.ec2.internal", hint: true},
+		"TAINT-4": {{breaks: func(s *situation) { s.e.Nodes.Value[0].Created = noon.Add(-100 * time.Hour) },
+			cause: "older than its instance i-1", fix: "kubectl delete node ip-10-0-0-1.ec2.internal", hint: true},
 			{breaks: func(s *situation) {
-				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "ip-10-0-0-2.ec2.internal", ProviderID: "aws:///us-east-1a/i-9", Created: noon.Add(-time.Hour), Ready: true})
+				s.e.Nodes.Value = append(s.e.Nodes.Value,
+					Node{Name: "ip-10-0-0-2.ec2.internal", ProviderID: "aws:///us-east-1a/i-9", Created: noon.Add(-time.Hour), Ready: true})
 			}, cause: "that of a Node which another instance left behind", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
 		"TAINT-5": {{breaks: func(s *situation) {
 			s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal")
@@ -247,9 +283,11 @@ func bootFaults() map[string][]fault {
 		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true},
 			{breaks: func(s *situation) {
 				s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: "kube-system", Name: "taint-cleaner"})
-				s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
+				s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing",
+					"Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
 			}, cause: "taint-cleaner took the startup taint off the node", fix: "kubectl -n kube-system edit daemonset taint-cleaner", hint: true}},
-		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"}, {breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
+		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"},
+			{breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
 	}
 }
 

@@ -43,7 +43,8 @@ func TestChoices(t *testing.T) {
 		not         string // text that must be missing
 	}{
 		"the role that is not a node group's": {noRole, "AUTH-7", "--role-name NodeRole", "AGroupRole"},
-		"the role of the other class":         {func(s *situation) { noRole(s); second(s, "web", "WebRole") }, "AUTH-7", "--role-name WebRole", "AGroupRole"},
+		"the role of the other class": {func(s *situation) { noRole(s); second(s, "web", "WebRole") }, "AUTH-7",
+			"--role-name WebRole", "AGroupRole"},
 		"the role of most classes": {func(s *situation) {
 			noRole(s)
 			second(s, "web", "WebRole")
@@ -57,7 +58,8 @@ func TestChoices(t *testing.T) {
 		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is the one that is meant: ApiRole or WebRole", "--role-name WebRole"},
 		"the groups of the other class": {func(s *situation) { second(s, "web", "NodeRole"); badTag(s) }, "LAUNCH-8",
 			`"securityGroupSelectorTerms":[{"id":"sg-web"}]`, "sg-cluster"},
-		"the near tag": {badTag, "LAUNCH-8", "# or select by the tag karpenter.sh/discovery, if that is meant in place of karpenter.sh/discovry", "x"},
+		"the near tag": {badTag, "LAUNCH-8",
+			"# or select by the tag karpenter.sh/discovery, if that is meant in place of karpenter.sh/discovry", "x"},
 		"two sets of groups that are as good": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			second(s, "api", "NodeRole")
@@ -70,7 +72,8 @@ func TestChoices(t *testing.T) {
 		"two NAT gateways": {func(s *situation) {
 			networkFaults()["NET-4"][1].breaks(s)
 			for _, id := range []string{"nat-8", "nat-9"} {
-				s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-" + id[4:], Subnets: []string{"subnet-" + id[4:]}, Routes: []Route{{To: "0.0.0.0/0", Target: id}}})
+				s.e.Routes.Value = append(s.e.Routes.Value,
+					RouteTable{ID: "rtb-" + id[4:], Subnets: []string{"subnet-" + id[4:]}, Routes: []Route{{To: "0.0.0.0/0", Target: id}}})
 			}
 		}, "NET-4", "--nat-gateway-id NAT_GATEWAY_ID", "nat-8"},
 		"the class of a like name": {func(s *situation) {

@@ -25,7 +25,8 @@ func TestHealthy(t *testing.T) {
 		},
 		"map": func(s *situation) {
 			s.plane().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
-			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles, Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"}})
+			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles,
+				Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"}})
 		},
 		"private": func(s *situation) {
 			s.plane().PublicAccess, s.plane().PrivateAccess = false, true
@@ -37,23 +38,30 @@ func TestHealthy(t *testing.T) {
 		"Windows": family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64",
 			Step{Name: "kubernetes.io/os In [windows]", Left: map[string]int{"amd64": 700}}),
 		"Windows, in a pool that allows both architectures": func(s *situation) {
-			family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64", Step{Name: "kubernetes.io/arch In [amd64, arm64]", Left: map[string]int{"amd64": 700}})(s)
+			family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64",
+				Step{Name: "kubernetes.io/arch In [amd64, arm64]", Left: map[string]int{"amd64": 700}})(s)
 			s.pool().Requirements[0].Values = []string{"amd64", "arm64"}
 		},
 		"Windows, in aws-auth": func(s *situation) {
-			family("Windows2019", "Windows_Server-2019-English-Full-EKS_Optimized-1.33-2026.04.01", "amd64", Step{Name: "no requirement on types", Left: map[string]int{"amd64": 700}})(s)
+			family("Windows2019", "Windows_Server-2019-English-Full-EKS_Optimized-1.33-2026.04.01", "amd64",
+				Step{Name: "no requirement on types", Left: map[string]int{"amd64": 700}})(s)
 			s.pool().Requirements = nil
 			s.plane().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
-			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles, Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"}})
+			s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles,
+				Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}",
+					Groups: []string{"system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"}})
 		},
-		"Bottlerocket": family("Bottlerocket", "bottlerocket-aws-k8s-1.33-x86_64-v1.40.0-f7c26a8d", "amd64", Step{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}),
-		"ARM":          family("AL2023", "amazon-eks-node-al2023-arm64-standard-1.33-v20260401", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}}),
+		"Bottlerocket": family("Bottlerocket", "bottlerocket-aws-k8s-1.33-x86_64-v1.40.0-f7c26a8d", "amd64",
+			Step{Name: "kubernetes.io/arch In [amd64]", Left: map[string]int{"amd64": 800}}),
+		"ARM": family("AL2023", "amazon-eks-node-al2023-arm64-standard-1.33-v20260401", "arm64",
+			Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}}),
 		"an image of one's own": func(s *situation) {
 			family("Custom", "golden-4711", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}})(s)
 			s.class().DataBytes = 4000
 		},
 		"pods that start": func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
 		},
 		"a label that a node group has": func(s *situation) {
 			s.e.Pods.Value[0].Selector = map[string]string{"team": "b"}
@@ -165,8 +173,10 @@ func TestDenied(t *testing.T) {
 			e.Instances.Value = nil
 			e.PassRole = map[string]Item[bool]{nodeRole: Lacking[bool]("iam", noon, Denied, "iam:SimulatePrincipalPolicy")}
 		}, "iam:SimulatePrincipalPolicy"},
-		"NET-1": {func(e *Evidence) { e.Groups = Lacking[[]Group]("ec2", noon, Denied, "ec2:DescribeSecurityGroups") }, "ec2:DescribeSecurityGroups"},
-		"NET-4": {func(e *Evidence) { e.Routes = Lacking[[]RouteTable]("ec2", noon, Denied, "ec2:DescribeRouteTables") }, "ec2:DescribeRouteTables"},
+		"NET-1": {func(e *Evidence) { e.Groups = Lacking[[]Group]("ec2", noon, Denied, "ec2:DescribeSecurityGroups") },
+			"ec2:DescribeSecurityGroups"},
+		"NET-4": {func(e *Evidence) { e.Routes = Lacking[[]RouteTable]("ec2", noon, Denied, "ec2:DescribeRouteTables") },
+			"ec2:DescribeRouteTables"},
 		"BOOT-9": {func(e *Evidence) {
 			e.Instances.Value[1].Console = Lacking[string]("ec2", noon, Denied, "ec2:GetConsoleOutput")
 		}, "ec2:GetConsoleOutput"},
@@ -181,7 +191,8 @@ func TestDenied(t *testing.T) {
 			tt.deny(&e)
 			found := Diagnose(e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == check })
-			if found[i].Verdict != Unknown || !strings.Contains(found[i].Cause, tt.want) || !strings.Contains(found[i].Fix.String(), "deploy/iam/doctor.json") {
+			if found[i].Verdict != Unknown || !strings.Contains(found[i].Cause, tt.want) ||
+				!strings.Contains(found[i].Fix.String(), "deploy/iam/doctor.json") {
 				t.Errorf("%+v", found[i])
 			}
 			if worst := Worst(found); len(worst) > 0 {
@@ -218,7 +229,8 @@ func TestTwoAtOnce(t *testing.T) {
 func TestEveryPair(t *testing.T) {
 	t.Parallel()
 	all := faults()
-	pairs := [][2]string{{"NET-1", "AUTH-4"}, {"NET-4", "AUTH-2"}, {"AUTH-6", "NET-5"}, {"BOOT-4", "AUTH-2"}, {"LAUNCH-2", "AUTH-2"}, {"ARCH-4", "AUTH-5"},
+	pairs := [][2]string{{"NET-1", "AUTH-4"}, {"NET-4", "AUTH-2"}, {"AUTH-6", "NET-5"}, {"BOOT-4", "AUTH-2"},
+		{"LAUNCH-2", "AUTH-2"}, {"ARCH-4", "AUTH-5"},
 		{"BOOT-8", "NET-2"}, {"FG-2", "AUTH-2"}, {"ID-1", "NET-1"}, {"TAINT-1", "AUTH-3"}, {"CNI-1", "NET-5"}, {"ARCH-2", "LAUNCH-6"}}
 	for _, pair := range pairs {
 		t.Run(pair[0]+"+"+pair[1], func(t *testing.T) {
@@ -339,7 +351,9 @@ func TestKubernetesRights(t *testing.T) {
 	s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to get and list leases")
 	found := Diagnose(s.e)
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
-	if got := found[i]; got.Verdict != Unknown || !strings.Contains(got.Cause, "the permission to get and list leases is missing") || !strings.Contains(got.Fix.String(), "clusterrole") || strings.Contains(got.Fix.String(), "iam") {
+	if got := found[i]; got.Verdict != Unknown ||
+		!strings.Contains(got.Cause, "the permission to get and list leases is missing") ||
+		!strings.Contains(got.Fix.String(), "clusterrole") || strings.Contains(got.Fix.String(), "iam") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -17,7 +17,8 @@ func TestHiddenDNS(t *testing.T) {
 	s.e.Home.Value.DNSReady, s.e.Home.Value.DNSAbsent, s.e.Home.Value.DNSWhy = false, Denied, "to list endpointslices in kube-system"
 	findings := Diagnose(s.e)
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "FG-6" })
-	if i < 0 || findings[i].Verdict != Unknown || !strings.Contains(findings[i].Cause, "the permission to list endpointslices in kube-system is missing") {
+	if i < 0 || findings[i].Verdict != Unknown ||
+		!strings.Contains(findings[i].Cause, "the permission to list endpointslices in kube-system is missing") {
 		t.Errorf("it is %+v", findings)
 	}
 }

@@ -25,7 +25,8 @@ func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 		return false
 	}
 	stuck, all := stuckClaims(ix), ix.Evidence.Claims.Value
-	waits := slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.Node == "" && !strings.HasPrefix(p.Owner, "DaemonSet/") })
+	waits := slices.ContainsFunc(ix.Evidence.Pods.Value,
+		func(p diagnosis.Pod) bool { return p.Node == "" && !strings.HasPrefix(p.Owner, "DaemonSet/") })
 	among := func(of func(diagnosis.Claim) bool) bool {
 		return slices.ContainsFunc(stuck, of) || waits && !slices.ContainsFunc(all, of)
 	}
@@ -38,7 +39,8 @@ func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 	case "instance":
 		return f.Seen || slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return diagnosis.InstanceID(c.ProviderID) == name })
 	case "pod":
-		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) || f.Layer == diagnosis.LayerController
+		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) ||
+			f.Layer == diagnosis.LayerController
 	}
 	return waits || len(stuck) > 0
 }

@@ -27,8 +27,9 @@ func TestHeldFirst(t *testing.T) {
 		c := *s.class()
 		c.Name, c.UID, c.Role, c.Profile = name, "uid-"+name, "Nobody", ""
 		s.e.Classes.Value = append(s.e.Classes.Value, c)
-		s.e.Roles["Nobody"] = has("iam:GetRole Nobody", Role{ARN: strings.Replace(nodeRole, "NodeRole", "Nobody", 1), Trusts: []string{"ec2.amazonaws.com"},
-			Policies: s.e.Roles["NodeRole"].Value.Policies, Created: noon.Add(-time.Hour)})
+		s.e.Roles["Nobody"] = has("iam:GetRole Nobody",
+			Role{ARN: strings.Replace(nodeRole, "NodeRole", "Nobody", 1), Trusts: []string{"ec2.amazonaws.com"},
+				Policies: s.e.Roles["NodeRole"].Value.Policies, Created: noon.Add(-time.Hour)})
 	}
 	s := &situation{healthy()}
 	s.late(10 * time.Minute)

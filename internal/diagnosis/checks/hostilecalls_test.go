@@ -43,7 +43,8 @@ func (c *calls) TryDelete(_ context.Context, kind, name string) (kubeclient.Dele
 	if i < 0 {
 		return kubeclient.Deletion{}, false, nil
 	}
-	return kubeclient.Deletion{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance, Joined: c.claims[i].Joined}, true, nil
+	return kubeclient.Deletion{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance,
+		Joined: c.claims[i].Joined}, true, nil
 }
 
 func (c *calls) Delete(_ context.Context, d kubeclient.Deletion) error {

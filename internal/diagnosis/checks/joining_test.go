@@ -65,7 +65,8 @@ func TestJoining(t *testing.T) {
 	s := &situation{healthy()}
 	s.group().Out = nil
 	s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
-	s.e.Classes.Value = append(s.e.Classes.Value, Class{Name: "other", Role: "NodeRole", Profile: "prod_1", Groups: []string{"sg-cluster"}, Subnets: []string{"subnet-1"}})
+	s.e.Classes.Value = append(s.e.Classes.Value,
+		Class{Name: "other", Role: "NodeRole", Profile: "prod_1", Groups: []string{"sg-cluster"}, Subnets: []string{"subnet-1"}})
 	findings := Diagnose(s.e)
 	checks := func(q Scope) []string {
 		var out []string
@@ -74,7 +75,8 @@ func TestJoining(t *testing.T) {
 		}
 		return out
 	}
-	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-1"}); !slices.Contains(got, "NET-1") || !slices.Contains(got, "NET-4") {
+	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-1"}); !slices.Contains(got, "NET-1") ||
+		!slices.Contains(got, "NET-4") {
 		t.Errorf("of the class %v", got)
 	}
 	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-2"}); slices.Contains(got, "NET-4") {

@@ -21,14 +21,18 @@ func TestTakeover(t *testing.T) {
 		want   Verdict
 		cause  string
 	}{
-		"it holds":                   {14 * time.Second, nil, Fine, ""},
-		"it has just ended":          {15 * time.Second, nil, Unknown, "the lease of the controller ended 0 s ago; another may be about to take over"},
-		"it ended a while ago":       {105 * time.Second, nil, Unknown, "the lease of the controller ended 90 s ago; another may be about to take over"},
-		"nobody can be on the way":   {135 * time.Second, nil, Broken, "no controller acts since 2026-05-01 11:58:00Z"},
-		"it was let go":              {40 * time.Second, letGo, Unknown, "the lease of the controller was released 40 s ago; another may be about to take over"},
+		"it holds": {14 * time.Second, nil, Fine, ""},
+		"it has just ended": {15 * time.Second, nil, Unknown,
+			"the lease of the controller ended 0 s ago; another may be about to take over"},
+		"it ended a while ago": {105 * time.Second, nil, Unknown,
+			"the lease of the controller ended 90 s ago; another may be about to take over"},
+		"nobody can be on the way": {135 * time.Second, nil, Broken, "no controller acts since 2026-05-01 11:58:00Z"},
+		"it was let go": {40 * time.Second, letGo, Unknown,
+			"the lease of the controller was released 40 s ago; another may be about to take over"},
 		"it was let go too long ago": {121 * time.Second, letGo, Broken, "no controller acts since"},
 		"a pod of it runs": {
-			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown, "the lease of the controller ended 90 s ago; another may be about to take over",
+			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown,
+			"the lease of the controller ended 90 s ago; another may be about to take over",
 		},
 		"another has acted": {105 * time.Second, func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Minute) }, Fine, ""},
 	} {
@@ -42,7 +46,8 @@ func TestTakeover(t *testing.T) {
 			}
 			found := Diagnose(s.e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
-			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown && (!got.Fix.IsZero() || len(got.Evidence) == 0) {
+			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown &&
+				(!got.Fix.IsZero() || len(got.Evidence) == 0) {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -62,10 +67,13 @@ func TestLeaderless(t *testing.T) {
 		"a pod stands by": {
 			func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, ended,
 		},
-		"the lease holds":       {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
-		"there is none":         {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
-		"it may not be read":    {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
-		"whose it is":           {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }, time.Time{}},
+		"the lease holds":    {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
+		"there is none":      {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
+		"it may not be read": {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
+		"whose it is": {func(s *situation) {
+			s.e.Controller = Lacking[Controller]("deployments", noon, Denied,
+				"to list")
+		}, time.Time{}},
 		"what was done":         {func(s *situation) { s.e.Claims = Lacking[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
 		"acts without a lease":  {func(s *situation) { s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "true" }, time.Time{}},
 		"another has acted":     {func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Second) }, time.Time{}},

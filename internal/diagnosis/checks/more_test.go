@@ -9,11 +9,16 @@ import (
 func planFaults() map[string][]fault {
 	return map[string][]fault{
 		"ID-1": {
-			{breaks: func(s *situation) { s.e.Home.Value.Issuer = "https://oidc.example.com/id/B" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
-			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" }, cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
-			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") }, cause: "there is no EKS cluster named prod", fix: "list-clusters"},
+			{breaks: func(s *situation) { s.e.Home.Value.Issuer = "https://oidc.example.com/id/B" },
+				cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" },
+				cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") },
+				cause: "there is no EKS cluster named prod", fix: "list-clusters"},
 		},
-		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" }, cause: "the one with uid uid-2 has 1 instance here", fix: "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
+		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" },
+			cause: "the one with uid uid-2 has 1 instance here",
+			fix:   "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
 		"ID-4": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].UID, s.e.Instances.Value[1].Claim = "", "gone"
 			s.e.Claims.Value = s.e.Claims.Value[:1]
@@ -26,12 +31,15 @@ func planFaults() map[string][]fault {
 			s.e.Instances.Value[0].Groups = []string{"sg-firewall", "sg-node"}
 		}, cause: "instances of EC2NodeClass default have the security group sg-firewall", fix: "securityGroupSelectorTerms", hint: true}},
 		"ID-9": {
-			{breaks: func(s *situation) { s.group().Tags = map[string]string{"kubernetes.io/cluster/other": "owned"} }, cause: "belongs to cluster other", fix: "narrow", hint: true},
-			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} }, cause: "subnet-x is not in the cluster's VPC", fix: `{"subnetSelectorTerms":[{"id":"subnet-1"}]}`},
+			{breaks: func(s *situation) { s.group().Tags = map[string]string{"kubernetes.io/cluster/other": "owned"} },
+				cause: "belongs to cluster other", fix: "narrow", hint: true},
+			{breaks: func(s *situation) { s.class().Subnets = []string{"subnet-1", "subnet-x"} },
+				cause: "subnet-x is not in the cluster's VPC", fix: `{"subnetSelectorTerms":[{"id":"subnet-1"}]}`},
 		},
 		"ARCH-1": {
 			{breaks: func(s *situation) {
-				s.pool().Steps = []Step{{Name: "karpenter.k8s.aws/instance-family In [m5]", Left: map[string]int{"amd64": 8}}, {Name: "kubernetes.io/arch In [arm64]"}}
+				s.pool().Steps = []Step{{Name: "karpenter.k8s.aws/instance-family In [m5]", Left: map[string]int{"amd64": 8}},
+					{Name: "kubernetes.io/arch In [arm64]"}}
 				s.pool().Requirements = []Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"arm64"}}}
 			}, cause: "after the requirement kubernetes.io/arch In [arm64], and there were 8 types", fix: "loosen"},
 			{breaks: func(s *situation) {
@@ -58,13 +66,16 @@ func planFaults() map[string][]fault {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "True"})
 			s.pool().Requirements = nil
 			s.pool().Steps[0].Left["arm64"] = 200
-			s.e.Images.Value = append(s.e.Images.Value, Image{ID: "ami-2", Name: "amazon-eks-node-al2023-arm64-standard-1.33-v1", Architecture: "arm64"})
+			s.e.Images.Value = append(s.e.Images.Value,
+				Image{ID: "ami-2", Name: "amazon-eks-node-al2023-arm64-standard-1.33-v1", Architecture: "arm64"})
 			s.class().Images = []string{"ami-1", "ami-2"}
 			s.e.Pods.Value[0].Node = "ip-10-0-0-2.ec2.internal"
 			s.e.Pods.Value[0].Messages = []string{"exec /app: exec format error"}
-		}, cause: "amd64 and arm64, the cheaper first", fix: `{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}`, hint: true, notTop: true}},
+		}, cause: "amd64 and arm64, the cheaper first", fix: `{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}`, hint: true,
+			notTop: true}},
 		"ARCH-7": {{breaks: func(s *situation) {
-			s.pool().Requirements = append(s.pool().Requirements, Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
+			s.pool().Requirements = append(s.pool().Requirements,
+				Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
 		}, cause: "allows A1 instances", fix: "leave a1 out", hint: true}},
 	}
 }
@@ -85,34 +96,45 @@ func launchFaults() map[string][]fault {
 		}, cause: "cannot use the KMS key", fix: "--key-id KEY_ID --grantee-principal " + controllerRole},
 			{breaks: func(s *situation) {
 				s.class().Keys = []string{"1234"}
-				s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"
+				s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated",
+					"Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state"
 			}, cause: "it is disabled", fix: "aws kms enable-key --region us-east-1 --key-id 1234\nkubectl delete nodeclaim --wait=false claim-2"}},
 		"LAUNCH-3": {{breaks: launch("AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission"), cause: "AWSServiceRoleForEC2Spot", fix: "create-service-linked-role"}},
 		"LAUNCH-4": {{breaks: launch("UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: abc"), cause: "a policy does not let", fix: "decode-authorization-message"},
 			{breaks: launch("RunInstancesAuthCheckFailed: User: x is not authorized to perform: ec2:RunInstances on resource: y with an explicit deny in a service control policy: " +
 				"arn:aws:organizations::999999999999:policy/o-a/service_control_policy/p-1234. Encoded authorization failure message: abc"),
 				cause: "a service control policy", fix: "aws organizations detach-policy --policy-id p-1234 --target-id 111122223333"},
-			{breaks: launch("ec2:CreateFleet: not authorized with an explicit deny in a service control policy"), cause: "a service control policy", fix: "list-policies-for-target"},
+			{breaks: launch("ec2:CreateFleet: not authorized with an explicit deny in a service control policy"),
+				cause: "a service control policy", fix: "list-policies-for-target"},
 			{breaks: launch("User: x is not authorized to perform: ec2:CreateFleet on resource: y with an explicit deny in an identity-based policy: arn:aws:iam::111122223333:policy/frozen."),
 				cause: "denies it to launch", fix: "aws iam detach-role-policy --role-name Controller --policy-arn arn:aws:iam::111122223333:policy/frozen "}},
 		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
-			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs", fix: "L-34B43A08 --desired-value 256"}},
-		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending", fix: `{"amiFamily":null,"amiSelectorTerms":[{"alias":"al2023@latest"}]}`},
+			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs",
+				fix: "L-34B43A08 --desired-value 256"}},
+		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending",
+			fix: `{"amiFamily":null,"amiSelectorTerms":[{"alias":"al2023@latest"}]}`},
 			{breaks: launch("OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc (hint)"),
 				cause: "a product of the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc"}},
-		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: `"path":"/spec/blockDeviceMappings/0/ebs/volumeSize","value":"20Gi"`}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
-		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
+		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB",
+			fix: `"path":"/spec/blockDeviceMappings/0/ebs/volumeSize","value":"20Gi"`},
+			{breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
+		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384",
+			fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"),
+			cause: "larger than the 16384", fix: "shorten"}},
 		"LAUNCH-8": {
 			{breaks: lost("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},
 			{breaks: func(s *situation) {
 				lost("SubnetsReady", "SubnetsNotFound")(s)
 				s.e.Subnets.Value = append(s.e.Subnets.Value, Subnet{ID: "subnet-9", VPC: "vpc-1", Zone: "b", Free: 1000})
-				s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-9", Subnets: []string{"subnet-9"}, Routes: []Route{{To: "0.0.0.0/0", Target: "nat-1"}}})
+				s.e.Routes.Value = append(s.e.Routes.Value,
+					RouteTable{ID: "rtb-9", Subnets: []string{"subnet-9"}, Routes: []Route{{To: "0.0.0.0/0", Target: "nat-1"}}})
 			}, cause: "selects no subnet", fix: `"subnetSelectorTerms":[{"id":"subnet-9"}]`},
-			{breaks: lost("SecurityGroupsReady", "SecurityGroupsNotFound"), cause: "selects no security group", fix: `"securityGroupSelectorTerms":[{"id":"sg-cluster"}]`},
+			{breaks: lost("SecurityGroupsReady", "SecurityGroupsNotFound"), cause: "selects no security group",
+				fix: `"securityGroupSelectorTerms":[{"id":"sg-cluster"}]`},
 			{breaks: lost("AMIsReady", "AMINotFound"), cause: "selects no image", fix: `"alias":"al2023@latest"`},
 		},
-		"LAUNCH-9": {{breaks: func(s *situation) { s.pool().Class = "other" }, cause: "names the EC2NodeClass other, and there is none", fix: `"nodeClassRef":{"name":"default"}`}},
+		"LAUNCH-9": {{breaks: func(s *situation) { s.pool().Class = "other" },
+			cause: "names the EC2NodeClass other, and there is none", fix: `"nodeClassRef":{"name":"default"}`}},
 	}
 }
 
@@ -135,24 +157,30 @@ func readyFaults() map[string][]fault {
 			}, cause: "no network plug-in", fix: "addon-name vpc-cni"}},
 		"CNI-2": {{breaks: func(s *situation) {
 			s.registered(false, "cni plugin not initialized", notYet)
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-2.ec2.internal", Host: true, Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}}
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "aws-node-x", Owner: "DaemonSet/aws-node",
+				Node: "ip-10-0-0-2.ec2.internal", Host: true, Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}}
 		}, cause: "cannot reach the API server's service address", fix: "kube-proxy", notTop: true}},
 		"IMDS-1": {{breaks: func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+				Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
 		}, cause: "does not come up: it needs the metadata service", fix: "HopLimit", hint: true}, {breaks: func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
+			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+				Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
 		"READY-1": {{breaks: func(s *situation) {
-			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered", Message: `Resource "nvidia.com/gpu" was requested but not registered`})
+			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
+				Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		}, cause: "no device plug-in for it runs there", fix: "k8s-device-plugin"}},
 		"READY-2": {{breaks: func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Taints = []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}
 		}, cause: "the startup taint example.com/not-yet", fix: "get pods"}},
 		"READY-3": {{breaks: func(s *situation) { s.late(10 * time.Minute) }, cause: "launched 10m0s ago", fix: "get-console-output", hint: true},
-			{breaks: func(s *situation) { s.registered(false, "PLEG is not healthy", notYet) }, cause: "registered 10m0s ago", fix: "describe nodeclaim", hint: true}},
+			{breaks: func(s *situation) { s.registered(false, "PLEG is not healthy", notYet) }, cause: "registered 10m0s ago",
+				fix: "describe nodeclaim", hint: true}},
 	}
 }
 
@@ -164,7 +192,8 @@ func fargateFaults() map[string][]fault {
 			s.pending("default-scheduler", "", untolerated)
 			s.e.Fargate.Value[0].Selectors[0].Namespace = "kube-system"
 		}, cause: "no Fargate profile selects", fix: "create-fargate-profile"},
-			{breaks: func(s *situation) { s.e.Fargate.Value[0].Status = "CREATING" }, cause: "is CREATING", fix: "wait fargate-profile-active", hint: true}},
+			{breaks: func(s *situation) { s.e.Fargate.Value[0].Status = "CREATING" }, cause: "is CREATING",
+				fix: "wait fargate-profile-active", hint: true}},
 		"FG-2": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", untolerated).Created = noon.Add(-81 * time.Hour)
 		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"},
@@ -196,7 +225,8 @@ func fargateFaults() map[string][]fault {
 			}, cause: "is not mapped", fix: "system:node-proxier"}},
 		"FG-4": {{breaks: func(s *situation) {
 			s.e.Subnets.Value = append(s.e.Subnets.Value, Subnet{ID: "subnet-2", VPC: "vpc-1", Public: true})
-			s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-2", Subnets: []string{"subnet-2"}, Routes: []Route{{To: "0.0.0.0/0", Target: "igw-1"}}})
+			s.e.Routes.Value = append(s.e.Routes.Value,
+				RouteTable{ID: "rtb-2", Subnets: []string{"subnet-2"}, Routes: []Route{{To: "0.0.0.0/0", Target: "igw-1"}}})
 			s.e.Fargate.Value[0].Subnets = []string{"subnet-2"}
 		}, cause: "subnet-2 of Fargate profile joiner is public", fix: "create-fargate-profile"}},
 		"FG-5": {{breaks: func(s *situation) {
@@ -221,7 +251,9 @@ func fargateFaults() map[string][]fault {
 		}, cause: "do not tolerate", fix: `patch deployment joiner --type json -p '[{"op":"add","path":"/spec/template/spec/tolerations","value":[{"effect":"NoSchedule","key":`},
 			{breaks: func(s *situation) { // kube-scheduler 1.36 names no taint
 				s.pending("default-scheduler", "", "0/1 nodes are available: 1 node(s) had untolerated taint(s).").Tolerates = nil
-				s.e.Nodes.Value = append(s.e.Nodes.Value, Node{Name: "fargate-ip-10-0-0-9", Ready: true, Taints: []Taint{{Key: "eks.amazonaws.com/compute-type", Value: "fargate", Effect: "NoSchedule"}}})
+				s.e.Nodes.Value = append(s.e.Nodes.Value,
+					Node{Name: "fargate-ip-10-0-0-9", Ready: true,
+						Taints: []Taint{{Key: "eks.amazonaws.com/compute-type", Value: "fargate", Effect: "NoSchedule"}}})
 			}, cause: "do not tolerate", fix: "patch deployment joiner"},
 			{breaks: func(s *situation) {
 				s.pending("default-scheduler", "", untolerated).Tolerates = nil
@@ -263,8 +295,10 @@ func leaderFaults() map[string][]fault {
 		s.e.Controller = Lacking[Controller]("deployments and serviceaccounts named joiner or karpenter", noon, Missing, "")
 	}
 	return map[string][]fault{"RUN-1": {
-		{breaks: dead(byHand), cause: "no controller acts since 2026-05-01 10:00:15", fix: "CLUSTER_NAME=prod AWS_REGION=us-east-1 joiner controller"},
-		{breaks: dead(func(s *situation) { s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods = "joiner", nil }), cause: "no controller acts since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
+		{breaks: dead(byHand), cause: "no controller acts since 2026-05-01 10:00:15",
+			fix: "CLUSTER_NAME=prod AWS_REGION=us-east-1 joiner controller"},
+		{breaks: dead(func(s *situation) { s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods = "joiner", nil }),
+			cause: "no controller acts since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
 		{breaks: dead(func(s *situation) { // scaled to zero, it lets the lease go
 			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1
 			s.e.Claims.Value = s.e.Claims.Value[:1]
@@ -272,11 +306,15 @@ func leaderFaults() map[string][]fault {
 		{breaks: dead(func(s *situation) {
 			s.pending("default-scheduler", "ip-10-0-0-1.ec2.internal", "CrashLoopBackOff: back-off")
 		}), cause: "no controller acts", fix: "kubectl -n karpenter describe pod joiner-0"},
-		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
-		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
-		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }), cause: "pod joiner-0 runs, and does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
+		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }),
+			cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }),
+			cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }),
+			cause: "pod joiner-0 runs, and does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
 		{breaks: dead(func(s *situation) { // which of two is to act is not for doctor to say
-			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil, []string{"kube-system/karpenter"}
+			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil,
+				[]string{"kube-system/karpenter"}
 		}), cause: "no controller acts since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},
 		{breaks: dead(func(s *situation) { // uninstalled before its nodes were
 			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds, s.e.Pools.Value, s.e.Pods.Value = "", 1, nil, nil
@@ -284,7 +322,8 @@ func leaderFaults() map[string][]fault {
 			s.e.Claims.Value[0].Deleting = true
 			byHand(s)
 		}), cause: "no controller acts since", fix: "joiner controller"},
-		{breaks: dead(func(s *situation) { byHand(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller acts since", fix: "CLUSTER_NAME=NAME AWS_REGION=REGION joiner controller"},
+		{breaks: dead(func(s *situation) { byHand(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller acts since",
+			fix: "CLUSTER_NAME=NAME AWS_REGION=REGION joiner controller"},
 		{breaks: func(s *situation) {
 			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
 			byHand(s)

@@ -11,7 +11,8 @@ import (
 // now will not join. The first of a class is the root cause. A subnet without a route out counts only if no other
 // subnet of the class has one.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
-	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{}, diagnosis.Item[[]diagnosis.Claim]{}
+	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{},
+		diagnosis.Item[[]diagnosis.Claim]{}
 	var sure []diagnosis.Finding
 	for _, f := range Diagnose(e) {
 		if f.Verdict == diagnosis.Broken && f.Certainty == diagnosis.Certain && decides(f.Check) {

@@ -18,7 +18,8 @@ func TestForgedEvents(t *testing.T) {
 		"not authorized with an explicit deny in an identity-based policy: arn:x;touch${IFS}pwned2;# more",
 		"not authorized with an explicit deny in a service control policy: arn:aws:organizations::1:policy/o-1/service_control_policy/p-1",
 		"UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: x",
-		"not authorized to perform: iam:PassRole on resource: " + nodeRole, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed",
+		"not authorized to perform: iam:PassRole on resource: " +
+			nodeRole, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed",
 		"InvalidKMSKey.InvalidState: the key is disabled", "VcpuLimitExceeded: your current vCPU limit of 32", "MaxSpotInstanceCountExceeded",
 		"OptInRequired: AWS Marketplace https://example.com/x", "InvalidBlockDeviceMapping", "User data is limited to 16384 bytes",
 		"InsufficientFreeAddressesInSubnet", "UnregisteredTaintMissing: Node ip-10-0-0-1.ec2.internal joined: it was taken away by cilium",
@@ -50,7 +51,8 @@ func TestForgedEvents(t *testing.T) {
 // information.
 func TestNoDenialFromEvents(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation", "iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole", "InvalidKMSKey", "AWS Marketplace"} {
+	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation",
+		"iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole", "InvalidKMSKey", "AWS Marketplace"} {
 		s := &situation{healthy()}
 		s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		s.event("NodeClaim", "claim-2", "LaunchFailed", text)
@@ -62,7 +64,8 @@ func TestNoDenialFromEvents(t *testing.T) {
 	s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 	s.event("NodeClaim", "claim-2", "InsufficientCapacityError", "VcpuLimitExceeded: your current vCPU limit of 999999 $(x)")
 	worst := Worst(Diagnose(s.e))
-	if len(worst) != 1 || worst[0].Check != "LAUNCH-5" || worst[0].Certainty != Likely || strings.Contains(worst[0].Fix.String(), "999999") || strings.Contains(worst[0].Fix.String(), "1999998") {
+	if len(worst) != 1 || worst[0].Check != "LAUNCH-5" || worst[0].Certainty != Likely ||
+		strings.Contains(worst[0].Fix.String(), "999999") || strings.Contains(worst[0].Fix.String(), "1999998") {
 		t.Errorf("of a quota:\n%s", failures(worst))
 	}
 }
@@ -70,9 +73,11 @@ func TestNoDenialFromEvents(t *testing.T) {
 // TestForgedTags: the tags of an instance count only if a NodeClaim has its provider ID.
 func TestForgedTags(t *testing.T) {
 	t.Parallel()
-	foreign := Instance{ID: "i-66", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1 claim-2", Class: "default", UID: "uid-1", Image: "ami-1", Subnet: "subnet-1",
+	foreign := Instance{ID: "i-66", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1 claim-2",
+		Class: "default", UID: "uid-1", Image: "ami-1", Subnet: "subnet-1",
 		Groups: []string{"sg-evil"}, PrivateDNS: "ip-10-0-0-1.ec2.internal",
-		Console: has("ec2:GetConsoleOutput i-66", unauthorized+"\nx509: certificate signed by unknown authority\n"+timeout+"\nUnable to locate credentials\n")}
+		Console: has("ec2:GetConsoleOutput i-66",
+			unauthorized+"\nx509: certificate signed by unknown authority\n"+timeout+"\nUnable to locate credentials\n")}
 	for _, claim := range []string{"claim-1", "claim-2", "claim-1 claim-2 --all", "", "claim-9"} {
 		s := &situation{healthy()}
 		one := foreign
@@ -89,7 +94,8 @@ func TestForgedTags(t *testing.T) {
 	s.e.Entries.Value = s.e.Entries.Value[:1]
 	s.says(unauthorized)
 	for _, f := range Worst(Diagnose(s.e)) {
-		if strings.Contains(f.Fix.String(), "claim-1") || strings.Contains(f.Fix.String(), "i-66") || strings.Contains(strings.Join(f.Evidence, " "), "i-66") {
+		if strings.Contains(f.Fix.String(), "claim-1") || strings.Contains(f.Fix.String(), "i-66") ||
+			strings.Contains(strings.Join(f.Evidence, " "), "i-66") {
 			t.Errorf("a fix or its evidence is of the foreign instance:\n%s", failures([]Finding{f}))
 		}
 	}
@@ -99,13 +105,20 @@ func TestForgedTags(t *testing.T) {
 func TestTenantsPods(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Pod{
-		"an image":                   {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal", Events: []string{"no match for platform in manifest"}},
-		"its own message":            {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"Error: exec format error"}},
-		"the metadata":               {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour), Messages: []string{"IMDS 169.254.169.254 timeout"}},
-		"a known name":               {Name: "x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour), Messages: []string{"169.254.169.254"}},
-		"the network plug-in":        {Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}},
-		"addresses":                  {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal", Events: []string{"failed to assign an IP address to container"}},
-		"a denial":                   {Name: "app", Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"explicit deny in a service control policy"}, Events: []string{"UnauthorizedOperation"}},
+		"an image": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+			Events: []string{"no match for platform in manifest"}},
+		"its own message": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+			Messages: []string{"Error: exec format error"}},
+		"the metadata": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+			Created: noon.Add(-time.Hour), Messages: []string{"IMDS 169.254.169.254 timeout"}},
+		"a known name": {Name: "x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal",
+			Created: noon.Add(-time.Hour), Messages: []string{"169.254.169.254"}},
+		"the network plug-in": {Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-1.ec2.internal",
+			Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}},
+		"addresses": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+			Events: []string{"failed to assign an IP address to container"}},
+		"a denial": {Name: "app", Node: "ip-10-0-0-1.ec2.internal",
+			Messages: []string{"explicit deny in a service control policy"}, Events: []string{"UnauthorizedOperation"}},
 		"a label that no pool has":   {Name: "app", Selector: map[string]string{"nowhere.example/x": "1"}},
 		"Fargate's own complaints":   {Name: "joiner-0", Events: []string{"Misconfigured Fargate Profile: pod execution role is not found"}},
 		"a device plug-in of a sort": {Name: "nvidia-device-plugin-x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-1.ec2.internal"},
@@ -121,12 +134,14 @@ func TestTenantsPods(t *testing.T) {
 	}
 	// A tenant's DaemonSet is not the network plug-in, and does not replace a missing one.
 	s := &situation{healthy()}
-	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node", Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
+	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node",
+		Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
 	if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
 		t.Errorf("a tenant's plug-in counts:\n%s", failures(worst))
 	}
 	s.registered(false, "cni plugin not initialized", Condition{Type: "Initialized", Status: "Unknown"})
-	if worst := Worst(Diagnose(s.e)); !slices.ContainsFunc(worst, func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
+	if worst := Worst(Diagnose(s.e)); !slices.ContainsFunc(worst,
+		func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
 		t.Errorf("a tenant's plug-in hides that there is none:\n%s", failures(worst))
 	}
 }

@@ -14,8 +14,9 @@ import (
 func TestOvercome(t *testing.T) {
 	t.Parallel()
 	ended := func(s *situation) {
-		s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
-			Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
+		s.e.Instances.Value = append(s.e.Instances.Value,
+			Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
+				Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
 	}
 	cases := map[string]struct {
 		check string
@@ -30,8 +31,9 @@ func TestOvercome(t *testing.T) {
 		"a later one was a node, and was given back": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
 			ended(s)
-			s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
-				Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
+			s.e.Instances.Value = append(s.e.Instances.Value,
+				Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
+					Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
 		}, Fine},
 		"a later one ended by itself, too": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
@@ -49,7 +51,8 @@ func TestOvercome(t *testing.T) {
 			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		}, Broken},
 		"the claim is given up": {"LAUNCH-5", func(s *situation) {
-			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value, func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
+			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value,
+				func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
 			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 		}, Broken},

@@ -73,7 +73,8 @@ func TestPastEvents(t *testing.T) {
 	}{
 		{"a claim that is gone", "NodeClaim", "claim-9", none, false},
 		{"a claim that launched before", "NodeClaim", "claim-2", none, true},
-		{"a claim that launched since", "NodeClaim", "claim-2", func(s *situation) { s.e.Claims.Value[1].Conditions[0].Since = noon.Add(1) }, false},
+		{"a claim that launched since", "NodeClaim", "claim-2",
+			func(s *situation) { s.e.Claims.Value[1].Conditions[0].Since = noon.Add(1) }, false},
 		{"a class that is not ready", "EC2NodeClass", "default", none, true},
 		{"a class that was ready before", "EC2NodeClass", "default", as("Ready", false), true},
 		{"a class that is ready since", "EC2NodeClass", "default", as("Ready", true), false},

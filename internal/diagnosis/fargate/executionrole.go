@@ -33,9 +33,11 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 	r := ix.Evidence.Roles[name]
 	switch {
 	case r.Is(diagnosis.Missing) && r.Source != "":
-		return diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no pod execution role %s in the account", name).With(r.Source, said).FixedBy(thenAgain(ix, p, makeExecutionRole(ix, p.Role)...)...), true
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no pod execution role %s in the account",
+			name).With(r.Source, said).FixedBy(thenAgain(ix, p, makeExecutionRole(ix, p.Role)...)...), true
 	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
-		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, said).
+		return diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, said).
 			FixedBy(thenAgain(ix, p, auth.TrustService(p.Role, fix.Text(fargateService)))...), true
 	}
 	if gap, known := auth.MappingGap(ix); !known {
@@ -49,7 +51,8 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
 	switch {
 	case said != "" && lacks:
-		return diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, said).
+		return diagnosis.ReportBroken(subject, diagnosis.Likely,
+			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, said).
 			FixedBy(thenAgain(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
 	case said != "":
 		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
@@ -66,14 +69,16 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, sa
 	name := auth.RoleName(p.Role)
 	if entry, ok := auth.FindEntry(ix, p.Role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
-			With(ix.Evidence.Entries.Source, said).FixedBy(thenAgain(ix, p, auth.DeleteEntry(ix, entry), auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX")))...)
+			With(ix.Evidence.Entries.Source, said).FixedBy(thenAgain(ix, p, auth.DeleteEntry(ix, entry),
+			auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX")))...)
 	}
 	step := auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX"))
 	if !ix.Evidence.Cluster.Value.AcceptsEntries() {
 		step = auth.MapRoles(auth.WithRow(ix, diagnosis.Mapping{ARN: auth.WithoutPath(p.Role), Username: "system:node:{{SessionName}}",
 			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
 	}
-	f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
+	f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+		"the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
 		With(said, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(thenAgain(ix, p, step)...)
 	if ix.Evidence.AuthMap.Value.Problem != "" {
 		f.Follows = "AUTH-3"
@@ -107,6 +112,7 @@ func mappedForFargate(ix *index.Index, role string) bool {
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
 func makeExecutionRole(ix *index.Index, role string) []fix.Step {
-	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)), fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),
+	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)),
+		fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),
 		auth.Attach(ix, role, executionPolicy)}
 }

@@ -20,11 +20,21 @@ import (
 // Checks returns the checks FG.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "FG-1", Title: "a Fargate profile is active and selects the controller's pods", Layer: diagnosis.LayerController, Judge: judgeFargateProfile},
+		{
+			ID:    "FG-1",
+			Title: "a Fargate profile is active and selects the controller's pods",
+			Layer: diagnosis.LayerController,
+			Judge: judgeFargateProfile,
+		},
 		{ID: "FG-2", Title: "the pods are younger than the profile", Layer: diagnosis.LayerController, Judge: judgeTooEarly},
 		{ID: "FG-3", Title: "the pod execution role is let in", Layer: diagnosis.LayerController, Judge: judgeExecutionRole},
 		{ID: "FG-4", Title: "the profile's subnets are private and have a way out", Layer: diagnosis.LayerController, Judge: judgeFargateSubnets},
-		{ID: "FG-5", Title: "the controller has region and credentials on Fargate", Layer: diagnosis.LayerController, Judge: judgeFargateIdentity},
+		{
+			ID:    "FG-5",
+			Title: "the controller has region and credentials on Fargate",
+			Layer: diagnosis.LayerController,
+			Judge: judgeFargateIdentity,
+		},
 		{ID: "FG-6", Title: "the controller does not need cluster DNS that is not up", Layer: diagnosis.LayerController, Judge: judgeFargateDNS},
 		{ID: "FG-7", Title: "the controller's pods fit the nodes that there are", Layer: diagnosis.LayerController, Judge: judgeControllerPlace},
 		{ID: "FG-8", Title: "the controller's pods tolerate Fargate", Layer: diagnosis.LayerController, Judge: judgeTolerations},
@@ -109,8 +119,10 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.Fargate.Value {
 		if p.Status != "" && p.Status != "ACTIVE" || len(p.Issues) > 0 {
-			out = append(out, diagnosis.ReportSuspicious("Fargate profile "+p.Name, diagnosis.Certain, "Fargate profile %s is %s: %s", p.Name, p.Status, diagnosis.OrElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
-				With(ix.Evidence.Fargate.Source).FixedBy(fix.Call("eks", "wait", fix.P("fargate-profile-active"), ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
+			out = append(out, diagnosis.ReportSuspicious("Fargate profile "+p.Name, diagnosis.Certain,
+				"Fargate profile %s is %s: %s", p.Name, p.Status, diagnosis.OrElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
+				With(ix.Evidence.Fargate.Source).FixedBy(fix.Call("eks", "wait", fix.P("fargate-profile-active"), ix.InRegion(),
+				ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
 		}
 	}
 	return append(out, eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
@@ -132,14 +144,17 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 // makeProfile is the step that makes a profile for the controller.
 func makeProfile(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
-	return fix.Call("eks", "create-fargate-profile", ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.Account, "joiner"))),
+	return fix.Call("eks", "create-fargate-profile", ix.InRegion(), ix.OfCluster(),
+		fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.Account, "joiner"))),
 		fix.P("--pod-execution-role-arn", executionRole(ix)), fix.P("--subnets", privateSubnets(ix)...),
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
 // executionRole is the role of the profiles that there are, if all have the same.
 func executionRole(ix *index.Index) fix.Value {
-	if len(ix.Evidence.Fargate.Value) == 0 || slices.ContainsFunc(ix.Evidence.Fargate.Value, func(p diagnosis.FargateProfile) bool { return p.Role != ix.Evidence.Fargate.Value[0].Role }) {
+	if len(ix.Evidence.Fargate.Value) == 0 ||
+		slices.ContainsFunc(ix.Evidence.Fargate.Value,
+			func(p diagnosis.FargateProfile) bool { return p.Role != ix.Evidence.Fargate.Value[0].Role }) {
 		return fix.Blank("POD_EXECUTION_ROLE_ARN")
 	}
 	return fix.RoleARN(ix.Evidence.Fargate.Value[0].Role)
@@ -217,10 +232,15 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 			switch {
 			case !ok:
 			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
-				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).With(ix.Evidence.Routes.Source+": "+table.ID).
-					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
+				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
+					"subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id,
+					p.Name).With(ix.Evidence.Routes.Source+": "+table.ID).
+					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.InRegion(), ix.OfCluster(),
+						fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
 			case i < 0 && len(network.LackingEndpoints(ix)) > 0 && ix.Evidence.Endpoints.Known():
-				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain, "subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id, p.Name, strings.Join(network.LackingEndpoints(ix), ", ")).
+				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
+					"subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id,
+					p.Name, strings.Join(network.LackingEndpoints(ix), ", ")).
 					With(ix.Evidence.Routes.Source+": "+table.ID).FixedBy(fix.Call("ec2", "create-route", network.ThroughNAT(ix, table, id)...)))
 			}
 		}
@@ -234,11 +254,13 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
 		var out []diagnosis.Finding
 		if c.How == "pod identity" {
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "the controller relies on Pod Identity, and its agent does not run on Fargate").With(ix.Evidence.Controller.Source).
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"the controller relies on Pod Identity, and its agent does not run on Fargate").With(ix.Evidence.Controller.Source).
 				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn", fix.RoleARN(c.Role).Or("ROLE_ARN"))))
 		}
 		if c.Settings["AWS_REGION"] == "" && index.PodMessage(p, "region") != "" {
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "the controller does not know its region: there is no instance metadata on Fargate").With(index.PodMessage(p, "region")).
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely,
+				"the controller does not know its region: there is no instance metadata on Fargate").With(index.PodMessage(p, "region")).
 				FixedBy(fix.SetEnv(ix.ControllerDeployment(), "AWS_REGION", fix.Region(ix.Evidence.Region))))
 		}
 		return out
@@ -277,7 +299,8 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 		}
 		c := ix.Evidence.Controller.Value
 		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to launch").
-			With(index.PodMessage(p, "lookup")).FixedBy(fix.Merge(ix.ControllerDeployment(), fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
+			With(index.PodMessage(p, "lookup")).FixedBy(fix.Merge(ix.ControllerDeployment(),
+			fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
 		break
 	}
 	return out
@@ -289,13 +312,16 @@ func judgeControllerPlace(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	for _, p := range ix.WaitingPods() {
-		why := diagnosis.OrElse(index.PodMessage(p, "untolerated taint"), diagnosis.OrElse(index.PodMessage(p, "too many pods"), diagnosis.OrElse(index.PodMessage(p, "insufficient"), index.PodMessage(p, "no nodes available"))))
+		why := diagnosis.OrElse(index.PodMessage(p, "untolerated taint"),
+			diagnosis.OrElse(index.PodMessage(p, "too many pods"),
+				diagnosis.OrElse(index.PodMessage(p, "insufficient"), index.PodMessage(p, "no nodes available"))))
 		if isForFargate(ix, p) || p.Node != "" || why == "" {
 			continue
 		}
 		c := ix.Evidence.Controller.Value
 		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: those that are there do not take it, and only the controller launches one").
-			With(why).FixedBy(fix.Show("describe", fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
+			With(why).FixedBy(fix.Show("describe",
+			fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
 	}
 	return nil
 }
@@ -308,7 +334,8 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 			return nil
 		}
 		c := ix.Evidence.Controller.Value
-		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", diagnosis.TaintFargate).With(saidTaint(ix, p)).
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"the controller's pods do not tolerate %s, and the nodes that there are have it", diagnosis.TaintFargate).With(saidTaint(ix, p)).
 			FixedBy(fix.JSONPatch(ix.ControllerDeployment(), oneMore(c)))
 		switch profile, ok := profileOf(ix, p); {
 		case !ok:
@@ -322,7 +349,12 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 
 // oneMore is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
 func oneMore(c diagnosis.Controller) fix.Fields {
-	toleration := fix.Fields{"key": fix.Text(diagnosis.TaintFargate), "operator": fix.Text("Equal"), "value": fix.Text("fargate"), "effect": fix.Text("NoSchedule")}
+	toleration := fix.Fields{
+		"key":      fix.Text(diagnosis.TaintFargate),
+		"operator": fix.Text("Equal"),
+		"value":    fix.Text("fargate"),
+		"effect":   fix.Text("NoSchedule"),
+	}
 	if len(c.Tolerates) == 0 {
 		return fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"), "value": fix.List{toleration}}
 	}

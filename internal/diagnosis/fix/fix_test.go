@@ -20,8 +20,10 @@ func TestOnlyConstructors(t *testing.T) {
 		}
 	}
 	// Parameters for text of the program have a type that other packages cannot name.
-	for name, f := range map[string]any{"Text": fix.Text, "Blank": fix.Blank, "P": fix.P, "Call": fix.Call, "Say": fix.Say, "Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
-		"Save": fix.Save, "Annotate": fix.Annotate, "SetEnv": fix.SetEnv, "PFrom": fix.PFrom, "With": fix.Step.With, "Words": fix.Words, "To": fix.Step.To} {
+	for name, f := range map[string]any{"Text": fix.Text, "Blank": fix.Blank, "P": fix.P, "Call": fix.Call, "Say": fix.Say,
+		"Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
+		"Save": fix.Save, "Annotate": fix.Annotate, "SetEnv": fix.SetEnv, "PFrom": fix.PFrom,
+		"With": fix.Step.With, "Words": fix.Words, "To": fix.Step.To} {
 		for i := range reflect.TypeOf(f).NumIn() {
 			if in := reflect.TypeOf(f).In(i); in == reflect.TypeFor[string]() {
 				t.Errorf("%s takes any text", name)
@@ -43,7 +45,8 @@ func TestGrammars(t *testing.T) {
 		of        func(string) fix.Value
 		good, bad string // separated by blanks
 	}{
-		"name":        {fix.Name, "web web-1 a.b.example.com ip-10-0-0-1.ec2.internal", "Web -web web- a..b a_b a/b web;x $(x) " + strings.Repeat("a", 254)},
+		"name": {fix.Name, "web web-1 a.b.example.com ip-10-0-0-1.ec2.internal",
+			"Web -web web- a..b a_b a/b web;x $(x) " + strings.Repeat("a", 254)},
 		"namespace":   {fix.Namespace, "web kube-system", "a.b -a " + strings.Repeat("a", 64)},
 		"label key":   {fix.LabelKey, "team example.com/team kubernetes.io/arch A_b.c", "-a a/b/c /a a/ a=b a,b"},
 		"label value": {fix.LabelValue, "x amd64 A_b.c-1", "-x x- a/b a:b"},
@@ -51,15 +54,18 @@ func TestGrammars(t *testing.T) {
 		"region":      {fix.Region, "us-east-1 us-gov-west-1 eu-isoe-west-1 ap-southeast-5", "us-east US-EAST-1 --x us-east-1a"},
 		"role":        {fix.RoleName, "NodeRole node_role+=,.@-", "-x a/b a:b a;b " + strings.Repeat("a", 65)},
 		"role of":     {fix.RoleOf, "NodeRole arn:aws:iam::111122223333:role/NodeRole arn:aws-cn:iam::111122223333:role/team/a/NodeRole team/NodeRole /team/NodeRole", "arn:aws:iam::1:role/x x;y/role arn:x/y --kubeconfig=/x a/-b file:///x"},
-		"policy":      {fix.Policy, "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy arn:aws:iam::111122223333:policy/a/b", "arn:x;y arn:aws:iam::aws:policy/x;y"},
-		"scp":         {fix.OrganizationPolicy, "arn:aws:organizations::999999999999:policy/o-a/service_control_policy/p-1234", "p-1234 arn:x/p-1234"},
-		"instance":    {fix.Instance, "i-0123456789abcdef0 i-01234567", "i- i-x;y -i i-A"},
-		"type":        {fix.InstanceType, "m5.large u-6tb1.56xlarge mac2-m2pro.metal c7gn.metal", "m5 .large -m5.large m5.large;x"},
-		"key":         {fix.Key, "1234abcd-12ab-34cd-56ef-1234567890ab alias/x arn:aws:kms:us-east-1:111122223333:key/1234", "-x a;b arn:aws:s3:::x"},
-		"flag":        {fix.Flag, "feature-gates", "--x X a=b"},
-		"program":     {fix.Program, "swapon /usr/bin/x", "-rf a;b a%b"},
-		"family":      {fix.Family, "AL2 AL2023 Bottlerocket Windows2022", "al2 AL3 x"},
-		"username":    {fix.Username, "system:node:{{EC2PrivateDNSName}} admin jane@example.com", "$(x) a;b -x"},
+		"policy": {fix.Policy, "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy arn:aws:iam::111122223333:policy/a/b",
+			"arn:x;y arn:aws:iam::aws:policy/x;y"},
+		"scp": {fix.OrganizationPolicy,
+			"arn:aws:organizations::999999999999:policy/o-a/service_control_policy/p-1234", "p-1234 arn:x/p-1234"},
+		"instance": {fix.Instance, "i-0123456789abcdef0 i-01234567", "i- i-x;y -i i-A"},
+		"type":     {fix.InstanceType, "m5.large u-6tb1.56xlarge mac2-m2pro.metal c7gn.metal", "m5 .large -m5.large m5.large;x"},
+		"key": {fix.Key, "1234abcd-12ab-34cd-56ef-1234567890ab alias/x arn:aws:kms:us-east-1:111122223333:key/1234",
+			"-x a;b arn:aws:s3:::x"},
+		"flag":     {fix.Flag, "feature-gates", "--x X a=b"},
+		"program":  {fix.Program, "swapon /usr/bin/x", "-rf a;b a%b"},
+		"family":   {fix.Family, "AL2 AL2023 Bottlerocket Windows2022", "al2 AL3 x"},
+		"username": {fix.Username, "system:node:{{EC2PrivateDNSName}} admin jane@example.com", "$(x) a;b -x"},
 	} {
 		for good := range strings.FieldsSeq(c.good) {
 			if !c.of(good).IsValid() {
@@ -92,7 +98,8 @@ func TestHalfAFix(t *testing.T) {
 	if again := f.And(fix.DeleteClaims(fix.Claim{Name: "a"})); again.Changes() {
 		t.Errorf("a fix that corrects nothing deletes: %s", again)
 	}
-	if got := fix.Of("", fix.Call("eks", "list-clusters", fix.P("--region", fix.Region("")))).String(); got != "# no command can be given for the cluster: the AWS region is not known" {
+	if got := fix.Of("", fix.Call("eks", "list-clusters",
+		fix.P("--region", fix.Region("")))).String(); got != "# no command can be given for the cluster: the AWS region is not known" {
 		t.Errorf("of what is not known: %s", got)
 	}
 }
@@ -107,7 +114,8 @@ func TestPrinted(t *testing.T) {
 		`kubectl -n web set env deployment/api A=1`:                           fix.SetEnv(fix.Deployment("web", "api"), "A", fix.Number(1)),
 		`kubectl -n kube-system get configmap aws-auth -o yaml > before.yaml`: fix.Save(fix.AuthMap(), "before.yaml"),
 		`aws ec2 associate-dhcp-options --vpc-id vpc-1 --dhcp-options-id "$(aws ec2 create-dhcp-options --x 'a b' --query Q --output text)"`: fix.Call("ec2", "associate-dhcp-options",
-			fix.P("--vpc-id", fix.VPC("vpc-1")), fix.PFrom("--dhcp-options-id", fix.Call("ec2", "create-dhcp-options", fix.P("--x", fix.Text("a b"))), "Q")),
+			fix.P("--vpc-id", fix.VPC("vpc-1")), fix.PFrom("--dhcp-options-id",
+				fix.Call("ec2", "create-dhcp-options", fix.P("--x", fix.Text("a b"))), "Q")),
 		`kubectl patch ec2nodeclass web --type json -p '[{"op":"add","path":"/spec/x/3","value":"it'\''s"}]'`: fix.JSONPatch(fix.NodeClass("web"),
 			fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/x/%d", 3), "value": fix.Text("it's")}),
 	} {

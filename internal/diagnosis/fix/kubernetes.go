@@ -112,7 +112,11 @@ func texts(all ...string) []Word {
 }
 
 func (o Object) step(kind Kind, verb string) Step {
-	return Step{kind: kind, faults: o.faults(), kube: &Kubernetes{Verb: verb, Group: o.group, Resource: o.resource, Namespace: o.namespace.text, Names: []string{o.name.text}}}
+	return Step{
+		kind:   kind,
+		faults: o.faults(),
+		kube:   &Kubernetes{Verb: verb, Group: o.group, Resource: o.resource, Namespace: o.namespace.text, Names: []string{o.name.text}},
+	}
 }
 
 // Merge is a merge patch of an object.
@@ -165,7 +169,11 @@ func Apply(from constant) Step {
 
 // DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. The preconditions of each are checked at that time.
 func DeleteClaims(claims ...Claim) Step {
-	s := Step{kind: Change, words: texts("kubectl", "delete", "nodeclaim", "--wait=false"), kube: &Kubernetes{Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaim"}}
+	s := Step{
+		kind:  Change,
+		words: texts("kubectl", "delete", "nodeclaim", "--wait=false"),
+		kube:  &Kubernetes{Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaim"},
+	}
 	for _, c := range claims {
 		name := Name(c.Name)
 		s.faults = append(s.faults, name.invalid()...)

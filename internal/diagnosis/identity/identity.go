@@ -36,8 +36,10 @@ func Checks() []index.Check {
 // judgeHome: the cluster that EKS describes under the name is the one that Kubernetes answered for.
 func judgeHome(ix *index.Index) []diagnosis.Finding {
 	if ix.Evidence.Cluster.Is(diagnosis.Missing) && ix.Evidence.Home.Known() {
-		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s", ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
-			FixedBy(fix.Call("eks", "list-clusters", ix.InRegion()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
+		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s",
+			ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
+			FixedBy(fix.Call("eks", "list-clusters",
+				ix.InRegion()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
 	}
 	if gap, ok := ix.Evidence.Cluster.Gap("the EKS cluster " + ix.Evidence.Name); ok {
 		return []diagnosis.Finding{gap}
@@ -58,7 +60,8 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster that Kubernetes answered for: the cluster's name is set wrong, or the kubeconfig is another's", ix.Evidence.Name).
 		With(differ...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
-		FixedBy(fix.Call("eks", "list-clusters", ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
+		FixedBy(fix.Call("eks", "list-clusters",
+			ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
 }
 
 // sameAuthority compares base64-encoded PEM with PEM, by their certificates.
@@ -105,7 +108,8 @@ func judgeNamesake(ix *index.Index) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
 		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instance%s here", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
-			With(ix.Evidence.Instances.Source+": "+strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
+			With(ix.Evidence.Instances.Source+": "+
+				strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
 			FixedBy(fix.Call("ec2", "create-tags", ix.InRegion(), fix.P("--resources", instances(others[uid])...),
 				fix.P("--tags", fix.Join(fix.Text("Key=eks:eks-cluster-name,Value="), fix.ClusterName(otherName(ix.Evidence.Name, uid))))).
 				With("use the other cluster's own name, also in settings.clusterName of its controller")))
@@ -139,7 +143,8 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if len(ids) == 1 {
 		carry, alone = "an instance carries", "it: it is left alone, and costs money"
 	}
-	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "%s the name %s, and no NodeClaim or Node here is of %s", carry, ix.Evidence.Name, alone).
+	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely,
+		"%s the name %s, and no NodeClaim or Node here is of %s", carry, ix.Evidence.Name, alone).
 		With(strings.Join(ids[:min(5, len(ids))], ", ")).
 		FixedBy(fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
 }
@@ -164,10 +169,12 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 		if i.Runs() || k < 0 || ix.Evidence.Claims.Value[k].Deleting || !strings.Contains(i.StateReason, "User initiated") {
 			continue
 		}
-		out = append(out, diagnosis.ReportSuspicious("NodeClaim "+ix.Evidence.Claims.Value[k].Name, diagnosis.Likely, "instance %s was terminated from outside: not by this controller, whose NodeClaim still wants it", i.ID).
+		out = append(out, diagnosis.ReportSuspicious("NodeClaim "+ix.Evidence.Claims.Value[k].Name, diagnosis.Likely,
+			"instance %s was terminated from outside: not by this controller, whose NodeClaim still wants it", i.ID).
 			With(ix.Evidence.Instances.Source+": "+i.StateReason).
 			FixedBy(fix.Call("cloudtrail", "lookup-events", ix.InRegion(),
-				fix.P("--lookup-attributes", fix.Join(fix.Text("AttributeKey=ResourceName,AttributeValue="), fix.Instance(i.ID)))).With("who called TerminateInstances")))
+				fix.P("--lookup-attributes",
+					fix.Join(fix.Text("AttributeKey=ResourceName,AttributeValue="), fix.Instance(i.ID)))).With("who called TerminateInstances")))
 	}
 	return out
 }
@@ -181,7 +188,8 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	told := map[string]bool{}
 	for _, i := range ix.Evidence.Instances.Value {
 		c, ok := ix.Evidence.Class(i.Class)
-		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID {
+		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || i.UID != "" && ix.Evidence.Home.Known() &&
+			i.UID != ix.Evidence.Home.Value.UID {
 			continue
 		}
 		var extra []string
@@ -213,14 +221,16 @@ func judgeNetworksOwner(ix *index.Index) []diagnosis.Finding {
 		subject := "EC2NodeClass " + c.Name
 		for _, g := range ix.Groups(c.Groups) {
 			if other := ix.OtherOwner(g.Tags); other != "" {
-				out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Likely, "its security group %s belongs to cluster %s, by its tags", g.ID, other).With(ix.Evidence.Groups.Source).
+				out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Likely,
+					"its security group %s belongs to cluster %s, by its tags", g.ID, other).With(ix.Evidence.Groups.Source).
 					FixedBy(launch.OwnGroups(ix, c).With("narrow it to this cluster's groups")))
 			}
 		}
 		for _, id := range c.Subnets {
 			i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })
 			if i < 0 && ix.Evidence.Subnets.Known() && ix.Evidence.Cluster.Known() {
-				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its subnet %s is not in the cluster's VPC %s", id, ix.Evidence.Cluster.Value.VPC).With(ix.Evidence.Subnets.Source).
+				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its subnet %s is not in the cluster's VPC %s",
+					id, ix.Evidence.Cluster.Value.VPC).With(ix.Evidence.Subnets.Source).
 					Explaining(diagnosis.TimedOut, diagnosis.NoSuchHost).FixedBy(network.SubnetsOfVPC(ix, c)))
 			}
 		}

@@ -9,7 +9,8 @@ import (
 
 // WaitingPods are the controller's pods that are not ready, and gone from pending for no reason of their own.
 func (ix *Index) WaitingPods() []diagnosis.ControllerPod {
-	return slices.DeleteFunc(slices.Clone(ix.Evidence.Controller.Value.Pods), func(p diagnosis.ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Controller.Value.Pods),
+		func(p diagnosis.ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
 }
 
 // PodMessage returns the first message of a pod that contains all words.

@@ -67,7 +67,8 @@ func (ix *Index) Consoles() (diagnosis.Finding, bool) {
 		return gap, true
 	}
 	for _, i := range ix.Evidence.Instances.Value {
-		if _, isNode := ix.NodeByInstance[i.ID]; i.Runs() && !isNode && !ix.IsForeign(i) && i.Console.Value == "" && (i.Console.Is(diagnosis.Denied) || i.Console.Is(diagnosis.Failed)) {
+		if _, isNode := ix.NodeByInstance[i.ID]; i.Runs() && !isNode && !ix.IsForeign(i) && i.Console.Value == "" &&
+			(i.Console.Is(diagnosis.Denied) || i.Console.Is(diagnosis.Failed)) {
 			return i.Console.Gap("the console of instance " + i.ID)
 		}
 	}
@@ -104,7 +105,8 @@ func (ix *Index) isPast(v diagnosis.Event) bool {
 		i := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == v.Name })
 		return ix.Evidence.Pools.Known() && (i < 0 || since(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
 	case "Pod":
-		return ix.Evidence.Pods.Known() && !slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == v.Name })
+		return ix.Evidence.Pods.Known() &&
+			!slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == v.Name })
 	}
 	return false
 }
@@ -129,14 +131,16 @@ func daemonSetNamespaces() map[string][]string {
 // IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where administrators install it.
 func IsDevicePlugin(namespace, name string) bool {
 	const plugin = "device-plugin"
-	return strings.Contains(name, plugin) && (namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
+	return strings.Contains(name, plugin) &&
+		(namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
 }
 
 // FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster
 // installs it. A tenant may give one of its own the same name.
 func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
-		return slices.Contains(names, s.Name) && (s.Namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[s.Name], s.Namespace))
+		return slices.Contains(names, s.Name) &&
+			(s.Namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[s.Name], s.Namespace))
 	})
 	if i < 0 {
 		return diagnosis.DaemonSet{}, false

@@ -146,8 +146,10 @@ func isAnswer(c diagnosis.Condition, words []string) bool {
 		return slices.Equal(words, []string{"user data is limited to"})
 	case "InstanceProfileNotFound", "InstanceProfileNameInvalid":
 		return words[0] == "instance profile"
-	case "Unauthorized", "UnauthorizedOperation", "SpotSLRCreationFailed", "KMSKeyUnusable", "MarketplaceSubscriptionMissing", "RegionNotEnabled",
-		"VCPULimitExceeded", "SpotQuotaExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientCapacity", "InsufficientCapacityError", "LaunchFailed":
+	case "Unauthorized", "UnauthorizedOperation", "SpotSLRCreationFailed", "KMSKeyUnusable",
+		"MarketplaceSubscriptionMissing", "RegionNotEnabled",
+		"VCPULimitExceeded", "SpotQuotaExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientCapacity",
+		"InsufficientCapacityError", "LaunchFailed":
 		return true
 	}
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")

@@ -25,7 +25,12 @@ func Checks() []index.Check {
 		{ID: "LAUNCH-5", Title: "quotas suffice", Layer: diagnosis.LayerLaunch, Judge: judgeQuota},
 		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: diagnosis.LayerLaunch, Judge: judgeVolumes},
 		{ID: "LAUNCH-7", Title: "user data fits", Layer: diagnosis.LayerLaunch, Judge: judgeDataSize},
-		{ID: "LAUNCH-8", Title: "the EC2NodeClass selects subnets, security groups and images that are there", Layer: diagnosis.LayerLaunch, Judge: judgeSelection},
+		{
+			ID:    "LAUNCH-8",
+			Title: "the EC2NodeClass selects subnets, security groups and images that are there",
+			Layer: diagnosis.LayerLaunch,
+			Judge: judgeSelection,
+		},
 		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass is there", Layer: diagnosis.LayerPlan, Judge: judgeClassRef},
 		{ID: "LAUNCH-10", Title: "images can be launched", Layer: diagnosis.LayerLaunch, Judge: judgeImageState},
 	}
@@ -44,8 +49,10 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 		case c.Role != "" || !asked:
 			out = append(out, diagnosis.ReportFine(subject)) // the controller creates the profile and deletes it with the class
 		case c.Profile != "" && p.Is(diagnosis.Missing):
-			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s does not exist", c.Profile).With(p.Source).With(ix.StatementLines("instance profile", c.Profile)...).Explaining(diagnosis.NoCredentials)
-			out = append(out, f.FixedBy(fix.Call("iam", "create-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile))), auth.AddRole(ix, c)))
+			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s does not exist",
+				c.Profile).With(p.Source).With(ix.StatementLines("instance profile", c.Profile)...).Explaining(diagnosis.NoCredentials)
+			out = append(out, f.FixedBy(fix.Call("iam", "create-instance-profile",
+				fix.P("--instance-profile-name", fix.Profile(c.Profile))), auth.AddRole(ix, c)))
 		default:
 			if gap, ok := p.Gap("instance profile " + c.Profile); ok {
 				gap.Subject = subject
@@ -68,7 +75,8 @@ func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	if len(said) == 0 {
 		return nil
 	}
-	f := diagnosis.ReportBroken("", diagnosis.Certain, "spot instances need the service-linked role %s, and the controller may not make it", name).With(said[0]).
+	f := diagnosis.ReportBroken("", diagnosis.Certain,
+		"spot instances need the service-linked role %s, and the controller may not make it", name).With(said[0]).
 		FixedBy(fix.Call("iam", "create-service-linked-role", fix.P("--aws-service-name", fix.Text("spot.amazonaws.com"))))
 	if r := ix.Evidence.Roles[name]; r.Is(diagnosis.Missing) && r.Source != "" {
 		f = f.With(r.Source + ": not found")
@@ -85,7 +93,8 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 	for _, c := range ix.Evidence.Classes.Value {
 		for _, i := range ix.Evidence.Images.Value {
 			if c.RootGiB > 0 && i.SnapshotGiB > c.RootGiB && slices.Contains(c.Images, i.ID) {
-				out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
+				out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain,
+					"its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
 					With(ix.Evidence.Images.Source).With(ix.StatementLines("InvalidBlockDeviceMapping")...).
 					FixedBy(nodeclass.Resized(c, i.SnapshotGiB).With("or more")))
 			}
@@ -110,12 +119,15 @@ func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	for _, c := range ix.Evidence.Classes.Value {
 		read := slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
 		if c.DataBytes > mostData && !read {
-			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
-				With(ix.Evidence.Classes.Source).FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch what is long from S3 at boot")))
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain,
+				"its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
+				With(ix.Evidence.Classes.Source).
+				FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch what is long from S3 at boot")))
 		}
 	}
 	if said := ix.StatementLines("user data is limited to"); len(out) == 0 && len(said) > 0 {
-		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).With(said...).
+		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain,
+			"the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).With(said...).
 			FixedBy(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch what is long from S3 at boot")))
 	}
 	return out

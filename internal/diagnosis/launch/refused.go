@@ -52,7 +52,8 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	said := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"}, []string{"kms", "not authorized"})
+	said := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"},
+		[]string{"kms", "not authorized"})
 	if len(said) == 0 {
 		return nil
 	}
@@ -64,10 +65,13 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
 			With(asLines(said)...).FixedBy(forgetting(ix, said, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(said)...).
-		FixedBy(forgetting(ix, said, fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
-			fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"), fix.Text("GenerateDataKeyWithoutPlaintext"),
-				fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty,
+		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(said)...).
+		FixedBy(forgetting(ix, said,
+			fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
+				fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"),
+					fix.Text("GenerateDataKeyWithoutPlaintext"),
+					fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
 }
 
 // keyOf is the KMS key of a class; where the class is not known, the only one that any class has.
@@ -118,19 +122,25 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	arn := policyIn(text)
 	switch {
 	case strings.Contains(text, "service control policy"):
-		f := diagnosis.ReportBroken("", diagnosis.Certain, "a service control policy of the organization does not let the controller launch instances").With(asLines(said)...)
+		f := diagnosis.ReportBroken("", diagnosis.Certain,
+			"a service control policy of the organization does not let the controller launch instances").With(asLines(said)...)
 		if arn == "" {
-			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target", fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
-				fix.P("--target-id", fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of them, or of the units above, denies it"))}
+			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target",
+				fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
+				fix.P("--target-id",
+					fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of them, or of the units above, denies it"))}
 		}
 		return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "detach-policy", fix.P("--policy-id", fix.OrganizationPolicy(arn)),
-			fix.P("--target-id", fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
+			fix.P("--target-id",
+				fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
 	case strings.Contains(text, "explicit deny") && arn != "":
-		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "a policy of the controller's role denies it to launch instances").With(asLines(said)...).
+		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
+			"a policy of the controller's role denies it to launch instances").With(asLines(said)...).
 			FixedBy(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
 				fix.P("--policy-arn", fix.Policy(arn))).With("or take the Deny out of it"))}
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "a policy does not let the controller launch instances").With(asLines(said)...).
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
+		"a policy does not let the controller launch instances").With(asLines(said)...).
 		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
 			With("the statement that denies; the controller's policies are in deploy/iam"))}
 }
@@ -198,7 +208,8 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 			}
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).With(asLines(said)...).
-			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(), fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
+			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(),
+				fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
 				fix.P("--desired-value", fix.Number(wish))))}
 	}
 	return nil
@@ -214,7 +225,8 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 		subject, edit := "EC2NodeClass "+c.Name, fix.Edit(fix.NodeClass(c.Name))
 		for _, i := range ix.Evidence.Images.Value {
 			if (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && i.State != "" && i.State != "available" {
-				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).With(ix.Evidence.Images.Source).
+				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
+					"its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).With(ix.Evidence.Images.Source).
 					FixedBy(nodeclass.OwnImageOr(c, edit.With("wait until the image is available, or select another image in spec.amiSelectorTerms"),
 						func(s fix.Step) fix.Step { return s.With("AWS's own image; or wait until yours is available") })))
 			}
@@ -229,7 +241,8 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
 				terms = "https://aws.amazon.com/marketplace" // the text is not only AWS's
 			}
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
 				FixedBy(nodeclass.OwnImageOr(c, edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
 					func(s fix.Step) fix.Step { return s.With("AWS's own image; or accept the terms at %s", terms) })))
 			break

@@ -89,7 +89,9 @@ func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 			out = append(out, diagnosis.ReportFine(subject))
 			continue
 		}
-		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "it names the EC2NodeClass %s, and there is none of that name", p.Class).With(fmt.Sprintf("%s: %d", ix.Evidence.Classes.Source, len(ix.Evidence.Classes.Value)))
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+			"it names the EC2NodeClass %s, and there is none of that name", p.Class).With(fmt.Sprintf("%s: %d",
+			ix.Evidence.Classes.Source, len(ix.Evidence.Classes.Value)))
 		out = append(out, f.FixedBy(nearestClass(ix, p)))
 	}
 	return out

@@ -55,7 +55,8 @@ func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 		}
 		step = fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("as other EC2NodeClasses have it")
 	default:
-		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.subnetSelectorTerms select what other EC2NodeClasses have: %s", strings.Join(sets, ", or "))
+		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.subnetSelectorTerms select what other EC2NodeClasses have: %s", strings.Join(sets,
+			", or "))
 	}
 	return nearTag(c.SubnetTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.SubnetTags }, c), step)
 }

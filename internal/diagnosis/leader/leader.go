@@ -38,8 +38,12 @@ func judgeLeader(ix *index.Index) []diagnosis.Finding {
 	if l.Holder == "" {
 		ended = fmt.Sprintf("was released %d s ago", int(ix.Evidence.At.Sub(l.Renewed).Seconds()))
 	}
-	return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: found[0].Subject, Evidence: found[0].Evidence,
-		Cause: "the lease of the controller " + ended + "; another may be about to take over"}}
+	return []diagnosis.Finding{{
+		Verdict:   diagnosis.Unknown,
+		Certainty: diagnosis.Certain,
+		Subject:   found[0].Subject,
+		Evidence:  found[0].Evidence,
+		Cause:     "the lease of the controller " + ended + "; another may be about to take over"}}
 }
 
 // leaderless is what is wrong where the lease has ended, however short a while ago.
@@ -63,15 +67,19 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	}
 	switch {
 	case ready >= 0 && (l.Holder != "" || len(work) > 0):
-		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the controller's pod %s runs, and does not renew the lease without which it does not act", c.Pods[ready].Name).
-			With(ix.Evidence.Lease.Source + ": " + told).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible,
+			"the controller's pod %s runs, and does not renew the lease without which it does not act", c.Pods[ready].Name).
+			With(ix.Evidence.Lease.Source + ": " +
+				told).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
 	case ready >= 0:
 		return nil
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
-		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no controller acts since %s: pods get no nodes, and what was started is not finished", diagnosis.Stamp(l.End())).
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
+			"no controller acts since %s: pods get no nodes, and what was started is not finished", diagnosis.Stamp(l.End())).
 			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	case len(work) > 0 || l.Holder != "":
-		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "no controller seems to act since %s: the next pods get no nodes", diagnosis.Stamp(l.End())).
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
+			"no controller seems to act since %s: the next pods get no nodes", diagnosis.Stamp(l.End())).
 			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	}
 	return nil // it was stopped, and there is no work for it
@@ -98,9 +106,11 @@ func Leaderless(e diagnosis.Evidence) time.Time {
 func neverActed(ix *index.Index) []diagnosis.Finding {
 	isTouched := func(conditions []diagnosis.Condition) bool { return len(conditions) > 0 }
 	switch work := undone(ix); {
-	case len(ix.Evidence.Pools.Value) == 0 || len(work) == 0 || len(ix.Evidence.Claims.Value) > 0 || !ix.Evidence.Claims.Known() || !ix.Evidence.Classes.Known():
+	case len(ix.Evidence.Pools.Value) == 0 || len(work) == 0 || len(ix.Evidence.Claims.Value) > 0 ||
+		!ix.Evidence.Claims.Known() || !ix.Evidence.Classes.Known():
 		return nil
-	case slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return isTouched(p.Conditions) }), slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return isTouched(c.Conditions) }):
+	case slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return isTouched(p.Conditions) }),
+		slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return isTouched(c.Conditions) }):
 		return nil
 	default:
 		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever looked at them: none is installed, or it does not run").
@@ -181,7 +191,8 @@ func standing(ix *index.Index) []string {
 	c := ix.Evidence.Controller.Value
 	var out []string
 	for _, p := range ix.WaitingPods() {
-		out = append(out, strings.TrimSpace("pod "+c.Namespace+"/"+p.Name+" is "+p.Phase+" "+diagnosis.OrElse(strings.Join(p.Messages[:min(1, len(p.Messages))], ""), "and not ready")))
+		out = append(out, strings.TrimSpace("pod "+c.Namespace+"/"+p.Name+" is "+p.Phase+" "+
+			diagnosis.OrElse(strings.Join(p.Messages[:min(1, len(p.Messages))], ""), "and not ready")))
 	}
 	switch {
 	case len(out) > 0:
@@ -201,7 +212,8 @@ func startController(ix *index.Index) fix.Step {
 	case len(waiting) > 0:
 		return fix.Show("describe", fix.Pod(c.Namespace, waiting[0].Name)).With("why it does not run")
 	case c.Deployment != "" && len(c.Others) > 0: // which of them is to act, only the user knows
-		return fix.Show("get", fix.Deployment(c.Namespace, c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
+		return fix.Show("get", fix.Deployment(c.Namespace,
+			c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
 	case c.Deployment != "":
 		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
 	}

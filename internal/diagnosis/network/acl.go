@@ -71,7 +71,10 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 				continue
 			}
 			done[id] = true
-			f := diagnosis.ReportBroken("subnet "+id, diagnosis.Certain, "").With(ix.Evidence.ACLs.Source+": "+n.ID).With(index.Lines(inSubnet(ix, id, diagnosis.TimedOut, diagnosis.PullFailed))...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout)
+			f := diagnosis.ReportBroken("subnet "+id, diagnosis.Certain,
+				"").With(ix.Evidence.ACLs.Source+": "+
+				n.ID).With(index.Lines(inSubnet(ix, id, diagnosis.TimedOut,
+				diagnosis.PullFailed))...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout)
 			if e, drops := dropper(n, true, apiPort); drops {
 				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets nothing out to port %d: instances cannot reach the API server", n.ID, id, apiPort)
 				out = append(out, f.FixedBy(letThrough(ix, n, e, true, apiPort, apiPort)))

@@ -18,7 +18,8 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Subnets.Gap("the subnets"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	said := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"), index.Sentences(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
+	said := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
+		index.Sentences(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := diagnosis.Likely
 	if len(said) == 0 { // events of a pod may be written by others than the kubelet
 		said, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
@@ -39,9 +40,11 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 		roomier := RoomierSubnets(ix, c)
 		switch {
 		case len(c.Subnets) > 0 && free < fewAddresses:
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its subnets are full: %s", strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its subnets are full: %s",
+				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
 		case len(full) > 0 && len(said) > 0:
-			out = append(out, diagnosis.ReportSuspicious(subject, certainty, "some of its subnets are full: %s", strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
+			out = append(out, diagnosis.ReportSuspicious(subject, certainty, "some of its subnets are full: %s",
+				strings.Join(full, ", ")).With(ix.Evidence.Subnets.Source).With(said...).FixedBy(roomier))
 		default:
 			out = append(out, diagnosis.ReportFine(subject))
 		}
@@ -86,7 +89,8 @@ func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 // leadsOut reports whether a subnet has a default route that works.
 func leadsOut(ix *index.Index, id string) bool {
 	table, ok := RouteTableOf(ix, id)
-	return ok && slices.ContainsFunc(table.Routes, func(r diagnosis.Route) bool { return (r.To == "0.0.0.0/0" || r.To == "::/0") && !r.Blackhole })
+	return ok && slices.ContainsFunc(table.Routes,
+		func(r diagnosis.Route) bool { return (r.To == "0.0.0.0/0" || r.To == "::/0") && !r.Blackhole })
 }
 
 // manyAddresses is how many free addresses a subnet must have to be proposed.

@@ -75,9 +75,15 @@ func judgeGroups(ix *index.Index) []diagnosis.Finding {
 		groups := ix.Groups(p.groups)
 		switch {
 		case len(p.groups) == 0:
-			out = append(out, diagnosis.Finding{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: p.subject, Cause: "its security groups are not resolved yet"})
+			out = append(out, diagnosis.Finding{
+				Verdict:   diagnosis.Unknown,
+				Certainty: diagnosis.Certain,
+				Subject:   p.subject,
+				Cause:     "its security groups are not resolved yet",
+			})
 		case len(groups) == 0:
-			out = append(out, diagnosis.ReportBroken(p.subject, diagnosis.Certain, "none of its security groups %s is in the cluster's VPC", strings.Join(p.groups, ", ")).
+			out = append(out, diagnosis.ReportBroken(p.subject, diagnosis.Certain,
+				"none of its security groups %s is in the cluster's VPC", strings.Join(p.groups, ", ")).
 				With(ix.Evidence.Groups.Source).Explaining(diagnosis.TimedOut))
 		default:
 			out = append(out, judgeSecurityGroups(ix, p, groups)...)
@@ -92,9 +98,12 @@ func judgeSecurityGroups(ix *index.Index, p place, groups []diagnosis.Group) []d
 		return slices.ContainsFunc(g.Out, func(r diagnosis.Rule) bool { return r.Lets(apiPort) })
 	})
 	if !out {
-		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Certain, "the security group%s %s let%s nothing out to port %d: its instances cannot reach the API server",
+		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Certain,
+			"the security group%s %s let%s nothing out to port %d: its instances cannot reach the API server",
 			diagnosis.Plural(p.groups, "s"), strings.Join(p.groups, ", "), diagnosis.Singular(p.groups, "s"), apiPort).
-			With(fmt.Sprintf("%s: %s", ix.Evidence.Groups.Source, rulesLine(groups))).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout, diagnosis.NotPermitted).
+			With(fmt.Sprintf("%s: %s", ix.Evidence.Groups.Source,
+				rulesLine(groups))).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout,
+			diagnosis.NotPermitted).
 			FixedBy(fix.Call("ec2", "authorize-security-group-egress", ix.InRegion(), fix.P("--group-id", fix.Group(p.groups[0])),
 				fix.P("--ip-permissions", fix.Text("IpProtocol=-1,IpRanges=[{CidrIp=0.0.0.0/0}]"))))}
 	}
@@ -103,9 +112,11 @@ func judgeSecurityGroups(ix *index.Index, p place, groups []diagnosis.Group) []d
 		return []diagnosis.Finding{diagnosis.ReportFine(p.subject)}
 	}
 	if ix.Evidence.Cluster.Value.PrivateAccess && !letsIn(cluster[0], apiPort, p.groups) {
-		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Likely, "the cluster's security group %s does not let in port %d from its security group%s %s",
+		return []diagnosis.Finding{diagnosis.ReportBroken(p.subject, diagnosis.Likely,
+			"the cluster's security group %s does not let in port %d from its security group%s %s",
 			cluster[0].ID, apiPort, diagnosis.Plural(p.groups, "s"), strings.Join(p.groups, ", ")).
-			With(ix.Evidence.Groups.Source, "the API server's name leads to private addresses inside the VPC").With(sights...).Explaining(diagnosis.TimedOut).
+			With(ix.Evidence.Groups.Source, "the API server's name leads to private addresses inside the VPC").
+			With(sights...).Explaining(diagnosis.TimedOut).
 			FixedBy(allowIn(ix, cluster[0].ID, apiPort, p.groups[0]))}
 	}
 	const kubelet = 10250
@@ -117,7 +128,8 @@ func judgeSecurityGroups(ix *index.Index, p place, groups []diagnosis.Group) []d
 }
 
 func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
-	return fix.Call("ec2", "authorize-security-group-ingress", ix.InRegion(), fix.P("--group-id", fix.Group(group)), fix.P("--protocol", fix.Text("tcp")),
+	return fix.Call("ec2", "authorize-security-group-ingress", ix.InRegion(), fix.P("--group-id", fix.Group(group)),
+		fix.P("--protocol", fix.Text("tcp")),
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
@@ -149,14 +161,16 @@ func judgeDNS(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	attribute := func(name string, flag fix.Param) diagnosis.Finding {
-		return diagnosis.ReportBroken("VPC "+ix.Evidence.VPC.Value.ID, diagnosis.Certain, "the VPC has %s switched off, so the API server's name is not resolved in it", name).
+		return diagnosis.ReportBroken("VPC "+ix.Evidence.VPC.Value.ID, diagnosis.Certain,
+			"the VPC has %s switched off, so the API server's name is not resolved in it", name).
 			With(ix.Evidence.VPC.Source).With(sights...).Explaining(diagnosis.NoSuchHost).
 			FixedBy(fix.Call("ec2", "modify-vpc-attribute", ix.InRegion(), fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID)), flag))
 	}
 	switch {
 	case ix.Evidence.VPC.Known() && !ix.Evidence.VPC.Value.DNSSupport:
 		return []diagnosis.Finding{attribute("DNS support", fix.P("--enable-dns-support"))}
-	case ix.Evidence.VPC.Known() && !ix.Evidence.VPC.Value.DNSHostnames && ix.Evidence.Cluster.Value.PrivateAccess && !ix.Evidence.Cluster.Value.PublicAccess:
+	case ix.Evidence.VPC.Known() && !ix.Evidence.VPC.Value.DNSHostnames && ix.Evidence.Cluster.Value.PrivateAccess &&
+		!ix.Evidence.Cluster.Value.PublicAccess:
 		return []diagnosis.Finding{attribute("DNS host names", fix.P("--enable-dns-hostnames"))}
 	case len(sights) > 0:
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely, "instances cannot resolve a name that they need to join: the DHCP options of the VPC may name a server that does not know it").
@@ -168,14 +182,17 @@ func judgeDNS(ix *index.Index) []diagnosis.Finding {
 
 // amazonDNS is the step that has the instances of the VPC ask the resolver that AWS provides.
 func amazonDNS(ix *index.Index) fix.Step {
-	options := fix.Call("ec2", "create-dhcp-options", ix.InRegion(), fix.P("--dhcp-configurations", fix.Text("Key=domain-name-servers,Values=AmazonProvidedDNS")))
+	options := fix.Call("ec2", "create-dhcp-options", ix.InRegion(),
+		fix.P("--dhcp-configurations", fix.Text("Key=domain-name-servers,Values=AmazonProvidedDNS")))
 	return fix.Call("ec2", "associate-dhcp-options", ix.InRegion(), fix.P("--vpc-id", fix.VPC(ix.Evidence.VPC.Value.ID).Or("VPC")),
-		fix.PFrom("--dhcp-options-id", options, "DhcpOptions.DhcpOptionsId")).With("or have the DNS server that it names forward to AmazonProvidedDNS")
+		fix.PFrom("--dhcp-options-id", options,
+			"DhcpOptions.DhcpOptionsId")).With("or have the DNS server that it names forward to AmazonProvidedDNS")
 }
 
 // privateAccess is the step by which nodes reach the API server from within the VPC.
 func privateAccess(ix *index.Index) fix.Step {
-	return fix.Call("eks", "update-cluster-config", ix.InRegion(), fix.P("--name", fix.ClusterName(ix.Evidence.Name)), fix.P("--resources-vpc-config", fix.Text("endpointPrivateAccess=true")))
+	return fix.Call("eks", "update-cluster-config", ix.InRegion(), fix.P("--name", fix.ClusterName(ix.Evidence.Name)),
+		fix.P("--resources-vpc-config", fix.Text("endpointPrivateAccess=true")))
 }
 
 // judgePublicCIDRs: nodes that go to the public endpoint come from the NAT gateways' addresses.
@@ -199,9 +216,11 @@ func judgePublicCIDRs(ix *index.Index) []diagnosis.Finding {
 	if len(out) == 0 {
 		return nil
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the API server's endpoint is public only and lets in only %s, and nodes come from %s",
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
+		"the API server's endpoint is public only and lets in only %s, and nodes come from %s",
 		strings.Join(c.PublicCIDRs, ", "), strings.Join(out, ", ")).
-		With(ix.Evidence.Cluster.Source, ix.Evidence.NATAddresses.Source).With(index.Lines(ix.OccurrencesOf("", diagnosis.TimedOut))...).Explaining(diagnosis.TimedOut).
+		With(ix.Evidence.Cluster.Source, ix.Evidence.NATAddresses.Source).With(index.Lines(ix.OccurrencesOf("",
+		diagnosis.TimedOut))...).Explaining(diagnosis.TimedOut).
 		FixedBy(privateAccess(ix))}
 }
 
@@ -250,13 +269,16 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (diagnosis.Findi
 	i := slices.IndexFunc(table.Routes, func(r diagnosis.Route) bool { return r.To == "0.0.0.0/0" || r.To == "::/0" })
 	switch {
 	case i >= 0 && table.Routes[i].Blackhole:
-		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the default route of subnet %s goes to %s, which is gone", id, table.Routes[i].Target).
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the default route of subnet %s goes to %s, which is gone",
+			id, table.Routes[i].Target).
 			With(ix.Evidence.Routes.Source+": "+table.ID).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
 			FixedBy(fix.Call("ec2", "replace-route", ThroughNAT(ix, table, id)...)), true
 	case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-") && !publicAddress(ix, c, id):
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "subnet %s leads to the internet by an internet gateway, and its instances get no public address: they cannot get out", id).
-			With(ix.Evidence.Routes.Source+": "+table.ID+" → "+table.Routes[i].Target).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
-			FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Bool(true), "spec", "associatePublicIPAddress"))), !ix.Evidence.Cluster.Value.PrivateAccess || len(sights) > 0
+				With(ix.Evidence.Routes.Source+": "+table.ID+" → "+
+					table.Routes[i].Target).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
+				FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Bool(true), "spec", "associatePublicIPAddress"))),
+			!ix.Evidence.Cluster.Value.PrivateAccess || len(sights) > 0
 	case i >= 0:
 		return diagnosis.ReportFine(subject), true
 	}
@@ -264,8 +286,11 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (diagnosis.Findi
 	if len(lacking) == 0 && ix.Evidence.Endpoints.Known() && ix.Evidence.Cluster.Value.PrivateAccess {
 		return diagnosis.ReportFine(subject), true
 	}
-	f := diagnosis.ReportBroken(subject, diagnosis.Certain, "subnet %s has no route out: no NAT gateway, and the VPC has no endpoints for %s", id, strings.Join(lacking, ", ")).
-		With(ix.Evidence.Routes.Source+": "+table.ID+" has no default route", ix.Evidence.Endpoints.Source).With(sights...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.NoSuchHost).
+	f := diagnosis.ReportBroken(subject, diagnosis.Certain,
+		"subnet %s has no route out: no NAT gateway, and the VPC has no endpoints for %s", id, strings.Join(lacking, ", ")).
+		With(ix.Evidence.Routes.Source+": "+table.ID+
+			" has no default route", ix.Evidence.Endpoints.Source).With(sights...).Explaining(diagnosis.TimedOut,
+		diagnosis.PullFailed, diagnosis.NoSuchHost).
 		FixedBy(fix.Call("ec2", "create-route", ThroughNAT(ix, table, id)...))
 	if len(lacking) == 0 {
 		f.Cause = fmt.Sprintf("subnet %s has no route out, and the API server's endpoint is not reachable from within the VPC", id)
@@ -297,7 +322,8 @@ func RouteTableOf(ix *index.Index, subnet string) (diagnosis.RouteTable, bool) {
 
 // ThroughNAT are the parameters of a default route through a NAT gateway.
 func ThroughNAT(ix *index.Index, table diagnosis.RouteTable, subnet string) []fix.Param {
-	return []fix.Param{ix.InRegion(), fix.P("--route-table-id", fix.RouteTable(table.ID)), fix.P("--destination-cidr-block", fix.Text(everywhere)),
+	return []fix.Param{ix.InRegion(), fix.P("--route-table-id", fix.RouteTable(table.ID)),
+		fix.P("--destination-cidr-block", fix.Text(everywhere)),
 		fix.P("--nat-gateway-id", fix.NAT(likelyNAT(ix, subnet)).Or("NAT_GATEWAY_ID"))}
 }
 
@@ -313,7 +339,8 @@ func publicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 func LackingEndpoints(ix *index.Index) []string {
 	var out []string
 	for _, service := range []string{"ec2", "ecr.api", "ecr.dkr", "s3", "sts"} {
-		if !slices.ContainsFunc(ix.Evidence.Endpoints.Value, func(e diagnosis.Endpoint) bool { return strings.HasSuffix(e.Service, "."+service) }) {
+		if !slices.ContainsFunc(ix.Evidence.Endpoints.Value,
+			func(e diagnosis.Endpoint) bool { return strings.HasSuffix(e.Service, "."+service) }) {
 			out = append(out, service)
 		}
 	}
@@ -328,11 +355,13 @@ func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 	if plugin, ok := ix.FindDaemonSet("aws-node"); !ok || plugin.Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] != "true" {
 		return nil
 	}
-	if !ix.Evidence.Controller.Known() || ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "" && ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "0" {
+	if !ix.Evidence.Controller.Known() || ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "" &&
+		ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "0" {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the VPC CNI has custom networking on, and the controller does not reserve an interface for it: nodes take more pods than they have addresses for").
-		With("daemonset kube-system/aws-node: AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true", ix.Evidence.Controller.Source+": RESERVED_ENIS is not set").
+		With("daemonset kube-system/aws-node: AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG=true", ix.Evidence.Controller.Source+
+			": RESERVED_ENIS is not set").
 		FixedBy(fix.SetEnv(ix.ControllerDeployment(), "RESERVED_ENIS", fix.Number(1)))}
 }
 

@@ -19,7 +19,8 @@ func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
 	if family == "" || family == "Custom" {
 		return fix.Step{}, false
 	}
-	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
+	return fix.Merge(fix.NodeClass(c.Name),
+		fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
 }
 
 // OwnImageOr is ownImage, or another step if there is none.
@@ -52,8 +53,13 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
 		return fix.Step{}, false // the root is another device
 	}
-	volume := fix.Fields{"deviceName": fix.Text("/dev/xvda"), "rootVolume": fix.Bool(true), "ebs": fix.Fields{"volumeSize": fix.GiB(wish), "volumeType": fix.Text("gp3")}}
-	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("it has %d GiB now; or let spec.userData write less", now), true
+	volume := fix.Fields{
+		"deviceName": fix.Text("/dev/xvda"),
+		"rootVolume": fix.Bool(true),
+		"ebs":        fix.Fields{"volumeSize": fix.GiB(wish), "volumeType": fix.Text("gp3")},
+	}
+	return fix.Merge(fix.NodeClass(c.Name),
+		fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("it has %d GiB now; or let spec.userData write less", now), true
 }
 
 // Resized is the step that changes the size of the root volume that a class requests.

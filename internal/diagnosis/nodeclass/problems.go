@@ -57,7 +57,8 @@ func fixOf(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
 	case p.Corrected && p.Where+p.Fix == "":
 		return correctUserData(ix, p.Class, fix.Text("--check"), fix.Check(p.ID))
 	case p.Corrected:
-		return correctUserData(ix, p.Class, fix.Text("--check"), fix.Check(p.ID)).With("%s", strings.TrimPrefix(strings.TrimSuffix(p.Where+": "+p.Fix, ": "), ": "))
+		return correctUserData(ix, p.Class, fix.Text("--check"),
+			fix.Check(p.ID)).With("%s", strings.TrimPrefix(strings.TrimSuffix(p.Where+": "+p.Fix, ": "), ": "))
 	case p.Fix != "":
 		return edit.With("spec.userData should have there: %s", p.Fix)
 	}

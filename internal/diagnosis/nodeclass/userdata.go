@@ -44,12 +44,14 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 		return withoutUserData(c.Name).With("or correct in it the setting that the console names"), true
 	case "BOOT-9":
 		if flag := flagOf(g.Line); flag != "" && !isGuard(flag) {
-			return correctUserData(ix, c.Name, fix.Text("--without-flag"), fix.Flag(flag)).With("or give --%s a value that the kubelet takes", flag), true
+			return correctUserData(ix, c.Name, fix.Text("--without-flag"),
+				fix.Flag(flag)).With("or give --%s a value that the kubelet takes", flag), true
 		}
 	case "BOOT-10":
 		return morePods(ix, c)
 	case "BOOT-11":
-		return correctUserData(ix, c.Name, fix.Text("--without-program"), fix.Text("swapon")).With("types that come with swap, m1 and c1, are left out in the NodePool"), true
+		return correctUserData(ix, c.Name, fix.Text("--without-program"),
+			fix.Text("swapon")).With("types that come with swap, m1 and c1, are left out in the NodePool"), true
 	case "BOOT-13":
 		if program := absentProgram(console); program != "" {
 			return correctUserData(ix, c.Name, fix.Text("--forgive"), fix.Program(program)).With("or add %s to the image", program), true
@@ -76,7 +78,8 @@ func forNodeadm(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
 		const pods = 29 // the usual minimum of large instances
-		return correctUserData(ix, c.Name, fix.Text("--max-pods"), fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
+		return correctUserData(ix, c.Name, fix.Text("--max-pods"),
+			fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
 	}
 	step, ok = ownImage(c)
 	return step.With("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods"), ok
@@ -105,7 +108,8 @@ func flagOf(line string) string {
 
 // isGuard reports whether a flag protects a node. Console output never leads to a step that removes such a flag.
 func isGuard(flag string) bool {
-	for _, part := range []string{"auth", "taint", "protect", "read-only-port", "seccomp", "tls", "cert", "client-ca", "kubeconfig", "provider-id"} {
+	for _, part := range []string{"auth", "taint", "protect", "read-only-port", "seccomp", "tls", "cert", "client-ca",
+		"kubeconfig", "provider-id"} {
 		if strings.Contains(flag, part) {
 			return true
 		}

@@ -31,7 +31,8 @@ func Checks() []index.Check {
 // isOfDaemon reports whether a pod is of a DaemonSet of the system. A pod of a tenant may name any owner.
 func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 	s, ok := ix.FindDaemonSet(names...)
-	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) && (p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
+	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) &&
+		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
 // listPodsOn are pods of a DaemonSet that do not run on a node.
@@ -58,12 +59,16 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 		if age := ix.Evidence.At.Sub(n.Created); age < time.Minute && !n.Created.IsZero() {
 			continue // it may still start
 		}
-		f := diagnosis.ReportBroken("node "+n.Name, diagnosis.Likely, "node %s is there and not ready: its network plug-in has not come up", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
-			Explaining(diagnosis.NetworkPlugin).FixedBy(podsOn(n.Name, fix.Text("-n"), fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
-			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"), fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
+		f := diagnosis.ReportBroken("node "+n.Name, diagnosis.Likely,
+			"node %s is there and not ready: its network plug-in has not come up", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
+			Explaining(diagnosis.NetworkPlugin).FixedBy(podsOn(n.Name, fix.Text("-n"),
+			fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
+			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"),
+				fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
 		if ix.Evidence.Daemons.Known() && !daemon {
 			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
-			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) { // the message of a single node is no proof
+			// the message of a single node is no proof
+			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) {
 				f.Certainty = diagnosis.Certain
 			}
 			f = f.FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(), fix.P("--addon-name", fix.Text("vpc-cni"))))
@@ -81,7 +86,8 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 
 // judgeServiceAddress: ipamd talks to the service's address, which kube-proxy makes work.
 func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
-	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely // any process on an instance can write its console
+	// any process on an instance can write its console
+	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely
 	for _, p := range ix.Evidence.Pods.Value {
 		if isOfDaemon(ix, p, "aws-node") {
 			for _, m := range slices.Concat(p.Messages, p.Events) {
@@ -99,10 +105,15 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 	}
 	if _, ok := ix.FindDaemonSet("kube-proxy", "cilium"); ix.Evidence.Daemons.Known() && !ok {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").With(sights...).
-			Explaining(diagnosis.ServiceTimeout, diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(), fix.P("--addon-name", fix.Text("kube-proxy"))))}
+			Explaining(diagnosis.ServiceTimeout,
+				diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(),
+			fix.P("--addon-name", fix.Text("kube-proxy"))))}
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely, "the network plug-in cannot reach the API server's service address").With(sights...).Explaining(diagnosis.ServiceTimeout, diagnosis.NetworkPlugin).
-		FixedBy(fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("get"), fix.Text("pods"), fix.Text("-l"), fix.Text("k8s-app=kube-proxy"), fix.Text("-o"), fix.Text("wide")).
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely,
+		"the network plug-in cannot reach the API server's service address").With(sights...).Explaining(diagnosis.ServiceTimeout,
+		diagnosis.NetworkPlugin).
+		FixedBy(fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("get"), fix.Text("pods"), fix.Text("-l"),
+			fix.Text("k8s-app=kube-proxy"), fix.Text("-o"), fix.Text("wide")).
 			With("it must run on the node, and the security groups let nodes reach port 443"))}
 }
 
@@ -151,8 +162,10 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 				continue
 			}
 			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not come up: it needs the metadata service, whose answers may take %d hop, and pods are two away", p.String(), c.HopLimit).
-				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(ix.Evidence.At.Sub(p.Created)))).With(said[:min(1, len(said))]...).
-				FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod a role of its own"))
+				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node,
+					age(ix.Evidence.At.Sub(p.Created)))).With(said[:min(1, len(said))]...).
+				FixedBy(fix.Merge(fix.NodeClass(c.Name),
+					fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod a role of its own"))
 			if i >= 0 {
 				f.Verdict, f.Certainty = diagnosis.Broken, diagnosis.Likely
 				f.Evidence = []string{diagnosis.Quote(said[i])}
@@ -167,14 +180,16 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 // isOf reports whether a node was launched for a class.
 func isOf(ix *index.Index, node, class string) bool {
 	return slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
-		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == n.Pool && p.Class == class })
+		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value,
+			func(p diagnosis.Pool) bool { return p.Name == n.Pool && p.Class == class })
 	})
 }
 
 // stuck are the claims that registered and are not initialized, with the message that says why.
 func stuck(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
-		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
+		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" ||
+			diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
 	})
 }
 
@@ -228,20 +243,24 @@ func devicePlugin(ix *index.Index, message string) fix.Step {
 	switch {
 	case i < 0 && other >= 0: // it may belong to a tenant
 		s := ix.Evidence.Daemons.Value[other]
-		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o", "yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
+		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o",
+			"yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
 	case i >= 0:
 		s := ix.Evidence.Daemons.Value[i]
-		return fix.JSONPatch(fix.DaemonSet(s.Namespace, s.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"),
-			"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or the pool's taints alone")
+		return fix.JSONPatch(fix.DaemonSet(s.Namespace, s.Name),
+			fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"),
+				"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or the pool's taints alone")
 	case vendor == "nvidia":
 		return fix.Apply("https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml").With("or the GPU operator")
 	}
-	return fix.Kubectl(fix.Text("get"), fix.Text("daemonsets"), fix.Text("-A")).With("one for the device must be installed, and tolerate the pool's taints")
+	return fix.Kubectl(fix.Text("get"), fix.Text("daemonsets"),
+		fix.Text("-A")).With("one for the device must be installed, and tolerate the pool's taints")
 }
 
 // podsOn is the step that shows the pods of a node.
 func podsOn(node string, where ...fix.Value) fix.Step {
-	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"), fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
+	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"),
+		fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
 // judgeStartupTaints: a component in the cluster has to remove them.
@@ -257,7 +276,9 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		for _, t := range ix.Evidence.Pools.Value[p].Startup {
-			if !slices.ContainsFunc(node.Taints, func(has diagnosis.Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
+			if !slices.ContainsFunc(node.Taints,
+				func(has diagnosis.Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) ||
+				ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
 				continue
 			}
 			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes it does not run there", t.Key, c.Pool).
@@ -286,12 +307,15 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 		case c.Deleting, diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True":
 		case registered.Status == "True" && ix.Evidence.At.Sub(registered.Since) > slowly && !registered.Since.IsZero():
 			i := diagnosis.FindCondition(c.Conditions, "Initialized")
-			out = append(out, diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible, "its node registered %s ago and still takes no pods: it is not initialized", age(ix.Evidence.At.Sub(registered.Since))).
+			out = append(out, diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible,
+				"its node registered %s ago and still takes no pods: it is not initialized", age(ix.Evidence.At.Sub(registered.Since))).
 				With(diagnosis.Quote(i.Reason+": "+i.Message)).Explaining(diagnosis.NetworkPlugin).FixedBy(fix.Show("describe", fix.NodeClaim(c.Name))))
 		case launched.Status == "True" && ix.Evidence.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
-			f := diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible, "its instance was launched %s ago and has not become a node, and its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
+			f := diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible,
+				"its instance was launched %s ago and has not become a node, and its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
 				With(consoleLine(ix, diagnosis.InstanceID(c.ProviderID)), diagnosis.Quote(registered.Reason+": "+registered.Message)).
-				FixedBy(fix.Call("ec2", "get-console-output", ix.InRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")), fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).Or("ID"))).
+				FixedBy(fix.Call("ec2", "get-console-output", ix.InRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+					fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).Or("ID"))).
 					With("docs/checks/READY-3.md says what to look for in it"))
 			if len(ix.Occurrences) == 0 {
 				out = append(out, f)

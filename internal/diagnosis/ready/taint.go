@@ -36,7 +36,8 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "TAINT-1")
 	for i := range out {
 		// If a taint is written but does not arrive, quoting loses it.
-		if slices.ContainsFunc(nodeclass.Problems(ix, "TAINT-2"), func(f diagnosis.Finding) bool { return f.Subject == out[i].Subject && f.Verdict == diagnosis.Broken }) {
+		if slices.ContainsFunc(nodeclass.Problems(ix, "TAINT-2"),
+			func(f diagnosis.Finding) bool { return f.Subject == out[i].Subject && f.Verdict == diagnosis.Broken }) {
 			out[i].Follows = "TAINT-2"
 		}
 	}
@@ -48,7 +49,8 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 		if strings.Contains(line, diagnosis.TakenAwayBy) {
 			continue // the node registered with the taint: TAINT-5 reports what removed it
 		}
-		f := diagnosis.ReportSuspicious("", diagnosis.Likely, "a node registered without the taint %s, so pods may have landed on it before it had its labels", diagnosis.TaintUnregistered).With(line)
+		f := diagnosis.ReportSuspicious("", diagnosis.Likely,
+			"a node registered without the taint %s, so pods may have landed on it before it had its labels", diagnosis.TaintUnregistered).With(line)
 		if slices.ContainsFunc(judgeTaintThief(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Suspicious }) {
 			f.Follows = "TAINT-5"
 		}
@@ -81,11 +83,13 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 				f = diagnosis.ReportSuspicious("instance "+i.ID, diagnosis.Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
 			}
 			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
-			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) }); k >= 0 { // a kubelet registers only once
+			// a kubelet registers only once
+			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) }); k >= 0 {
 				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
 					With("another instance is launched in its place, and makes a Node of its own"))
 			}
-			out = append(out, f.With(fmt.Sprintf("Node made %s, of %s; instance launched %s", diagnosis.Stamp(n.Created), diagnosis.OrElse(n.ProviderID, "no instance"), diagnosis.Stamp(i.Launched))).FixedBy(steps...))
+			out = append(out, f.With(fmt.Sprintf("Node made %s, of %s; instance launched %s", diagnosis.Stamp(n.Created),
+				diagnosis.OrElse(n.ProviderID, "no instance"), diagnosis.Stamp(i.Launched))).FixedBy(steps...))
 		}
 	}
 	return out
@@ -122,13 +126,20 @@ func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 // stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name
 // is free text of any client that may write the Node or the event: it decides nothing that is carried out.
 func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
-	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml", "--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
+	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml",
+		"--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
 	if s, ok := ix.FindDaemonSet(thief); ok {
-		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " + diagnosis.TaintUnregistered + ", stop that")}
+		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " +
+			diagnosis.TaintUnregistered + ", stop that")}
 	}
 	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // not the provider ID of another instance
-	if c := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
-		steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[c].Name, Instance: diagnosis.InstanceID(n.ProviderID), Joined: true}).
+	if c := slices.IndexFunc(ix.Evidence.Claims.Value,
+		func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
+		steps = append(steps, fix.DeleteClaims(fix.Claim{
+			Name:     ix.Evidence.Claims.Value[c].Name,
+			Instance: diagnosis.InstanceID(n.ProviderID),
+			Joined:   true,
+		}).
 			With("its pods may have come before its labels and taints did"))
 	}
 	return steps

@@ -66,15 +66,17 @@ func TestQuietPeriod(t *testing.T) {
 		gaps []time.Duration // between those who came
 		want time.Duration
 	}{
-		"no changes":                        {want: 5 * time.Minute},
-		"the first":                         {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
-		"every few seconds":                 {gaps: seconds(30), want: 5 * time.Minute},
-		"every six minutes":                 {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
-		"every day":                         {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
-		"many at once, and then a night":    {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
-		"often, and then hardly ever":       {gaps: append(seconds(30), slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
-		"hardly ever, and then very often":  {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
-		"by twos, some quarters of an hour": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute, time.Second, 15 * time.Minute}, want: time.Hour},
+		"no changes":                     {want: 5 * time.Minute},
+		"the first":                      {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
+		"every few seconds":              {gaps: seconds(30), want: 5 * time.Minute},
+		"every six minutes":              {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
+		"every day":                      {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
+		"many at once, and then a night": {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
+		"often, and then hardly ever": {gaps: append(seconds(30),
+			slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
+		"hardly ever, and then very often": {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
+		"by twos, some quarters of an hour": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute,
+			time.Second, 15 * time.Minute}, want: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

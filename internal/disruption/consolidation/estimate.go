@@ -99,7 +99,12 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 }
 
 func machineOf(st *offering.Stock, offer int) estimatedNode {
-	m := estimatedNode{Type: st.TypeOf(offer), Offering: st.Offers[offer].Offering, Labels: st.VariantOf(offer).Labels, Taints: st.PoolOf(offer).Taints}
+	m := estimatedNode{
+		Type:     st.TypeOf(offer),
+		Offering: st.Offers[offer].Offering,
+		Labels:   st.VariantOf(offer).Labels,
+		Taints:   st.PoolOf(offer).Taints,
+	}
 	for i, name := range st.Dims {
 		m.Room = m.Room.With(name, st.Room(offer)[i])
 	}

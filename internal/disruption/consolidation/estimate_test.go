@@ -32,7 +32,8 @@ func gpuType(name string, cores, gpus int64, price catalog.Price) catalog.Type {
 // gpuMarket has four instance types with GPUs and one without.
 func gpuMarket() catalog.Market {
 	return catalog.Market{"default": {Region: "us-east-1", Types: []catalog.Type{
-		gpuType("gpu-16", 16, 1, 120*cent), gpuType("gpu-4", 4, 1, 52*cent), gpuType("gpu-8", 8, 1, 75*cent), gpuType("gpu-96", 96, 8, 782*cent), gpuType("plain-8", 8, 0, 40*cent),
+		gpuType("gpu-16", 16, 1, 120*cent), gpuType("gpu-4", 4, 1, 52*cent), gpuType("gpu-8", 8, 1, 75*cent),
+		gpuType("gpu-96", 96, 8, 782*cent), gpuType("plain-8", 8, 0, 40*cent),
 	}}}
 }
 
@@ -61,13 +62,14 @@ func TestEstimate(t *testing.T) {
 		shared map[string]bool
 		want   catalog.Price
 	}{
-		"no pod":                         {want: 0},
-		"one alone":                      {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
-		"eight that fill a large one":    {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
-		"no shared type":                 {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
-		"small pods yield to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything, want: (782 + 3*75) * cent},
-		"too few for a large one":        {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
-		"two share what has no GPU":      {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
+		"no pod":                      {want: 0},
+		"one alone":                   {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
+		"eight that fill a large one": {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
+		"no shared type":              {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
+		"small pods yield to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything,
+			want: (782 + 3*75) * cent},
+		"too few for a large one":   {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
+		"two share what has no GPU": {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +120,8 @@ func TestEstimateBounds(t *testing.T) {
 		var all []cluster.Pod
 		alone := catalog.Price(0)
 		for i := range rapid.IntRange(1, 5).Draw(t, "kinds") {
-			some := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"), rapid.Int64Range(0, 1).Draw(t, "gpus"))
+			some := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"),
+				rapid.Int64Range(0, 1).Draw(t, "gpus"))
 			one := packing.Solve(pendingSnapshot(some[:1]), gpuMarket(), packing.Usual)
 			if len(one.Refusals) > 0 {
 				continue // more cores than there are without a GPU

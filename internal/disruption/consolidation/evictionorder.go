@@ -66,7 +66,8 @@ func (sim *simulation) sort(arrivals []incomingPod, n int) {
 		return
 	}
 	slices.SortStableFunc(arrivals, func(one, other incomingPod) int {
-		return cmp.Or(rank(one.pod)-rank(other.pod), cmp.Compare(one.pod.Requests.CPU, other.pod.Requests.CPU), cmp.Compare(one.pod.Requests.Memory, other.pod.Requests.Memory))
+		return cmp.Or(rank(one.pod)-rank(other.pod), cmp.Compare(one.pod.Requests.CPU, other.pod.Requests.CPU),
+			cmp.Compare(one.pod.Requests.Memory, other.pod.Requests.Memory))
 	})
 }
 
@@ -104,7 +105,8 @@ func sortAsDrained(arrivals []incomingPod, n int) {
 
 // compareIncoming orders pods by their arrival.
 func compareIncoming(a, b incomingPod) int {
-	return cmp.Or(rank(a.pod)-rank(b.pod), replacedLate(a.pod)-replacedLate(b.pod), cmp.Compare(b.priority, a.priority), cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
+	return cmp.Or(rank(a.pod)-rank(b.pod), replacedLate(a.pod)-replacedLate(b.pod), cmp.Compare(b.priority, a.priority),
+		cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
 }
 
 // pseudoRandom returns a number from 0 to 1 that differs by pod and order, and is always the same.

@@ -68,7 +68,8 @@ func smallMarket(tb rapid.TB) catalog.Market {
 
 // drawFleet returns a fleet after some of its pods have gone.
 func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
-	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"), rapid.IntRange(1, 12).Draw(t, "deployments")
+	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"),
+		rapid.IntRange(1, 12).Draw(t, "deployments")
 	in := wornFleet(t, market, dice(seed), pods, deployments, rapid.IntRange(0, 90).Draw(t, "percent"))
 	in.SpotToSpot = rapid.Bool().Draw(t, "spot to spot")
 	return in
@@ -147,7 +148,8 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 			worst += slices.MaxFunc(machine.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
 		}
 		if m.Price != price || m.Pods != pods || m.Saving != price-best || worst >= price {
-			t.Fatalf("%v costs %s and is replaced for %s, %s at worst; it says %s, saves %s, %d pods", m.Nodes, price, best, worst, m.Price, m.Saving, m.Pods)
+			t.Fatalf("%v costs %s and is replaced for %s, %s at worst; it says %s, saves %s, %d pods", m.Nodes, price, best,
+				worst, m.Price, m.Saving, m.Pods)
 		}
 	}
 	for _, m := range out.Declined {

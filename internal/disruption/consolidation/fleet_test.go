@@ -33,7 +33,8 @@ func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	all.Types = slices.DeleteFunc(all.Types, func(t catalog.Type) bool { return t.Capacity.CPU < leastCores*1000 || t.Capacity.CPU > mostCores*1000 })
+	all.Types = slices.DeleteFunc(all.Types,
+		func(t catalog.Type) bool { return t.Capacity.CPU < leastCores*1000 || t.Capacity.CPU > mostCores*1000 })
 	return catalog.Market{"default": all}
 }
 

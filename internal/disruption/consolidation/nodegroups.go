@@ -88,7 +88,8 @@ func (x *extension) withFewPods(order []int) []int {
 	var out []int
 	for _, c := range order {
 		n := x.p.candidates[c].node
-		if len(n.Pods) > 0 && len(n.Pods) <= maxPodsOfGroupNode && len(out) < maxPairedNodes && !x.mustStay(c) && x.removalsLeft(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, x.isExcluded) {
+		if len(n.Pods) > 0 && len(n.Pods) <= maxPodsOfGroupNode && len(out) < maxPairedNodes && !x.mustStay(c) &&
+			x.removalsLeft(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, x.isExcluded) {
 			out = append(out, c)
 		}
 	}
@@ -222,5 +223,11 @@ func (x *extension) wouldSchedule(nodes []int, machines []estimatedNode) bool {
 
 // simNodeOfEstimate returns the node of an estimate with room for pods.
 func simNodeOfEstimate(m *estimatedNode) simNode {
-	return simNode{planned: true, labels: labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType), taints: m.Taints, allocatable: m.Type.Allocatable, free: m.Room}
+	return simNode{
+		planned:     true,
+		labels:      labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType),
+		taints:      m.Taints,
+		allocatable: m.Type.Allocatable,
+		free:        m.Room,
+	}
 }

@@ -31,8 +31,10 @@ func TestFewLargePods(t *testing.T) {
 		"one after the other":         {families: []string{"g4dn."}, most: 0.62, inTurn: true},
 		"uneven ones":                 {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7},               // 5.2
 		"uneven, one after the other": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 4.7, inTurn: true}, // 4.2
-		"of StatefulSets":             {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) { p.Owner = "StatefulSet/db" }},
-		"critical ones":               {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) { p.Priority = 2_000_000_000 }},
+		"of StatefulSets": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
+			never: func(p *cluster.Pod) { p.Owner = "StatefulSet/db" }},
+		"critical ones": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
+			never: func(p *cluster.Pod) { p.Priority = 2_000_000_000 }},
 		"that stay to the end": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) {
 			p.Tolerations = []requirements.Toleration{{Operator: "Exists"}}
 		}},
@@ -58,7 +60,8 @@ func TestFewLargePods(t *testing.T) {
 				scaleDown(&in, 30, &d)
 				in.MaxRemovals, in.LowChurn, in.OneAtATime = map[string]int{"general": 3}, true, c.inTurn
 				price, bound, inTurn := converge(t, in)
-				t.Logf("fleet %d is %.1f %% above the bound; in %d moves pods leave one after the other", seed, 100*(price.Dollars()/bound.Dollars()-1), inTurn)
+				t.Logf("fleet %d is %.1f %% above the bound; in %d moves pods leave one after the other", seed,
+					100*(price.Dollars()/bound.Dollars()-1), inTurn)
 				gap += 100 * (price.Dollars()/bound.Dollars() - 1) / fleets
 				turns += inTurn
 			}
@@ -110,7 +113,8 @@ func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price,
 				inTurn++
 			}
 		}
-		if inTurn > 0 && len(out.Moves) > 1 && slices.ContainsFunc(out.Moves, func(m consolidation.Move) bool { return len(m.EvictionOrder) > 0 }) {
+		if inTurn > 0 && len(out.Moves) > 1 &&
+			slices.ContainsFunc(out.Moves, func(m consolidation.Move) bool { return len(m.EvictionOrder) > 0 }) {
 			t.Fatalf("round %d: pods of one of %d moves leave one after the other: others may take their places", round, len(out.Moves))
 		}
 		if again := consolidation.Revalidate(in, nodes); again.Saving < out.Saving*9/10 {

@@ -195,9 +195,10 @@ func (p *problem) planLimit(nodes, few, most int) int {
 
 // isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. Stale nodes do not count.
 func (p *problem) isSettled() bool {
-	return len(p.pendingPlan.Placements)+len(p.pendingPlan.PlannedNodes) == 0 && !slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
-		return n.Leaving && len(n.Pods) > 0 && !p.in.Stale[n.Name]
-	})
+	return len(p.pendingPlan.Placements)+len(p.pendingPlan.PlannedNodes) == 0 &&
+		!slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
+			return n.Leaving && len(n.Pods) > 0 && !p.in.Stale[n.Name]
+		})
 }
 
 // hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their

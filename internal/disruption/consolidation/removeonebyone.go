@@ -37,7 +37,8 @@ const systemCritical = 2_000_000_000
 // evicted last, and pods that tolerate the taint are never evicted.
 func isEvictedInSequence(p *cluster.Pod) bool {
 	leaving := requirements.Taint{Key: disruptedTaint, Effect: requirements.NoSchedule}
-	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical && !requirements.Tolerated(leaving, p.Tolerations)
+	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical &&
+		!requirements.Tolerated(leaving, p.Tolerations)
 }
 
 // disruptedTaint is the taint of nodes that are being disrupted.

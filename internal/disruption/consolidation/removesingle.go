@@ -40,7 +40,13 @@ func (x *extension) removeOntoOthers(order []int) {
 	for deals := 0; len(order) > 0 && deals < maxNodeChecks; order = order[1:] {
 		c := order[0]
 		n := x.p.candidates[c].node
-		m := Move{Nodes: []string{n.Name}, Pods: len(n.Pods), Cost: x.p.candidates[c].cost, Price: x.p.candidates[c].price, Saving: x.p.candidates[c].price}
+		m := Move{
+			Nodes:  []string{n.Name},
+			Pods:   len(n.Pods),
+			Cost:   x.p.candidates[c].cost,
+			Price:  x.p.candidates[c].price,
+			Saving: x.p.candidates[c].price,
+		}
 		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue
 		}
@@ -94,7 +100,9 @@ func (x *extension) replaceBySmaller(order []int) {
 		if tries == maxSmallerPlans || deals > maxNodeChecks {
 			return
 		}
-		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 || x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost) || slices.ContainsFunc(n.Pods, isNotSimulated) {
+		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 ||
+			x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost) ||
+			slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue
 		}
 		deals += len(n.Pods) * len(x.sim.nodes)

@@ -25,17 +25,22 @@ func TestRemoveSingle(t *testing.T) {
 		"all of them find places":             {nodes: []row{node(4, 3000), node(1, 900)}, goes: true},
 		"some of them need a smaller machine": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
 		"most of them need a machine":         {nodes: []row{node(4, 3000), node(2, 900, 850)}},
-		"there is not enough room":            {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
-		"nobody may go":                       {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
-		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true, change: func(in *consolidation.Input) {
-			in.Snapshot.Nodes[2].Leaving = true
-		}},
-		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, change: func(in *consolidation.Input) {
-			in.Snapshot.Nodes[2].Leaving = true
-		}},
-		"another is on its way out for long, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, goes: true, change: func(in *consolidation.Input) {
-			in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
-		}},
+		"there is not enough room": {nodes: []row{node(4, 3000), node(1, 900)},
+			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
+		"nobody may go": {nodes: []row{node(4, 3000), node(1, 900)},
+			change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
+		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true,
+			change: func(in *consolidation.Input) {
+				in.Snapshot.Nodes[2].Leaving = true
+			}},
+		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+			change: func(in *consolidation.Input) {
+				in.Snapshot.Nodes[2].Leaving = true
+			}},
+		"another is on its way out for long, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+			goes: true, change: func(in *consolidation.Input) {
+				in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +57,8 @@ func TestRemoveSingle(t *testing.T) {
 				}
 				return
 			}
-			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) || len(out.Moves[0].PlannedNodes) != c.buys || out.Saving != cent {
+			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) ||
+				len(out.Moves[0].PlannedNodes) != c.buys || out.Saving != cent {
 				t.Fatalf("moves %+v save %s; want that of n1, which buys %d", out.Moves, out.Saving, c.buys)
 			}
 			if again := consolidation.Find(done(t, in, out.Moves, 0)); len(again.Moves) > 0 {

@@ -83,9 +83,11 @@ func TestReplace(t *testing.T) {
 		"like for like, though it is dearer": {
 			in: rows(market, node(3900), node(3900)), goes: []string{"n1"}, moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
 		},
-		"onto what stays": {in: rows(market, node(1000), node(1000)), goes: []string{"n1"}, moves: []string{"n1: 0 bought, 1 placed"}, dearer: -cent},
+		"onto what stays": {in: rows(market, node(1000), node(1000)), goes: []string{"n1"},
+			moves: []string{"n1: 0 bought, 1 placed"}, dearer: -cent},
 		"not onto who goes too": {
-			in: rows(market, node(1000), node(1000)), goes: []string{"n0", "n1"}, moves: []string{"n0: 1 bought, 0 placed", "n1: 1 bought, 0 placed"},
+			in: rows(market, node(1000), node(1000)), goes: []string{"n0", "n1"},
+			moves:  []string{"n0: 1 bought, 0 placed", "n1: 1 bought, 0 placed"},
 			dearer: 6 * cent,
 		},
 		"room is given away once": {
@@ -95,7 +97,8 @@ func TestReplace(t *testing.T) {
 		"a pod that nothing is sold for": {
 			in: rows(market, node(3900), node(2000, 1000), node(3900)), goes: []string{"n0", "n1", "n2"},
 			change: func(in *consolidation.Input) { in.Snapshot.Nodes[1].Pods[0].Requests.CPU = 9000 },
-			moves:  []string{"n0: 1 bought, 0 placed", "n2: 1 bought, 0 placed"}, stuck: map[string]packing.Code{"n1": packing.TooSmall}, dearer: 6 * cent,
+			moves:  []string{"n0: 1 bought, 0 placed", "n2: 1 bought, 0 placed"},
+			stuck:  map[string]packing.Code{"n1": packing.TooSmall}, dearer: 6 * cent,
 		},
 		"who waits comes first": {
 			in: rows(market, node(2000), node(1500)), goes: []string{"n1"},

@@ -38,7 +38,10 @@ func TestReplaceOneByOne(t *testing.T) {
 			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
 		}, goes: true},
 		"one that wants nothing": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
-		"pods that cannot agree": {change: func(in *consolidation.Input) { pod(in, 0).Required, pod(in, 1).Required = arch("arm64"), arch("amd64") }},
+		"pods that cannot agree": {change: func(in *consolidation.Input) {
+			pod(in, 0).Required,
+				pod(in, 1).Required = arch("arm64"), arch("amd64")
+		}},
 		"one tolerates more": {change: func(in *consolidation.Input) {
 			pod(in, 0).Tolerations = []requirements.Toleration{{Operator: "Exists"}}
 		}, goes: true},

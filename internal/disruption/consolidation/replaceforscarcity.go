@@ -52,7 +52,8 @@ func replaceForScarcity(s *search, order []int) []Move {
 // byPricePerCost returns the candidates that may be worth it, the highest price for the cost first.
 func (x *extension) byPricePerCost(of []int) []int {
 	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
-		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) || x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost)
+		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) ||
+			x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost)
 	})
 	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(x.pricePerCost(b), x.pricePerCost(a)), a-b) })
 	return out
@@ -111,7 +112,8 @@ func (x *extension) replaceBest(order []int) {
 func (x *extension) partialFits(group []int) []partialFit {
 	var out []partialFit
 	for _, c := range group {
-		if over := x.unplacedShare(c); over < maxUnplacedShareScarce && x.p.priceShare(x.p.candidates[c].price)*(1-over) > x.s.threshold*x.p.costShare(x.p.candidates[c].cost) {
+		if over := x.unplacedShare(c); over < maxUnplacedShareScarce &&
+			x.p.priceShare(x.p.candidates[c].price)*(1-over) > x.s.threshold*x.p.costShare(x.p.candidates[c].cost) {
 			out = append(out, partialFit{c, x.pricePerCost(c) * (1 - over)})
 		}
 	}

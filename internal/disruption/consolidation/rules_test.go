@@ -49,10 +49,14 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
 	for i, r := range all {
 		full := resources.Amounts{CPU: 1000 * r.cores, Memory: 4 * r.cores << 30, Pods: 30}
-		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default", Joined: true, Initialized: true,
-			Capacity: full, Allocatable: full, Labels: requirements.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a", catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
+		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default",
+			Joined: true, Initialized: true,
+			Capacity: full, Allocatable: full,
+			Labels: requirements.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a",
+				catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
 		for k, ask := range r.pods {
-			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k), Requests: resources.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
+			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k),
+				Requests: resources.Amounts{CPU: ask, Memory: 1 << 20, Pods: 1}})
 		}
 		settle(&n)
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
@@ -81,26 +85,44 @@ func TestRules(t *testing.T) {
 		machines int
 		saving   catalog.Price
 	}{
-		"two half-empty nodes are one":                       {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
-		"an empty node goes":                                 {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
-		"a full node stays":                                  {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
-		"a node that is too large":                           {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"a node stays that would be replaced by its like":    {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n1"}, saving: 2 * cent},
-		"a node goes that its like would not be for all":     {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), change: renewed, goes: []string{"n0", "n1"}, machines: 1, saving: 2 * cent},
-		"a node goes that costs more than its like":          {in: rows(shop(onDemand, 2, 8), row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}), goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
-		"who may not go stays":                               {in: rows(shop(onDemand, 4), halves...), change: func(in *consolidation.Input) { clear(in.Nodes) }},
-		"less than the pool asks":                            {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
-		"as much as the pool asks":                           {in: rows(shop(onDemand, 4), halves...), change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
-		"a smaller share":                                    {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
-		"more pods than it is worth":                         {in: rows(shop(onDemand, 3, 4), row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
-		"on demand goes where one is reserved, and only one": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"}, machines: 1, saving: 4 * cent},
-		"what is reserved stays":                             {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
-		"on demand goes where spot is":                       {in: rows(shop(both, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"spot stays where spot is cheaper":                   {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
-		"spot goes where that is allowed":                    {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
-		"few types to go to are too few":                     {in: rows(shop(both, 1, 30), row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
-		"spot is given back all the same":                    {in: rows(shop(both, 4), row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
-		"a price that is not known is none":                  {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+		"two half-empty nodes are one": {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
+		"an empty node goes": {in: rows(shop(onDemand, 4),
+			row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
+		"a full node stays": {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+		"a node that is too large": {in: rows(shop(onDemand, 2, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"a node stays that would be replaced by its like": {in: rows(shop(onDemand, 2, 8),
+			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			goes: []string{"n1"}, saving: 2 * cent},
+		"a node goes that its like would not be for all": {in: rows(shop(onDemand, 2, 8),
+			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			change: renewed, goes: []string{"n0", "n1"}, machines: 1, saving: 2 * cent},
+		"a node goes that costs more than its like": {in: rows(shop(onDemand, 2, 8),
+			row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
+		"who may not go stays": {in: rows(shop(onDemand, 4), halves...),
+			change: func(in *consolidation.Input) { clear(in.Nodes) }},
+		"less than the pool asks": {in: rows(shop(onDemand, 4), halves...),
+			change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
+		"as much as the pool asks": {in: rows(shop(onDemand, 4), halves...),
+			change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
+		"a smaller share": {in: rows(shop(onDemand, 2, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
+		"more pods than it is worth": {in: rows(shop(onDemand, 3, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
+		"on demand goes where one is reserved, and only one": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"},
+			machines: 1, saving: 4 * cent},
+		"what is reserved stays": {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
+		"on demand goes where spot is": {in: rows(shop(both, 4),
+			row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
+		"spot stays where spot is cheaper": {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot goes where that is allowed": {in: rows(shop(both, many...),
+			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
+		"few types to go to are too few": {in: rows(shop(both, 1, 30),
+			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
+		"spot is given back all the same": {in: rows(shop(both, 4),
+			row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
+		"a price that is not known is none": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -99,7 +99,14 @@ func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amo
 			continue
 		}
 		daemons := m.Requests.Sub(pods).Floor()
-		return simNode{name: m.Name, planned: true, labels: labelsOf(&t, m.Labels, first.Zone, first.CapacityType), taints: m.Taints, allocatable: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
+		return simNode{
+			name:        m.Name,
+			planned:     true,
+			labels:      labelsOf(&t, m.Labels, first.Zone, first.CapacityType),
+			taints:      m.Taints,
+			allocatable: t.Allocatable,
+			free:        t.Allocatable.Sub(daemons),
+		}, true
 	}
 	return simNode{}, false
 }
@@ -129,7 +136,13 @@ func (sim *simulation) cordon(name string, is bool) {
 
 // clone returns a copy, to return to if an attempt fails.
 func (sim *simulation) clone() *simulation {
-	return &simulation{nodes: slices.Clone(sim.nodes), free: slices.Clone(sim.free), byName: maps.Clone(sim.byName), accepted: maps.Clone(sim.accepted), order: sim.order}
+	return &simulation{
+		nodes:    slices.Clone(sim.nodes),
+		free:     slices.Clone(sim.free),
+		byName:   maps.Clone(sim.byName),
+		accepted: maps.Clone(sim.accepted),
+		order:    sim.order,
+	}
 }
 
 // fitsEach reports whether each of the pods, none of them constrained, would find a node if it came alone. If not,
@@ -155,7 +168,8 @@ func (sim *simulation) mayFit(at int, p *cluster.Pod) bool {
 // isConstrained reports whether a pod's node depends on more than room, labels and taints.
 func isConstrained(p *cluster.Pod) bool {
 	binds := func(t cluster.Term) bool { return t.Weight == 0 }
-	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) || slices.ContainsFunc(p.AntiAffinity, binds) ||
+	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) ||
+		slices.ContainsFunc(p.AntiAffinity, binds) ||
 		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
 }
 

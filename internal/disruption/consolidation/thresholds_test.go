@@ -55,11 +55,12 @@ func TestHighChurn(t *testing.T) {
 		rows []row  // beside two full nodes at the market price
 		want [2]int // moves without and with high churn
 	}{
-		"a third of its price for one pod":        {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
-		"a third of its price for many":           {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
-		"a twelfth, which is gone with the next":  {rows: []row{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
-		"nearly nothing":                          {rows: []row{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
-		"a small node, for room that others need": {rows: []row{roomy, {4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
+		"a third of its price for one pod":       {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
+		"a third of its price for many":          {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
+		"a twelfth, which is gone with the next": {rows: []row{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
+		"nearly nothing":                         {rows: []row{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
+		"a small node, for room that others need": {rows: []row{roomy,
+			{4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
 	} {
 		in := rows(shop(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
 		for i, want := range c.want {

@@ -30,10 +30,12 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 		texts = append(texts, "it has "+strings.Join(extra, ", ")+", which the class does not find")
 	}
 	return Verdict{
-		Reason: GroupDrift, Fields: []string{FieldGroups},
+		Reason: GroupDrift,
+		Fields: []string{FieldGroups},
 		// A group that the class never selected was attached to the instance by others.
 		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
-		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups, w.ClassName, strings.Join(texts, "; ")),
+		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups,
+			w.ClassName, strings.Join(texts, "; ")),
 	}, true
 }
 
@@ -42,7 +44,8 @@ func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: SubnetDrift, Fields: []string{FieldSubnets}, Outside: w.Outside[FieldSubnets], Message: fmt.Sprintf(
-		"the instance is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName, strings.Join(sorted(w.Subnets), ", "))}, true
+		"the instance is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName,
+		strings.Join(sorted(w.Subnets), ", "))}, true
 }
 
 func judgeReservation(n Node, w Desired) (Verdict, bool) {
@@ -50,7 +53,8 @@ func judgeReservation(n Node, w Desired) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: ReservationDrift, Fields: []string{FieldReservations}, Outside: w.Outside[FieldReservations], Message: fmt.Sprintf(
-		"the instance runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation, FieldReservations, w.ClassName)}, true
+		"the instance runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation,
+		FieldReservations, w.ClassName)}, true
 }
 
 func judgePlacement(n Node, w Desired) (Verdict, bool) {
@@ -58,7 +62,8 @@ func judgePlacement(n Node, w Desired) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: PlacementDrift, Fields: []string{FieldPlacement}, Outside: w.Outside[FieldPlacement], Message: fmt.Sprintf(
-		"the instance is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement), FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
+		"the instance is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement),
+		FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
 }
 
 // without returns the elements of all that are not in others, sorted.

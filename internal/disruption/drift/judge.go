@@ -133,7 +133,11 @@ func judgePool(n Node, w Desired) (Verdict, bool) {
 	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
 		return Verdict{}, false
 	}
-	return Verdict{Reason: PoolDrifted, Fields: fields, Message: changeText("spec.template of NodePool "+w.PoolName, fields, n.Pool, w.Pool)}, true
+	return Verdict{
+		Reason:  PoolDrifted,
+		Fields:  fields,
+		Message: changeText("spec.template of NodePool "+w.PoolName, fields, n.Pool, w.Pool),
+	}, true
 }
 
 func judgeRequirements(n Node, w Desired) (Verdict, bool) {
@@ -157,7 +161,8 @@ func judgeType(n Node, w Desired) (Verdict, bool) {
 	if w.Offered == nil || *w.Offered || n.Age < youngType {
 		return Verdict{}, false
 	}
-	what := fmt.Sprintf("%s in %s, %s", n.Labels["node.kubernetes.io/instance-type"], n.Labels["topology.kubernetes.io/zone"], n.Labels["karpenter.sh/capacity-type"])
+	what := fmt.Sprintf("%s in %s, %s", n.Labels["node.kubernetes.io/instance-type"],
+		n.Labels["topology.kubernetes.io/zone"], n.Labels["karpenter.sh/capacity-type"])
 	return Verdict{Reason: TypeNotFound, Fields: []string{FieldType}, Outside: true, Message: fmt.Sprintf(
 		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, w.ClassName)}, true
 }

@@ -12,9 +12,11 @@ import (
 // alike returns a node that equals its desired state, and that state.
 func alike() (Node, Desired) {
 	yes, none := true, ""
-	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"}, Texts: map[string]string{"taints": "x:NoSchedule"}}
+	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"},
+		Texts: map[string]string{"taints": "x:NoSchedule"}}
 	class := Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d"}}
-	labels := requirements.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot", "arch": "amd64"}
+	labels := requirements.Labels{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a",
+		"karpenter.sh/capacity-type": "spot", "arch": "amd64"}
 	n := Node{
 		Claim: "apps-1", Labels: labels, Age: 2 * time.Hour, Pool: pool, Class: class, Image: "ami-1", Known: true,
 		Groups: []string{"sg-1", "sg-2"}, Subnet: "subnet-1",
@@ -40,11 +42,15 @@ func TestJudge(t *testing.T) {
 	}{
 		"nothing has changed": {change: func(*Node, *Desired) {}},
 		"the pool's taints": {change: func(_ *Node, w *Desired) {
-			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"}, Texts: map[string]string{"taints": "y:NoExecute"}}
+			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"},
+				Texts: map[string]string{"taints": "y:NoExecute"}}
 		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, asked for is y:NoExecute"}},
-		"the pool, and the field is unknown": {change: func(n *Node, w *Desired) { n.Pool.Parts, w.Pool.Stamp.Hash = nil, "9" }, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
-		"hashes of another version":          {change: func(n *Node, _ *Desired) { n.Pool.Stamp = Stamp{"9", "v2"} }},
-		"no hash":                            {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
+		"the pool, and the field is unknown": {change: func(n *Node, w *Desired) {
+			n.Pool.Parts, w.Pool.Stamp.Hash = nil,
+				"9"
+		}, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
+		"hashes of another version": {change: func(n *Node, _ *Desired) { n.Pool.Stamp = Stamp{"9", "v2"} }},
+		"no hash":                   {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
 		"a requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64"} }, want: Requirements,
 			wantWords: []string{"has the label arch=amd64", "arm64"}},
 		"a requirement on a label that it lacks": {change: func(_ *Node, w *Desired) {
@@ -55,9 +61,10 @@ func TestJudge(t *testing.T) {
 		}},
 		"a wider requirement":         {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
 		"a requirement that is wrong": {change: func(_ *Node, w *Desired) { w.Requirements[0].Operator = "Is" }},
-		"what cannot be bought":       {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound, wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
-		"the same of a young node":    {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
-		"the offerings are unknown":   {change: func(_ *Node, w *Desired) { w.Offered = nil }},
+		"what cannot be bought": {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound,
+			wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
+		"the same of a young node":  {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
+		"the offerings are unknown": {change: func(_ *Node, w *Desired) { w.Offered = nil }},
 		"the user data": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
 		}, want: ClassDrift, wantWords: []string{"EC2NodeClass default", "userData has changed"}},
@@ -67,19 +74,28 @@ func TestJudge(t *testing.T) {
 		"the cluster's authority": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "z"}}
 		}, want: ClassDrift, wantWords: []string{"clusterCABundle has changed"}, wantOutside: true},
-		"a newer image":           {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift, wantWords: []string{"ami-1", "ami-2"}},
-		"no image is known":       {change: func(_ *Node, w *Desired) { w.Image = "" }},
-		"a group more":            {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") }, want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
-		"a group less":            {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift, wantWords: []string{"it has sg-1, which the class does not find"}},
-		"a group of another user": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") }, want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
+		"a newer image": {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift,
+			wantWords: []string{"ami-1", "ami-2"}},
+		"no image is known": {change: func(_ *Node, w *Desired) { w.Image = "" }},
+		"a group more": {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") },
+			want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
+		"a group less": {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift,
+			wantWords: []string{"it has sg-1, which the class does not find"}},
+		"a group of another user": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") },
+			want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
 		"a group by a tag": {change: func(_ *Node, w *Desired) {
 			w.Groups, w.Outside = append(w.Groups, "sg-3"), map[string]bool{FieldGroups: true}
 		}, want: GroupDrift, wantOutside: true},
-		"no groups are known":    {change: func(_ *Node, w *Desired) { w.Groups = nil }},
-		"EC2 has not told yet":   {change: func(n *Node, _ *Desired) { n.Known, n.Groups, n.Subnet = false, nil, "" }},
-		"another subnet":         {change: func(n *Node, _ *Desired) { n.Subnet = "subnet-9" }, want: SubnetDrift, wantWords: []string{"is in subnet-9", "subnet-1, subnet-2"}},
-		"another reservation":    {change: func(n *Node, w *Desired) { n.Reservation, w.Reservations = "cr-1", []string{"cr-2"} }, want: ReservationDrift, wantWords: []string{"cr-1"}},
-		"another placement":      {change: func(_ *Node, w *Desired) { w.Placement = &group }, want: PlacementDrift, wantWords: []string{"none", "pg-1"}},
+		"no groups are known":  {change: func(_ *Node, w *Desired) { w.Groups = nil }},
+		"EC2 has not told yet": {change: func(n *Node, _ *Desired) { n.Known, n.Groups, n.Subnet = false, nil, "" }},
+		"another subnet": {change: func(n *Node, _ *Desired) { n.Subnet = "subnet-9" }, want: SubnetDrift,
+			wantWords: []string{"is in subnet-9", "subnet-1, subnet-2"}},
+		"another reservation": {change: func(n *Node, w *Desired) {
+			n.Reservation, w.Reservations = "cr-1",
+				[]string{"cr-2"}
+		}, want: ReservationDrift, wantWords: []string{"cr-1"}},
+		"another placement": {change: func(_ *Node, w *Desired) { w.Placement = &group }, want: PlacementDrift,
+			wantWords: []string{"none", "pg-1"}},
 		"no placement is known":  {change: func(n *Node, w *Desired) { n.Placement, w.Placement = "pg-1", nil }},
 		"the pool before others": {change: func(_ *Node, w *Desired) { w.Pool.Stamp.Hash, w.Image = "9", "ami-2" }, want: PoolDrifted},
 	} {
@@ -192,10 +208,12 @@ func TestUntold(t *testing.T) {
 		wish Desired
 		want []Reason
 	}{
-		"all is told":               {Node{Known: true}, told, nil},
-		"nothing is":                {Node{}, Desired{}, []Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
+		"all is told": {Node{Known: true}, told, nil},
+		"nothing is": {Node{}, Desired{},
+			[]Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
 		"nothing of the machine is": {Node{}, told, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
-		"no difference counts":      {Node{Known: true}, Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
+		"no difference counts": {Node{Known: true},
+			Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
 		if got := Untold(c.node, c.wish); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

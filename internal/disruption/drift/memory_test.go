@@ -34,7 +34,8 @@ func TestMemoryOfImages(t *testing.T) {
 	expect("the first is good", 1, "2", "2", 0)
 	m = m.Condemned(bad("2"))
 	expect("the second is bad", 1, "2", "1", 1)
-	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") || !strings.Contains(back[0].String(), "1 (n-1) is used again") {
+	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") ||
+		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
 		t.Errorf("says %q", back[0])
 	}
 	if got := m.Refound([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
@@ -66,7 +67,8 @@ func TestSelections(t *testing.T) {
 	drifting, calm := map[string]bool{FieldGroups: true}, map[string]bool{}
 
 	was := Selections(nil).Settle(at("t", "a", "b"), drifting)
-	if was.Outside(at("t", "a", "b"))[FieldGroups] || !was.Outside(at("t", "a", "b", "c"))[FieldGroups] || was.Outside(at("u", "c"))[FieldGroups] {
+	if was.Outside(at("t", "a", "b"))[FieldGroups] || !was.Outside(at("t", "a", "b", "c"))[FieldGroups] ||
+		was.Outside(at("u", "c"))[FieldGroups] {
 		t.Error("only other finds of the same terms are somebody else's change")
 	}
 	if next := was.Settle(at("t", "c"), drifting); !next.Equal(was) {

@@ -168,7 +168,8 @@ func (s Seen) failed(now time.Time) string {
 	case len(failing) > 0:
 		return "NodeClaim " + strings.Join(failing, ", ") + ", made in their place, does not join the cluster" + s.because(failing[0])
 	case len(unfit) > 0:
-		return "NodeClaim " + strings.Join(unfit, ", ") + ", made in their place, has joined and was not fit for pods within " + s.fitWithin().String() + s.because(unfit[0])
+		return "NodeClaim " + strings.Join(unfit, ", ") +
+			", made in their place, has joined and was not fit for pods within " + s.fitWithin().String() + s.because(unfit[0])
 	case s.launching() > 0 && !now.Before(s.Started.Add(ReadyWithin)):
 		return "the nodes in their place were not ready within " + ReadyWithin.String()
 	case s.launching() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):

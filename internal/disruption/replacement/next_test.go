@@ -113,7 +113,8 @@ func TestEnds(t *testing.T) {
 // play leads a move to its end, doing only half of the crash-th step first, as one who dies in the middle of it.
 func play(t *testing.T, fate []State, crash int) {
 	t.Helper()
-	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}}, Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
+	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
+		Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
 	now := begun
 	for n := range 12 {
 		step := Next(s, now)
@@ -165,7 +166,8 @@ func TestUndoneInTime(t *testing.T) {
 	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
 		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
 	step := Next(s, begun.Add(time.Minute))
-	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil || !strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
+	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
+		!strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
 		t.Errorf("the first is deletions: %+v", step)
 	}
 	s.Replacements[0].State = Ready
@@ -173,7 +175,8 @@ func TestUndoneInTime(t *testing.T) {
 		t.Errorf("the second has joined: %+v", step)
 	}
 	step = Next(s, step.Until)
-	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil || !strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
+	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil ||
+		!strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
 		t.Errorf("the second was not fit in time: %+v", step)
 	}
 	s.FitWithin = 20 * time.Minute

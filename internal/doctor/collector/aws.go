@@ -67,8 +67,22 @@ func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 	if err != nil {
 		return diagnosis.Cluster{}, err
 	}
-	return diagnosis.Cluster{ARN: f.ARN, Status: f.Status, Version: f.Version, Endpoint: f.Endpoint, CA: f.CA, Issuer: f.Issuer, VPC: f.VPC, Group: f.SecurityGroup,
-		AuthMode: f.AuthMode, PublicAccess: f.PublicAccess, PrivateAccess: f.PrivateAccess, PublicCIDRs: f.PublicCIDRs, ServiceCIDR: f.ServiceCIDR, Created: f.Created.UTC()}, nil
+	return diagnosis.Cluster{
+		ARN:           f.ARN,
+		Status:        f.Status,
+		Version:       f.Version,
+		Endpoint:      f.Endpoint,
+		CA:            f.CA,
+		Issuer:        f.Issuer,
+		VPC:           f.VPC,
+		Group:         f.SecurityGroup,
+		AuthMode:      f.AuthMode,
+		PublicAccess:  f.PublicAccess,
+		PrivateAccess: f.PrivateAccess,
+		PublicCIDRs:   f.PublicCIDRs,
+		ServiceCIDR:   f.ServiceCIDR,
+		Created:       f.Created.UTC(),
+	}, nil
 }
 
 // entries returns no access entries for a cluster that does not read them, because EKS answers with an error about the mode.
@@ -131,7 +145,8 @@ func (c *collector) consoles(ctx context.Context) {
 	read := map[string]int{}
 	for i := range c.e.Instances.Value {
 		it := &c.e.Instances.Value[i]
-		if it.State != "running" || ready[it.ID] || it.Claim == "" && c.Kube != nil || read[it.Class] >= mostConsoles || c.Late != nil && !c.Late[it.ID] {
+		if it.State != "running" || ready[it.ID] || it.Claim == "" && c.Kube != nil || read[it.Class] >= mostConsoles ||
+			c.Late != nil && !c.Late[it.ID] {
 			continue
 		}
 		read[it.Class]++
@@ -161,7 +176,8 @@ func (c *collector) dependents(ctx context.Context) []func() {
 		out = append(out, func() { c.profile(ctx, name, &mu) })
 		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
 			out = append(out, func() {
-				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.IAM.MayPass(ctx, who, role) })
+				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who,
+					func(ctx context.Context) (bool, error) { return c.IAM.MayPass(ctx, who, role) })
 				mu.Lock()
 				defer mu.Unlock()
 				c.e.PassRole[role] = item
@@ -208,7 +224,8 @@ func (c *collector) controllerRole(ctx context.Context) {
 	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
 		return
 	}
-	role := ask(ctx, c, "eks:ListPodIdentityAssociations", func(ctx context.Context) (string, error) { return c.EKS.PodRole(ctx, own.Namespace, own.Account) })
+	role := ask(ctx, c, "eks:ListPodIdentityAssociations",
+		func(ctx context.Context) (string, error) { return c.EKS.PodRole(ctx, own.Namespace, own.Account) })
 	if role.Value != "" {
 		own.Role, own.How = role.Value, "pod identity"
 	}

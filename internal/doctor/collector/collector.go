@@ -86,7 +86,10 @@ func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	}
 	c := &collector{Clients: d}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: d.Now().UTC(), Name: d.Cluster, Region: d.Region,
-		Roles: map[string]diagnosis.Item[diagnosis.Role]{}, Profiles: map[string]diagnosis.Item[diagnosis.Profile]{}, PassRole: map[string]diagnosis.Item[bool]{}}
+		Roles:    map[string]diagnosis.Item[diagnosis.Role]{},
+		Profiles: map[string]diagnosis.Item[diagnosis.Profile]{},
+		PassRole: map[string]diagnosis.Item[bool]{},
+	}
 	if d.Late != nil {
 		c.joining(ctx)
 		return c.e
@@ -161,7 +164,8 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 }
 
 // list requests a list, which may be read in part only.
-func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string, f func(context.Context) ([]T, string, error)) func() {
+func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
+	f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
 }
 
@@ -185,9 +189,12 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
 	if w == nil {
-		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube), unasked[diagnosis.Controller](c.NoKube)
-		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube), unasked[[]diagnosis.Claim](c.NoKube)
-		e.Nodes, e.Pods, e.Daemons = unasked[[]diagnosis.Node](c.NoKube), unasked[[]diagnosis.Pod](c.NoKube), unasked[[]diagnosis.DaemonSet](c.NoKube)
+		e.Home, e.AuthMap, e.Controller = unasked[diagnosis.Home](c.NoKube), unasked[diagnosis.AuthMap](c.NoKube),
+			unasked[diagnosis.Controller](c.NoKube)
+		e.Classes, e.Pools, e.Claims = unasked[[]diagnosis.Class](c.NoKube), unasked[[]diagnosis.Pool](c.NoKube),
+			unasked[[]diagnosis.Claim](c.NoKube)
+		e.Nodes, e.Pods, e.Daemons = unasked[[]diagnosis.Node](c.NoKube), unasked[[]diagnosis.Pod](c.NoKube),
+			unasked[[]diagnosis.DaemonSet](c.NoKube)
 		e.Events, e.Lease = unasked[[]diagnosis.Event](c.NoKube), unasked[diagnosis.Lease](c.NoKube)
 		return nil
 	}
@@ -201,7 +208,8 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 		list(ctx, c, &e.Events, "events", w.Events),
 		func() {
 			e.Pods = askList(ctx, c, "pods", w.Pods)
-			events := askList(ctx, c, "events of pods", func(ctx context.Context) ([]evidence.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
+			events := askList(ctx, c, "events of pods",
+				func(ctx context.Context) ([]evidence.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
 			e.Pods.Value = evidence.WithEvents(e.Pods.Value, events.Value)
 			if e.Pods.Known() && events.Cut != "" {
 				e.Pods.Cut = strings.TrimPrefix(e.Pods.Cut+"; "+events.Cut, "; ")
@@ -291,8 +299,10 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 func (c *collector) noAWS() {
 	e := &c.e
 	e.Cluster, e.Caller, e.Entries = unasked[diagnosis.Cluster](c.NoAWS), unasked[string](c.NoAWS), unasked[[]diagnosis.Entry](c.NoAWS)
-	e.NodeGroups, e.Fargate, e.VPC = unasked[[]diagnosis.NodeGroup](c.NoAWS), unasked[[]diagnosis.FargateProfile](c.NoAWS), unasked[diagnosis.VPC](c.NoAWS)
-	e.Subnets, e.Routes, e.Endpoints = unasked[[]diagnosis.Subnet](c.NoAWS), unasked[[]diagnosis.RouteTable](c.NoAWS), unasked[[]diagnosis.Endpoint](c.NoAWS)
+	e.NodeGroups, e.Fargate, e.VPC = unasked[[]diagnosis.NodeGroup](c.NoAWS), unasked[[]diagnosis.FargateProfile](c.NoAWS),
+		unasked[diagnosis.VPC](c.NoAWS)
+	e.Subnets, e.Routes, e.Endpoints = unasked[[]diagnosis.Subnet](c.NoAWS), unasked[[]diagnosis.RouteTable](c.NoAWS),
+		unasked[[]diagnosis.Endpoint](c.NoAWS)
 	e.Groups, e.NATAddresses, e.Images = unasked[[]diagnosis.Group](c.NoAWS), unasked[[]string](c.NoAWS), unasked[[]diagnosis.Image](c.NoAWS)
 	e.ACLs = unasked[[]diagnosis.ACL](c.NoAWS)
 	e.Instances, e.Impaired = unasked[[]diagnosis.Instance](c.NoAWS), unasked[map[string]string](c.NoAWS)

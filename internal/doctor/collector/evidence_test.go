@@ -48,8 +48,9 @@ func newStand(t *testing.T) stand {
 	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
+	_, err = estate.Region.EKS.CreateCluster(now,
+		ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
+			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,9 @@ func newStand(t *testing.T) stand {
 			t.Fatal(err)
 		}
 	}
-	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", ekscluster.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
-		Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
+	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod",
+		ekscluster.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+			Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.clients = collector.Clients{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	s.clients = collector.Clients{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg),
+		Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
 	return s
 }
 
@@ -88,27 +91,35 @@ func TestCollect(t *testing.T) {
 	s := newStand(t)
 	e := collector.Collect(t.Context(), s.clients)
 	for what, known := range map[string]bool{
-		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(), "fargate": e.Fargate.Known(),
-		"vpc": e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(), "endpoints": e.Endpoints.Known(), "groups": e.Groups.Known(),
-		"nat": e.NATAddresses.Known(), "images": e.Images.Known(), "instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
+		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(),
+		"fargate": e.Fargate.Known(),
+		"vpc":     e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(), "endpoints": e.Endpoints.Known(),
+		"groups": e.Groups.Known(),
+		"nat":    e.NATAddresses.Known(), "images": e.Images.Known(), "instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
 	} {
 		if !known {
 			t.Errorf("%s is not known: %+v", what, e)
 		}
 	}
-	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth || e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
+	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth ||
+		e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
 		t.Errorf("account %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
 	}
-	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) || len(r.Policies) != 1 || r.Created.IsZero() {
+	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) ||
+		len(r.Policies) != 1 || r.Created.IsZero() {
 		t.Errorf("role %+v", r)
 	}
-	if p := e.Fargate.Value; len(p) != 1 || p[0].Role != arn("fargate") || len(p[0].Selectors) != 1 || p[0].Selectors[0].Namespace != "kube-system" {
+	if p := e.Fargate.Value; len(p) != 1 || p[0].Role != arn("fargate") || len(p[0].Selectors) != 1 ||
+		p[0].Selectors[0].Namespace != "kube-system" {
 		t.Errorf("profiles %+v", p)
 	}
-	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 || len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
-		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value), e.NATAddresses.Value, e.Entries.Value)
+	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 ||
+		len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
+		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value),
+			e.NATAddresses.Value, e.Entries.Value)
 	}
-	if g := e.Groups.Value; !slices.ContainsFunc(g, func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
+	if g := e.Groups.Value; !slices.ContainsFunc(g,
+		func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
 		t.Errorf("groups %+v", g)
 	}
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
@@ -147,7 +158,9 @@ func TestAbsent(t *testing.T) {
 	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v", e.Cluster)
 	}
-	if e := collector.Collect(t.Context(), collector.Clients{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) || e.Groups.Why == "" && e.Instances.Why != "no credentials" {
+	if e := collector.Collect(t.Context(),
+		collector.Clients{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) ||
+		e.Groups.Why == "" && e.Instances.Why != "no credentials" {
 		t.Errorf("without any client: %+v", e)
 	}
 }

@@ -121,10 +121,12 @@ func (c *collector) ownRole() {
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
 	// The controller's policy allows it to read node roles only, so a role that it may not read is not a node role.
-	if !ok || !role.Known() && !role.Is(diagnosis.Denied) || slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
+	if !ok || !role.Known() && !role.Is(diagnosis.Denied) ||
+		slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return
 	}
-	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At, diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})
+	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At,
+		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})
 }
 
 // ownRoleARN returns the role that a caller has assumed, without its path; empty if the caller is not a role.

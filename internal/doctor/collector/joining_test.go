@@ -41,14 +41,17 @@ func TestJoining(t *testing.T) {
 			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: awsv1.EC2NodeClassSpec{Role: c.role}}
 			class.Status.Subnets = []awsv1.Subnet{{ID: s.estate.PrivateSubnets[0].ID}}
 			class.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: s.estate.NodeGroup.ID}}
-			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": "[]"}}
+			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"},
+				Data: map[string]string{"mapRoles": "[]"}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
 			s.clients.Kube, s.clients.NoKube, s.clients.Late = evidence.NewInsider(api, api), "", c.late
 			e := collector.Collect(t.Context(), s.clients)
-			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) || !e.Home.Is(diagnosis.NotAsked) {
+			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) ||
+				!e.Home.Is(diagnosis.NotAsked) {
 				t.Errorf("too much was asked: %+v", e)
 			}
-			if !e.Cluster.Known() || !e.Entries.Known() || !e.AuthMap.Known() || !e.Groups.Known() || !e.Routes.Known() || !e.Classes.Known() || e.Account == "" {
+			if !e.Cluster.Known() || !e.Entries.Known() || !e.AuthMap.Known() || !e.Groups.Known() || !e.Routes.Known() ||
+				!e.Classes.Known() || e.Account == "" {
 				t.Errorf("too little was asked: %+v", e)
 			}
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {

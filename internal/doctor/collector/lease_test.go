@@ -52,7 +52,8 @@ func TestLease(t *testing.T) {
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
 				t.Errorf("it is %+v", got)
 			}
-			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" && (got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
+			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" &&
+				(got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
 				t.Errorf("it is %+v", got)
 			}
 		})

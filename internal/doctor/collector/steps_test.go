@@ -19,7 +19,8 @@ func TestSteps(t *testing.T) {
 	if len(got) != 3 || got[0].Name != "karpenter.k8s.aws/instance-family In [m5, t4g]" {
 		t.Fatalf("%+v", got)
 	}
-	if got[0].Left["amd64"] < 8 || got[0].Left["arm64"] < 6 || got[1].Left["amd64"] != 0 || got[1].Left["arm64"] != got[0].Left["arm64"] || len(got[2].Left) != 0 {
+	if got[0].Left["amd64"] < 8 || got[0].Left["arm64"] < 6 || got[1].Left["amd64"] != 0 ||
+		got[1].Left["arm64"] != got[0].Left["arm64"] || len(got[2].Left) != 0 {
 		t.Errorf("%+v", got)
 	}
 	if got := steps(diagnosis.Pool{}, "", "us-east-1"); len(got) != 1 || got[0].Left["amd64"] < 100 || got[0].Left["arm64"] < 100 {
@@ -41,9 +42,12 @@ func TestLoosening(t *testing.T) {
 		requirements []diagnosis.Requirement
 		want         *diagnosis.Loosening
 	}{
-		"a family of the other architecture":   {[]diagnosis.Requirement{in("team", "a"), in(family, "t4g"), in(arch, "amd64")}, &diagnosis.Loosening{Index: 2, Key: arch, Value: "arm64"}},
-		"a type of the other architecture":     {[]diagnosis.Requirement{in(arch, "arm64"), in(size, "m5.large")}, &diagnosis.Loosening{Index: 0, Key: arch, Value: "amd64"}},
-		"a type that is not of the family":     {[]diagnosis.Requirement{in(family, "m5"), in(size, "c5.large")}, &diagnosis.Loosening{Index: 0, Key: family, Value: "c5"}},
+		"a family of the other architecture": {[]diagnosis.Requirement{in("team", "a"), in(family, "t4g"),
+			in(arch, "amd64")}, &diagnosis.Loosening{Index: 2, Key: arch, Value: "arm64"}},
+		"a type of the other architecture": {[]diagnosis.Requirement{in(arch, "arm64"), in(size, "m5.large")},
+			&diagnosis.Loosening{Index: 0, Key: arch, Value: "amd64"}},
+		"a type that is not of the family": {[]diagnosis.Requirement{in(family, "m5"), in(size, "c5.large")},
+			&diagnosis.Loosening{Index: 0, Key: family, Value: "c5"}},
 		"a family that nobody has heard of":    {[]diagnosis.Requirement{in(family, "t4h")}, nil},
 		"two that are wrong, each by itself":   {[]diagnosis.Requirement{in(family, "t4h"), in(arch, "riscv")}, nil},
 		"where nothing says what may be there": {nil, nil},
@@ -61,7 +65,8 @@ func TestStepsOfFamilies(t *testing.T) {
 	in := func(key string, values ...string) diagnosis.Requirement {
 		return diagnosis.Requirement{Key: key, Operator: "In", Values: values}
 	}
-	system, build, arch := in("kubernetes.io/os", "windows"), in("node.kubernetes.io/windows-build", "10.0.20348"), in("kubernetes.io/arch", "amd64", "arm64")
+	system, build, arch := in("kubernetes.io/os", "windows"), in("node.kubernetes.io/windows-build", "10.0.20348"),
+		in("kubernetes.io/arch", "amd64", "arm64")
 	for _, c := range []struct {
 		family       string
 		requirements []diagnosis.Requirement

@@ -26,11 +26,15 @@ type object = map[string]any
 
 // resources has the kinds of apiServer: by kind, the API path and resource name.
 var resources = map[string][2]string{
-	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1", "events"}, "ConfigMap": {"/api/v1", "configmaps"},
-	"ServiceAccount": {"/api/v1", "serviceaccounts"}, "Deployment": {"/apis/apps/v1", "deployments"}, "DaemonSet": {"/apis/apps/v1", "daemonsets"},
-	"ReplicaSet": {"/apis/apps/v1", "replicasets"}, "Lease": {"/apis/coordination.k8s.io/v1", "leases"}, "ClusterRole": {"/apis/rbac.authorization.k8s.io/v1", "clusterroles"},
+	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1",
+		"events"}, "ConfigMap": {"/api/v1", "configmaps"},
+	"ServiceAccount": {"/api/v1", "serviceaccounts"}, "Deployment": {"/apis/apps/v1", "deployments"},
+	"DaemonSet":  {"/apis/apps/v1", "daemonsets"},
+	"ReplicaSet": {"/apis/apps/v1", "replicasets"}, "Lease": {"/apis/coordination.k8s.io/v1", "leases"},
+	"ClusterRole":        {"/apis/rbac.authorization.k8s.io/v1", "clusterroles"},
 	"ClusterRoleBinding": {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"}, "NodePool": {"/apis/karpenter.sh/v1", "nodepools"},
-	"NodeClaim": {"/apis/karpenter.sh/v1", "nodeclaims"}, "EC2NodeClass": {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"}, "EndpointSlice": {"/apis/discovery.k8s.io/v1", "endpointslices"},
+	"NodeClaim": {"/apis/karpenter.sh/v1", "nodeclaims"}, "EC2NodeClass": {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"},
+	"EndpointSlice": {"/apis/discovery.k8s.io/v1", "endpointslices"},
 }
 
 // apiServer answers lists, with field selectors and pages, and gets like the API server.
@@ -115,7 +119,9 @@ func (s *apiServer) list(r *http.Request, kind, root, namespace string) object {
 		found, meta["continue"] = found[:limit], strconv.Itoa(from+limit)
 	}
 	s.largest = max(s.largest, len(found))
-	return object{"kind": kind + "List", "apiVersion": strings.TrimPrefix(strings.TrimPrefix(resources[kind][0], "/apis/"), "/api/"), "metadata": meta, "items": append([]object{}, found...)}
+	return object{"kind": kind + "List",
+		"apiVersion": strings.TrimPrefix(strings.TrimPrefix(resources[kind][0], "/apis/"), "/api/"), "metadata": meta,
+		"items": append([]object{}, found...)}
 }
 
 // selected reports whether an object has the fields of a selector.
@@ -156,7 +162,8 @@ func discovered(path string) object {
 	var out []object
 	for kind, r := range resources {
 		if r[0] == path {
-			isWide := slices.Contains([]string{"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "NodePool", "NodeClaim", "EC2NodeClass"}, kind)
+			isWide := slices.Contains([]string{"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "NodePool", "NodeClaim",
+				"EC2NodeClass"}, kind)
 			out = append(out, object{"name": r[1], "kind": kind, "namespaced": !isWide, "verbs": []string{"list", "get"}})
 		}
 	}
@@ -214,7 +221,8 @@ func TestTenantInputs(t *testing.T) {
 					t.Errorf("it leads to %s", text)
 				}
 			}
-			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" || c.Value.Role != "arn:aws:iam::111122223333:role/own" || c.Value.Settings["CLUSTER_NAME"] != "lab" {
+			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" ||
+				c.Value.Role != "arn:aws:iam::111122223333:role/own" || c.Value.Settings["CLUSTER_NAME"] != "lab" {
 				t.Errorf("the controller is %+v", c)
 			}
 		})
@@ -227,16 +235,21 @@ func TestFlood(t *testing.T) {
 	t.Parallel()
 	all := base(t)
 	for i := range 2500 {
-		all = append(all, object{"apiVersion": "v1", "kind": "Event", "metadata": object{"name": fmt.Sprintf("e%d", i), "namespace": "a-tenant"}, "type": "Warning", "reason": "Failed\x1b[31m",
-			"involvedObject": object{"kind": "Pod", "namespace": "a-tenant", "name": fmt.Sprintf("j%d", i), "apiVersion": "v1"}, "message": strings.Repeat("x", 100)})
+		all = append(all, object{"apiVersion": "v1", "kind": "Event",
+			"metadata": object{"name": fmt.Sprintf("e%d", i), "namespace": "a-tenant"}, "type": "Warning", "reason": "Failed\x1b[31m",
+			"involvedObject": object{"kind": "Pod", "namespace": "a-tenant", "name": fmt.Sprintf("j%d", i),
+				"apiVersion": "v1"}, "message": strings.Repeat("x", 100)})
 	}
 	for i := range 700 {
-		all = append(all, object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": fmt.Sprintf("p%d", i), "namespace": "a-tenant", "creationTimestamp": "2026-05-01T10:00:00Z"}, "status": object{"phase": "Pending"}})
+		all = append(all, object{"apiVersion": "v1", "kind": "Pod",
+			"metadata": object{"name": fmt.Sprintf("p%d", i), "namespace": "a-tenant",
+				"creationTimestamp": "2026-05-01T10:00:00Z"}, "status": object{"phase": "Pending"}})
 	}
 	all = append(all, documents(t, "others.yaml")...)
 	s, w := newAPIServer(t, all...)
 	e := collected(t, w)
-	if !slices.ContainsFunc(e.Events.Value, func(v diagnosis.Event) bool { return v.Kind == "NodeClaim" && v.By == "joiner" && v.UID == "uid-claim" }) {
+	if !slices.ContainsFunc(e.Events.Value,
+		func(v diagnosis.Event) bool { return v.Kind == "NodeClaim" && v.By == "joiner" && v.UID == "uid-claim" }) {
 		t.Errorf("the controller's event is hidden: %v", e.Events)
 	}
 	for _, want := range []string{"kube-system/aws-node-x", "shop/web"} {
@@ -246,7 +259,8 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	cut := strings.Join(e.Truncated(), "\n")
-	if !strings.Contains(cut, "300 of 703 pods that do not run are shown") || !strings.Contains(cut, "only the first 1000 warnings about pods of namespace a-tenant were read") {
+	if !strings.Contains(cut, "300 of 703 pods that do not run are shown") ||
+		!strings.Contains(cut, "only the first 1000 warnings about pods of namespace a-tenant were read") {
 		t.Errorf("it reports %q", cut)
 	}
 	if s.largest > 500 {

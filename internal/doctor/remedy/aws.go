@@ -223,10 +223,14 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 		return Change{}, err
 	}
 	before, err := a.profileText(ctx, v[0])
-	return Change{What: "instance profile " + v[0], Before: before, After: strings.Replace(before, "role: "+v[1]+"\n", "", 1), apply: func(ctx context.Context) error {
-		_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
-		return a.refused("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
-	}}, err
+	return Change{
+		What:   "instance profile " + v[0],
+		Before: before,
+		After:  strings.Replace(before, "role: "+v[1]+"\n", "", 1),
+		apply: func(ctx context.Context) error {
+			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
+			return a.refused("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
+		}}, err
 }
 
 // decoded decodes a policy that IAM returns URL-encoded.

@@ -47,14 +47,18 @@ func TestRoles(t *testing.T) {
 		return fix.P("--policy-document", fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}}))
 	}
 	changes, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "attach-role-policy", role, fix.P("--policy-arn", fix.Policy(worker))),
-		fix.Call("iam", "update-assume-role-policy", role, policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")}, "Action": fix.Text("sts:AssumeRole")})),
-		fix.Call("iam", "put-role-policy", role, fix.P("--policy-name", fix.PolicyName("pass")), policy(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
+		fix.Call("iam", "update-assume-role-policy", role,
+			policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")},
+				"Action": fix.Text("sts:AssumeRole")})),
+		fix.Call("iam", "put-role-policy", role, fix.P("--policy-name", fix.PolicyName("pass")),
+			policy(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
 		fix.Call("iam", "remove-role-from-instance-profile", profile, fix.P("--role-name", fix.RoleName("old"))),
 		fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(changes) != 5 || !strings.Contains(changes[0].After, worker) || !strings.Contains(changes[1].Before, `"Statement":[]`) || !strings.Contains(changes[1].After, "ec2.amazonaws.com") ||
+	if len(changes) != 5 || !strings.Contains(changes[0].After, worker) ||
+		!strings.Contains(changes[1].Before, `"Statement":[]`) || !strings.Contains(changes[1].After, "ec2.amazonaws.com") ||
 		changes[3].Before != "role: old\n" || changes[3].After != "" || changes[4].After != "role: node\n" {
 		t.Errorf("%+v", changes)
 	}
@@ -69,7 +73,9 @@ func TestRoles(t *testing.T) {
 	if err != nil || again[0].Before != "role: node\n" {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if _, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")), role)), clients); err == nil {
+	if _, err := Plan(t.Context(),
+		fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
+			role)), clients); err == nil {
 		t.Error("a profile that is not there has a role added")
 	}
 }
@@ -81,12 +87,14 @@ func TestEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.EKS.CreateCluster(time.Now(), ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: ekscluster.AuthAPI,
-		VPCID: estate.VPC.ID, RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/cluster"})
+	_, err = estate.Region.EKS.CreateCluster(time.Now(),
+		ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: ekscluster.AuthAPI,
+			VPCID: estate.VPC.ID, RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/cluster"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), identity.Role{Name: "node", TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(),
+		identity.Role{Name: "node", TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(&emulator.Server{World: w})
@@ -95,7 +103,8 @@ func TestEntries(t *testing.T) {
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	role := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	where := func(region string) []fix.Param {
-		return []fix.Param{fix.P("--cluster-name", fix.ClusterName("prod")), fix.P("--region", fix.Region(region)), fix.P("--principal-arn", fix.RoleARN(role))}
+		return []fix.Param{fix.P("--cluster-name", fix.ClusterName("prod")), fix.P("--region", fix.Region(region)),
+			fix.P("--principal-arn", fix.RoleARN(role))}
 	}
 	create := func(kind fix.Value, region string) fix.Step {
 		return fix.Call("eks", "create-access-entry", append(where(region), fix.P("--type", kind))...)
@@ -138,7 +147,8 @@ func TestEntries(t *testing.T) {
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
 		t.Errorf("made twice: %d, %v", n, err)
 	}
-	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil || !strings.Contains(err.Error(), "the fix is for eu-west-1") {
+	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil ||
+		!strings.Contains(err.Error(), "the fix is for eu-west-1") {
 		t.Errorf("another region: %v", err)
 	}
 }

@@ -44,17 +44,24 @@ func TestPlanRefuses(t *testing.T) {
 	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
 	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
 	for want, f := range map[string]fix.Fix{
-		"needs a person: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("", fix.Edit(fix.NodePool("web")).With("loosen it"), merge),
-		"joiner cannot make this call":                                           fix.Of("", fix.Call("ec2", "terminate-instances", fix.P("--instance-ids", fix.Instance("i-1")))),
-		"reach AWS: there are no credentials":                                    fix.Of("", fix.Call("eks", "create-access-entry", entry)),
-		"reach Kubernetes: there is no kubeconfig":                               fix.Of("", fix.DeleteClaims(fix.Claim{Name: "a"}, fix.Claim{Name: "b"})),
-		"joiner deletes only NodeClaims":                                         fix.Of("", fix.Delete(fix.Node("a"))),
-		"joiner cannot run itself here":                                          fix.Of("", fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
-		"a value has to be filled in":                                            fix.Of("", fix.Call("kms", "enable-key", fix.P("--key-id", fix.Blank("KEY_ID")))),
-		"joiner can carry out none of its steps":                                 fix.Of("", fix.Say("ask the owner")),
-		"it changes nothing":                                                     fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
-		"of the actions on Kubernetes, joiner carries out only patches":          fix.Of("", fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
-		"the parameter --subnets is not understood":                              fix.Of("", fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
+		"needs a person: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("",
+			fix.Edit(fix.NodePool("web")).With("loosen it"), merge),
+		"joiner cannot make this call": fix.Of("",
+			fix.Call("ec2", "terminate-instances", fix.P("--instance-ids", fix.Instance("i-1")))),
+		"reach AWS: there are no credentials": fix.Of("", fix.Call("eks", "create-access-entry", entry)),
+		"reach Kubernetes: there is no kubeconfig": fix.Of("",
+			fix.DeleteClaims(fix.Claim{Name: "a"}, fix.Claim{Name: "b"})),
+		"joiner deletes only NodeClaims": fix.Of("", fix.Delete(fix.Node("a"))),
+		"joiner cannot run itself here": fix.Of("",
+			fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
+		"a value has to be filled in": fix.Of("",
+			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Blank("KEY_ID")))),
+		"joiner can carry out none of its steps": fix.Of("", fix.Say("ask the owner")),
+		"it changes nothing":                     fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
+		"of the actions on Kubernetes, joiner carries out only patches": fix.Of("",
+			fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
+		"the parameter --subnets is not understood": fix.Of("",
+			fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
 	} {
 		changes, err := Plan(t.Context(), f, closed)
 		if err == nil || !strings.Contains(err.Error(), want) || len(changes) > 0 {
@@ -87,11 +94,13 @@ func TestPlanPatches(t *testing.T) {
 	if n, err := Apply(t.Context(), changes); n != 2 || err != nil {
 		t.Fatalf("%d were made: %v", n, err)
 	}
-	const agent, web = `apps/daemonset kube-system/agent merge {"spec":{"x":"it's $(true)"}}`, `karpenter.k8s.aws/ec2nodeclass /web merge {"spec":{}}`
+	const agent, web = `apps/daemonset kube-system/agent merge {"spec":{"x":"it's $(true)"}}`,
+		`karpenter.k8s.aws/ec2nodeclass /web merge {"spec":{}}`
 	if got := strings.Join(r.calls, "\n"); got != "try "+agent+"\ntry "+web+"\npatch "+agent+"\npatch "+web {
 		t.Errorf("the calls are\n%s", got)
 	}
-	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" || changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
+	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" ||
+		changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
 		t.Errorf("asked %q, for %s", asked, changes[1].Command)
 	}
 }
@@ -120,7 +129,8 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		if err == nil {
 			_, err = Apply(t.Context(), changes)
 		}
-		if c.want == "" && (err != nil || len(r.calls) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(r.calls) > 0) {
+		if c.want == "" && (err != nil || len(r.calls) != 1) || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want) || len(r.calls) > 0) {
 			t.Errorf("%+v: %v, %v; want %q", c.claim, r.calls, err, c.want)
 		}
 	}

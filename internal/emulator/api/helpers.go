@@ -80,7 +80,8 @@ func TagMap(tags []world.Tag) map[string]string {
 
 // Required refuses a request that lacks a parameter, as IAM does.
 func Required(name string) error {
-	return &failure.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name + "' failed to satisfy constraint: Member must not be null"}
+	return &failure.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name +
+		"' failed to satisfy constraint: Member must not be null"}
 }
 
 // Epoch writes a time as the JSON protocols do: in seconds, with milliseconds.

@@ -48,7 +48,11 @@ func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
 	text, err := json.Marshal(map[string]any{
 		"allowed": false, "explicitDeny": v.Denied,
-		"context": map[string]any{"principal": map[string]string{"id": c.Caller.UserID, "arn": c.Caller.ARN}, "action": r.Action, "resource": r.Resource},
+		"context": map[string]any{
+			"principal": map[string]string{"id": c.Caller.UserID, "arn": c.Caller.ARN},
+			"action":    r.Action,
+			"resource":  r.Resource,
+		},
 	})
 	if err != nil {
 		return ""

@@ -82,7 +82,8 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 			return nil
 		}
 	}
-	return &failure.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
+	return &failure.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path +
+		" that this emulator serves.", Status: 404}
 }
 
 // Route is the method and path of an action: "clusters/*/access-entries".

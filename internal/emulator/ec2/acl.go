@@ -50,7 +50,10 @@ const lastRule = 32767
 // describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.ACL, networkACL]{
-		items: c.Region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *network.ACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
+		items: c.Region.Network.NetworkACLs(),
+		ids:   in.NetworkAclIds,
+		id:    func(n *network.ACL) string { return n.ID },
+		code:  "InvalidNetworkAclID.NotFound",
 		look: func(n *network.ACL) api.Filterable {
 			if n == nil {
 				n = &network.ACL{}
@@ -65,9 +68,17 @@ func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, erro
 }
 
 func aclOf(c *api.Call, n *network.ACL) networkACL {
-	out := networkACL{NetworkAclId: n.ID, VpcId: n.VPCID, OwnerId: c.Caller.Account, IsDefault: n.Default, Associations: []aclAssociation{}, Entries: []aclEntry{}}
+	out := networkACL{
+		NetworkAclId: n.ID,
+		VpcId:        n.VPCID,
+		OwnerId:      c.Caller.Account,
+		IsDefault:    n.Default,
+		Associations: []aclAssociation{},
+		Entries:      []aclEntry{},
+	}
 	for _, id := range n.SubnetIDs {
-		out.Associations = append(out.Associations, aclAssociation{NetworkAclAssociationId: "aclassoc-" + id[len("subnet-"):], NetworkAclId: n.ID, SubnetId: id})
+		out.Associations = append(out.Associations,
+			aclAssociation{NetworkAclAssociationId: "aclassoc-" + id[len("subnet-"):], NetworkAclId: n.ID, SubnetId: id})
 	}
 	for _, e := range n.Entries {
 		one := aclEntry{RuleNumber: e.Number, Protocol: e.Protocol, RuleAction: "allow", Egress: e.Out, CidrBlock: e.CIDR}
@@ -80,7 +91,8 @@ func aclOf(c *api.Call, n *network.ACL) networkACL {
 		out.Entries = append(out.Entries, one)
 	}
 	for _, egress := range []bool{false, true} {
-		out.Entries = append(out.Entries, aclEntry{RuleNumber: lastRule, Protocol: "-1", RuleAction: "deny", Egress: egress, CidrBlock: "0.0.0.0/0"})
+		out.Entries = append(out.Entries,
+			aclEntry{RuleNumber: lastRule, Protocol: "-1", RuleAction: "deny", Egress: egress, CidrBlock: "0.0.0.0/0"})
 	}
 	return out
 }
@@ -101,11 +113,14 @@ func createNetworkAclEntry(c *api.Call, in *createACLEntryIn) (api.Done, error) 
 	i := slices.IndexFunc(all, func(n *network.ACL) bool { return n.ID == in.NetworkAclId })
 	switch {
 	case i < 0:
-		return api.Done{}, &failure.Error{Code: "InvalidNetworkAclID.NotFound", Message: "The networkAcl ID '" + in.NetworkAclId + "' does not exist"}
+		return api.Done{}, &failure.Error{Code: "InvalidNetworkAclID.NotFound", Message: "The networkAcl ID '" +
+			in.NetworkAclId + "' does not exist"}
 	case slices.ContainsFunc(all[i].Entries, func(e network.ACLEntry) bool { return e.Number == in.RuleNumber && e.Out == in.Egress }):
-		return api.Done{}, &failure.Error{Code: "NetworkAclEntryAlreadyExists", Message: "The network acl entry identified by its number already exists."}
+		return api.Done{},
+			&failure.Error{Code: "NetworkAclEntryAlreadyExists", Message: "The network acl entry identified by its number already exists."}
 	case in.RuleNumber < 1 || in.RuleNumber >= lastRule:
-		return api.Done{}, &failure.Error{Code: "InvalidParameterValue", Message: "Value for parameter ruleNumber is invalid. It must be from 1 to 32766."}
+		return api.Done{},
+			&failure.Error{Code: "InvalidParameterValue", Message: "Value for parameter ruleNumber is invalid. It must be from 1 to 32766."}
 	}
 	e := network.ACLEntry{Number: in.RuleNumber, Out: in.Egress, Deny: in.RuleAction == "deny", Protocol: in.Protocol, CIDR: in.CidrBlock}
 	if in.PortRange != nil {

@@ -36,7 +36,10 @@ type endpoint struct {
 func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpointsOut, error) {
 	names := securityGroupNames(c)
 	found, next, err := list(in.listIn, listing[*network.Endpoint, endpoint]{
-		items: c.Region.Network.Endpoints(), ids: in.VpcEndpointIds, id: func(e *network.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
+		items: c.Region.Network.Endpoints(),
+		ids:   in.VpcEndpointIds,
+		id:    func(e *network.Endpoint) string { return e.ID },
+		code:  "InvalidVpcEndpointId.NotFound",
 		look: func(e *network.Endpoint) api.Filterable {
 			if e == nil {
 				e = &network.Endpoint{}
@@ -106,7 +109,10 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 		}
 	}
 	found, next, err := list(in.listIn, listing[part[world.NetworkInterface], networkInterface]{
-		items: all, ids: in.NetworkInterfaceIds, id: func(p part[world.NetworkInterface]) string { return p.it.ID }, code: "InvalidNetworkInterfaceID.NotFound",
+		items: all,
+		ids:   in.NetworkInterfaceIds,
+		id:    func(p part[world.NetworkInterface]) string { return p.it.ID },
+		code:  "InvalidNetworkInterfaceID.NotFound",
 		look: func(p part[world.NetworkInterface]) api.Filterable {
 			return api.Filterable{Tags: p.it.Tags, Values: map[string][]string{
 				"network-interface-id": {p.it.ID}, "subnet-id": {p.it.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.it.SecurityGroupIDs,
@@ -115,11 +121,23 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 		},
 		write: func(p part[world.NetworkInterface]) networkInterface {
 			return networkInterface{
-				NetworkInterfaceId: p.it.ID, SubnetId: p.it.SubnetID, VpcId: p.instance.VPCID, AvailabilityZone: p.instance.Zone,
-				OwnerId: p.instance.Account, Status: "in-use", InterfaceType: p.it.Kind, PrivateIpAddress: p.it.PrivateIP, PrivateDnsName: p.it.PrivateDNSName,
-				Groups: groupRefs(p.it.SecurityGroupIDs, names), Tags: api.TagList(p.it.Tags),
+				NetworkInterfaceId: p.it.ID,
+				SubnetId:           p.it.SubnetID,
+				VpcId:              p.instance.VPCID,
+				AvailabilityZone:   p.instance.Zone,
+				OwnerId:            p.instance.Account,
+				Status:             "in-use",
+				InterfaceType:      p.it.Kind,
+				PrivateIpAddress:   p.it.PrivateIP,
+				PrivateDnsName:     p.it.PrivateDNSName,
+				Groups:             groupRefs(p.it.SecurityGroupIDs, names),
+				Tags:               api.TagList(p.it.Tags),
 				Attachment: interfaceOwner{
-					InstanceId: p.instance.ID, InstanceOwnerId: p.instance.Account, DeviceIndex: p.it.Device, NetworkCardIndex: p.it.Card, Status: "attached",
+					InstanceId:       p.instance.ID,
+					InstanceOwnerId:  p.instance.Account,
+					DeviceIndex:      p.it.Device,
+					NetworkCardIndex: p.it.Card,
+					Status:           "attached",
 				},
 			}
 		},

@@ -63,7 +63,8 @@ func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsO
 		}
 	}
 	if len(servers) == 0 {
-		return createDhcpOptionsOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
+		return createDhcpOptionsOut{},
+			&failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
 	}
 	o := c.Region.Network.CreateDHCPOptions(servers...)
 	out := dhcpConfiguration{Key: "domain-name-servers"}

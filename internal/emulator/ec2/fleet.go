@@ -122,7 +122,8 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	}
 	out := createFleetOut{FleetId: f.ID, Errors: []fleetError{}, Instances: []fleetLaunch{}}
 	for _, e := range f.Errors {
-		out.Errors = append(out.Errors, fleetError{Choice: choiceOf(e.Choice), Lifecycle: lifecycle(e.Choice.Spot), ErrorCode: e.Code, ErrorMessage: e.Message})
+		out.Errors = append(out.Errors,
+			fleetError{Choice: choiceOf(e.Choice), Lifecycle: lifecycle(e.Choice.Spot), ErrorCode: e.Code, ErrorMessage: e.Message})
 	}
 	for _, l := range f.Launched {
 		out.Instances = append(out.Instances, fleetLaunch{
@@ -166,7 +167,9 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 // split divides the capacity asked for into on demand and spot.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
-		return 0, 0, &failure.Error{Code: "InvalidTargetCapacitySpecification", Message: fmt.Sprintf("The target capacity of %d with %d on-demand and %d spot is invalid.", t.Total, t.OnDemand, t.Spot)}
+		return 0, 0,
+			&failure.Error{Code: "InvalidTargetCapacitySpecification",
+				Message: fmt.Sprintf("The target capacity of %d with %d on-demand and %d spot is invalid.", t.Total, t.OnDemand, t.Spot)}
 	}
 	if t.Unit != "" && t.Unit != "units" {
 		return 0, 0, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator counts capacity in units only."}
@@ -189,12 +192,14 @@ func (in *createFleetIn) market() (string, error) {
 		return world.MarketBlock, nil
 	case "reserved-capacity":
 		if len(kinds) != 1 || kinds[0] != world.MarketInterruptible {
-			return "", &failure.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
+			return "",
+				&failure.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
 		}
 		return world.MarketInterruptible, nil
 	}
 	if len(kinds) > 0 {
-		return "", &failure.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
+		return "",
+			&failure.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
 	}
 	return "", nil
 }

@@ -136,11 +136,27 @@ func platformOf(i world.Image) []string {
 
 func imageOf(i world.Image) image {
 	out := image{
-		ImageId: i.ID, ImageLocation: api.Or(i.OwnerAlias, i.OwnerID) + "/" + i.Name, ImageState: api.Or(i.State, "available"), ImageOwnerId: i.OwnerID,
-		CreationDate: i.CreatedAt.Format(timeFormat), IsPublic: i.Public, Architecture: i.Architecture, ImageType: "machine",
-		PlatformDetails: "Linux/UNIX", UsageOperation: "RunInstances", ImageOwnerAlias: i.OwnerAlias, Name: i.Name, Description: i.Description,
-		RootDeviceType: "ebs", RootDeviceName: i.RootDevice, BlockDevices: []imageDevice{}, VirtualizationType: "hvm", Hypervisor: "xen",
-		EnaSupport: true, SriovNetSupport: "simple", Tags: api.TagList(i.Tags),
+		ImageId:            i.ID,
+		ImageLocation:      api.Or(i.OwnerAlias, i.OwnerID) + "/" + i.Name,
+		ImageState:         api.Or(i.State, "available"),
+		ImageOwnerId:       i.OwnerID,
+		CreationDate:       i.CreatedAt.Format(timeFormat),
+		IsPublic:           i.Public,
+		Architecture:       i.Architecture,
+		ImageType:          "machine",
+		PlatformDetails:    "Linux/UNIX",
+		UsageOperation:     "RunInstances",
+		ImageOwnerAlias:    i.OwnerAlias,
+		Name:               i.Name,
+		Description:        i.Description,
+		RootDeviceType:     "ebs",
+		RootDeviceName:     i.RootDevice,
+		BlockDevices:       []imageDevice{},
+		VirtualizationType: "hvm",
+		Hypervisor:         "xen",
+		EnaSupport:         true,
+		SriovNetSupport:    "simple",
+		Tags:               api.TagList(i.Tags),
 	}
 	if i.Windows {
 		out.Platform, out.PlatformDetails, out.UsageOperation = "windows", "Windows", "RunInstances:0002"

@@ -28,7 +28,8 @@ type describeInstancesOut struct {
 // describeInstances lists instances, as far as the world lets them be seen.
 func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesOut, error) {
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
-		return describeInstancesOut{}, &failure.Error{Code: "InvalidParameterCombination", Message: "The parameter instancesSet cannot be used with the parameter maxResults"}
+		return describeInstancesOut{},
+			&failure.Error{Code: "InvalidParameterCombination", Message: "The parameter instancesSet cannot be used with the parameter maxResults"}
 	}
 	found, err := seenInstances(c, in.InstanceIds)
 	if err != nil {
@@ -70,7 +71,8 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 		return nil, &failure.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance ID '" + missing[0] + "' does not exist"}
 	}
 	if len(missing) > 1 {
-		return nil, &failure.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance IDs '" + strings.Join(missing, ", ") + "' do not exist"}
+		return nil, &failure.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance IDs '" +
+			strings.Join(missing, ", ") + "' do not exist"}
 	}
 	return out, nil
 }

@@ -103,7 +103,16 @@ func describeVpcs(c *api.Call, in *describeVpcsIn) (describeVpcsOut, error) {
 			}}
 		},
 		write: func(v *network.VPC) vpc {
-			return vpc{VpcId: v.ID, OwnerId: c.Caller.Account, State: "available", CidrBlock: v.CIDR.String(), InstanceTenancy: "default", IsDefault: v.Default, Ipv6CidrBlocks: ipv6Blocks(v.ID, v.IPv6), Tags: api.TagList(v.Tags)}
+			return vpc{
+				VpcId:           v.ID,
+				OwnerId:         c.Caller.Account,
+				State:           "available",
+				CidrBlock:       v.CIDR.String(),
+				InstanceTenancy: "default",
+				IsDefault:       v.Default,
+				Ipv6CidrBlocks:  ipv6Blocks(v.ID, v.IPv6),
+				Tags:            api.TagList(v.Tags),
+			}
 		},
 	})
 	return describeVpcsOut{Vpcs: found, NextToken: next}, err
@@ -156,7 +165,10 @@ func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 // describeSubnets lists subnets.
 func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.Subnet, subnet]{
-		items: c.Region.Network.Subnets(), ids: in.SubnetIds, id: func(s *network.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
+		items: c.Region.Network.Subnets(),
+		ids:   in.SubnetIds,
+		id:    func(s *network.Subnet) string { return s.ID },
+		code:  "InvalidSubnetID.NotFound",
 		look: func(s *network.Subnet) api.Filterable {
 			if s == nil {
 				s = &network.Subnet{}
@@ -169,9 +181,18 @@ func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, er
 		},
 		write: func(s *network.Subnet) subnet {
 			return subnet{
-				SubnetId: s.ID, SubnetArn: c.Region.ARN("ec2", c.Caller.Account, "subnet/"+s.ID), State: "available",
-				VpcId: s.VPCID, OwnerId: c.Caller.Account, CidrBlock: s.CIDR.String(), AvailableIpAddressCount: int64(s.Free),
-				AvailabilityZone: s.Zone.Name, AvailabilityZoneId: s.Zone.ID, MapPublicIpOnLaunch: s.Public, Ipv6CidrBlocks: ipv6Blocks(s.ID, s.IPv6), Tags: api.TagList(s.Tags),
+				SubnetId:                s.ID,
+				SubnetArn:               c.Region.ARN("ec2", c.Caller.Account, "subnet/"+s.ID),
+				State:                   "available",
+				VpcId:                   s.VPCID,
+				OwnerId:                 c.Caller.Account,
+				CidrBlock:               s.CIDR.String(),
+				AvailableIpAddressCount: int64(s.Free),
+				AvailabilityZone:        s.Zone.Name,
+				AvailabilityZoneId:      s.Zone.ID,
+				MapPublicIpOnLaunch:     s.Public,
+				Ipv6CidrBlocks:          ipv6Blocks(s.ID, s.IPv6),
+				Tags:                    api.TagList(s.Tags),
 			}
 		},
 	})
@@ -300,7 +321,10 @@ type routeAssociation struct {
 // describeRouteTables lists route tables.
 func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteTablesOut, error) {
 	found, next, err := list(in.listIn, listing[*network.RouteTable, routeTable]{
-		items: c.Region.Network.RouteTables(), ids: in.RouteTableIds, id: func(t *network.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
+		items: c.Region.Network.RouteTables(),
+		ids:   in.RouteTableIds,
+		id:    func(t *network.RouteTable) string { return t.ID },
+		code:  "InvalidRouteTableID.NotFound",
 		look: func(t *network.RouteTable) api.Filterable {
 			if t == nil {
 				t = &network.RouteTable{}
@@ -316,7 +340,14 @@ func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteT
 }
 
 func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
-	out := routeTable{RouteTableId: t.ID, VpcId: t.VPCID, OwnerId: c.Caller.Account, Routes: []route{}, Associations: []routeAssociation{}, Tags: api.TagList(t.Tags)}
+	out := routeTable{
+		RouteTableId: t.ID,
+		VpcId:        t.VPCID,
+		OwnerId:      c.Caller.Account,
+		Routes:       []route{},
+		Associations: []routeAssociation{},
+		Tags:         api.TagList(t.Tags),
+	}
 	for i, r := range t.Routes {
 		w := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
 		if r.Gone {
@@ -333,10 +364,12 @@ func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 		out.Routes = append(out.Routes, w)
 	}
 	if t.Main {
-		out.Associations = append(out.Associations, routeAssociation{RouteTableAssociationId: "rtbassoc-" + t.ID[len("rtb-"):], RouteTableId: t.ID, Main: true})
+		out.Associations = append(out.Associations,
+			routeAssociation{RouteTableAssociationId: "rtbassoc-" + t.ID[len("rtb-"):], RouteTableId: t.ID, Main: true})
 	}
 	for _, s := range t.SubnetIDs {
-		out.Associations = append(out.Associations, routeAssociation{RouteTableAssociationId: "rtbassoc-" + s[len("subnet-"):], RouteTableId: t.ID, SubnetId: s})
+		out.Associations = append(out.Associations,
+			routeAssociation{RouteTableAssociationId: "rtbassoc-" + s[len("subnet-"):], RouteTableId: t.ID, SubnetId: s})
 	}
 	return out
 }

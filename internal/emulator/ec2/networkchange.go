@@ -74,13 +74,16 @@ func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })
 	switch {
 	case i < 0:
-		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
+		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" +
+			in.RouteTableId + "' does not exist"}
 	case slices.ContainsFunc(tables[i].Routes, func(r network.Route) bool { return r.Destination == in.DestinationCidrBlock }):
-		return api.Done{}, &failure.Error{Code: "RouteAlreadyExists", Message: "The route identified by " + in.DestinationCidrBlock + " already exists."}
+		return api.Done{}, &failure.Error{Code: "RouteAlreadyExists", Message: "The route identified by " +
+			in.DestinationCidrBlock + " already exists."}
 	case in.NatGatewayId == "" && in.GatewayId == "":
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
 	}
-	tables[i].Routes = append(tables[i].Routes, network.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)})
+	tables[i].Routes = append(tables[i].Routes,
+		network.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)})
 	return api.Done{Return: true}, nil
 }
 
@@ -89,12 +92,14 @@ func replaceRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })
 	if i < 0 {
-		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
+		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" +
+			in.RouteTableId + "' does not exist"}
 	}
 	routes := slices.Clone(tables[i].Routes)
 	k := slices.IndexFunc(routes, func(r network.Route) bool { return r.Destination == in.DestinationCidrBlock })
 	if k < 0 {
-		return api.Done{}, &failure.Error{Code: "InvalidParameterValue", Message: "There is no route defined for '" + in.DestinationCidrBlock + "' in the route table. Use CreateRoute instead."}
+		return api.Done{}, &failure.Error{Code: "InvalidParameterValue", Message: "There is no route defined for '" +
+			in.DestinationCidrBlock + "' in the route table. Use CreateRoute instead."}
 	}
 	if in.NatGatewayId == "" && in.GatewayId == "" {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}

@@ -95,7 +95,11 @@ func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
 		return regionsOut{}, err
 	}
 	names, err = api.Sieve(names, in.Filters, func(n string) api.Filterable {
-		return api.Filterable{Values: map[string][]string{"region-name": {n}, "opt-in-status": {"opt-in-not-required"}, "endpoint": {endpointOf(n)}}}
+		return api.Filterable{Values: map[string][]string{
+			"region-name":   {n},
+			"opt-in-status": {"opt-in-not-required"},
+			"endpoint":      {endpointOf(n)},
+		}}
 	})
 	out := regionsOut{Regions: []region{}}
 	for _, n := range names {

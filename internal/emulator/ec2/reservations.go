@@ -47,7 +47,8 @@ type capacityReservation struct {
 // describeCapacityReservations lists capacity reservations, those that have ended too.
 func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservationsOut, error) {
 	if len(in.Ids) > 0 && in.MaxResults != nil {
-		return reservationsOut{}, &failure.Error{Code: "InvalidParameterCombination", Message: "The parameter CapacityReservationIds cannot be used with the parameter MaxResults"}
+		return reservationsOut{},
+			&failure.Error{Code: "InvalidParameterCombination", Message: "The parameter CapacityReservationIds cannot be used with the parameter MaxResults"}
 	}
 	found, next, err := list(in.listIn, listing[*world.CapacityReservation, capacityReservation]{
 		items: c.Region.CapacityReservations.All(), ids: in.Ids, code: "InvalidCapacityReservationId.NotFound",

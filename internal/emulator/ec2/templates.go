@@ -78,12 +78,15 @@ func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemp
 	all := c.Region.LaunchTemplates.All()
 	for _, id := range in.Ids {
 		if c.Region.LaunchTemplates.ByIDOrName(id, "") == nil {
-			return describeTemplatesOut{}, &failure.Error{Code: "InvalidLaunchTemplateId.NotFound", Message: "The specified launch template, with template ID " + id + ", does not exist."}
+			return describeTemplatesOut{},
+				&failure.Error{Code: "InvalidLaunchTemplateId.NotFound", Message: "The specified launch template, with template ID " + id +
+					", does not exist."}
 		}
 	}
 	for _, name := range in.Names {
 		if c.Region.LaunchTemplates.ByIDOrName("", name) == nil {
-			return describeTemplatesOut{}, &failure.Error{Code: "InvalidLaunchTemplateName.NotFoundException", Message: "At least one of the launch templates specified in the request does not exist."}
+			return describeTemplatesOut{},
+				&failure.Error{Code: "InvalidLaunchTemplateName.NotFoundException", Message: "At least one of the launch templates specified in the request does not exist."}
 		}
 	}
 	if len(in.Ids)+len(in.Names) > 0 {

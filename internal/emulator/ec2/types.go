@@ -24,7 +24,8 @@ type describeTypesOut struct {
 // describeInstanceTypes lists the instance types of the region.
 func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, error) {
 	if len(in.Types) > 0 && in.MaxResults != nil {
-		return describeTypesOut{}, &failure.Error{Code: "InvalidParameterCombination", Message: "The parameter InstanceTypes cannot be used with the parameter MaxResults"}
+		return describeTypesOut{},
+			&failure.Error{Code: "InvalidParameterCombination", Message: "The parameter InstanceTypes cannot be used with the parameter MaxResults"}
 	}
 	market := c.World.Market(c.RegionID)
 	names := market.Names()
@@ -42,7 +43,9 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 		facts = append(facts, s.Facts)
 	}
 	if len(unknown) > 0 {
-		return describeTypesOut{}, &failure.Error{Code: "InvalidInstanceType", Message: "The following supplied instance types do not exist: [" + strings.Join(unknown, ", ") + "]"}
+		return describeTypesOut{},
+			&failure.Error{Code: "InvalidInstanceType", Message: "The following supplied instance types do not exist: [" +
+				strings.Join(unknown, ", ") + "]"}
 	}
 	facts, err := api.Sieve(facts, in.Filters, typeFilters)
 	if err != nil {
@@ -229,15 +232,33 @@ func typeOf(f catalog.Facts) instanceType {
 		enclaves = "supported"
 	}
 	out := instanceType{
-		InstanceType: f.Name, CurrentGeneration: f.CurrentGeneration, FreeTierEligible: f.FreeTier,
-		SupportedUsageClasses: f.UsageClasses, SupportedRootDeviceTypes: f.RootDevices, SupportedVirtualizationTypes: f.Virtualization,
-		BareMetal: f.BareMetal, Hypervisor: f.Hypervisor,
-		ProcessorInfo:            processorInfo{SupportedArchitectures: f.Processor.Architectures, SupportedFeatures: f.Processor.Features, Manufacturer: f.Processor.Manufacturer},
-		VCpuInfo:                 vcpuInfo{DefaultVCpus: f.Processor.VCPUs, DefaultCores: f.Processor.Cores, DefaultThreadsPerCore: f.Processor.ThreadsPerCore},
-		MemoryInfo:               memoryInfo{SizeInMiB: f.MemoryMiB},
-		InstanceStorageSupported: f.Storage.TotalGB > 0, InstanceStorageInfo: storageOf(f.Storage),
-		EbsInfo: ebsOf(f.EBS), NetworkInfo: networkOf(f.Network), PlacementGroupInfo: placementInfo{SupportedStrategies: f.PlacementStrategies},
-		BurstablePerformanceSupported: f.Burstable, SupportedBootModes: f.BootModes, NitroEnclavesSupport: enclaves,
+		InstanceType:                 f.Name,
+		CurrentGeneration:            f.CurrentGeneration,
+		FreeTierEligible:             f.FreeTier,
+		SupportedUsageClasses:        f.UsageClasses,
+		SupportedRootDeviceTypes:     f.RootDevices,
+		SupportedVirtualizationTypes: f.Virtualization,
+		BareMetal:                    f.BareMetal,
+		Hypervisor:                   f.Hypervisor,
+		ProcessorInfo: processorInfo{
+			SupportedArchitectures: f.Processor.Architectures,
+			SupportedFeatures:      f.Processor.Features,
+			Manufacturer:           f.Processor.Manufacturer,
+		},
+		VCpuInfo: vcpuInfo{
+			DefaultVCpus:          f.Processor.VCPUs,
+			DefaultCores:          f.Processor.Cores,
+			DefaultThreadsPerCore: f.Processor.ThreadsPerCore,
+		},
+		MemoryInfo:                    memoryInfo{SizeInMiB: f.MemoryMiB},
+		InstanceStorageSupported:      f.Storage.TotalGB > 0,
+		InstanceStorageInfo:           storageOf(f.Storage),
+		EbsInfo:                       ebsOf(f.EBS),
+		NetworkInfo:                   networkOf(f.Network),
+		PlacementGroupInfo:            placementInfo{SupportedStrategies: f.PlacementStrategies},
+		BurstablePerformanceSupported: f.Burstable,
+		SupportedBootModes:            f.BootModes,
+		NitroEnclavesSupport:          enclaves,
 	}
 	if f.Processor.ClockMHz > 0 {
 		ghz := float64(f.Processor.ClockMHz) / 1000
@@ -264,7 +285,10 @@ func (t *instanceType) accelerate(f catalog.Facts) {
 	t.NeuronInfo = &neuronInfo{}
 	for _, n := range f.Neuron {
 		t.NeuronInfo.NeuronDevices = append(t.NeuronInfo.NeuronDevices, neuronDevice{
-			Count: n.Count, Name: n.Name, CoreInfo: neuronCores{Count: n.Cores, Version: n.CoreVersion}, MemoryInfo: deviceMemory{SizeInMiB: n.MemoryMiB},
+			Count:      n.Count,
+			Name:       n.Name,
+			CoreInfo:   neuronCores{Count: n.Cores, Version: n.CoreVersion},
+			MemoryInfo: deviceMemory{SizeInMiB: n.MemoryMiB},
 		})
 		t.NeuronInfo.TotalNeuronDeviceMemoryInMiB += n.Count * n.MemoryMiB
 	}
@@ -313,7 +337,12 @@ func networkOf(n catalog.Network) networkInfo {
 		out.EfaInfo = &efaInfo{MaximumEfaInterfaces: n.EFAInterfaces}
 	}
 	for _, c := range n.Cards {
-		out.NetworkCards = append(out.NetworkCards, networkCard{NetworkCardIndex: c.Index, NetworkPerformance: api.Or(c.Performance, n.Performance), MaximumNetworkInterfaces: c.MaxInterfaces})
+		out.NetworkCards = append(out.NetworkCards,
+			networkCard{
+				NetworkCardIndex:         c.Index,
+				NetworkPerformance:       api.Or(c.Performance, n.Performance),
+				MaximumNetworkInterfaces: c.MaxInterfaces,
+			})
 	}
 	return out
 }

@@ -37,7 +37,8 @@ func describeVpcAttribute(c *api.Call, in *vpcAttributeIn) (vpcAttributeOut, err
 	case "enableDnsHostnames":
 		out.EnableDnsHostnames = &attributeValue{!v.NoDNSHostnames}
 	default:
-		return vpcAttributeOut{}, &failure.Error{Code: "InvalidParameterValue", Message: "Value (" + in.Attribute + ") for parameter attribute is invalid."}
+		return vpcAttributeOut{}, &failure.Error{Code: "InvalidParameterValue", Message: "Value (" + in.Attribute +
+			") for parameter attribute is invalid."}
 	}
 	return out, nil
 }

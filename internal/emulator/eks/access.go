@@ -81,7 +81,8 @@ func updateAccessEntry(c *api.Call, in *updateEntryIn) (accessEntryOut, error) {
 		return accessEntryOut{}, err
 	}
 	if e.Kind != ekscluster.EntryStandard {
-		return accessEntryOut{}, &failure.Error{Code: "InvalidRequestException", Message: "Access entries of type " + e.Kind + " cannot be updated."}
+		return accessEntryOut{}, &failure.Error{Code: "InvalidRequestException", Message: "Access entries of type " + e.Kind +
+			" cannot be updated."}
 	}
 	if in.KubernetesGroups != nil {
 		e.Groups = in.KubernetesGroups

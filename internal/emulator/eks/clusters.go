@@ -148,15 +148,24 @@ type clusterOut struct {
 
 func clusterOf(c *ekscluster.Cluster) cluster {
 	return cluster{
-		Name: c.Name, Arn: c.ARN, CreatedAt: api.Epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
+		Name:            c.Name,
+		Arn:             c.ARN,
+		CreatedAt:       api.Epoch(c.CreatedAt),
+		Version:         c.Version,
+		PlatformVersion: "eks.1",
+		Endpoint:        c.Endpoint,
+		RoleArn:         c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
 			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
 			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: unrestricted(c.PublicCIDRs),
 		},
 		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
-		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
-		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
-		ZonalShiftConfig: zonalShiftConfig{Enabled: c.ZonalShift},
+		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}},
+		Status:                  c.Status,
+		CertificateAuthority:    certificate{Data: c.CA},
+		Tags:                    fullMap(c.Tags),
+		AccessConfig:            accessConfig{AuthenticationMode: c.AuthMode},
+		ZonalShiftConfig:        zonalShiftConfig{Enabled: c.ZonalShift},
 	}
 }
 
@@ -201,9 +210,15 @@ func serviceRange(n networkConfig) string {
 // it: its endpoint is one that nothing answers.
 func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
 	made := ekscluster.Cluster{
-		Name: in.Name, Version: in.Version, RoleARN: in.RoleArn, SubnetIDs: in.ResourcesVpcConfig.SubnetIds, GroupIDs: in.ResourcesVpcConfig.SecurityGroupIds,
-		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig), Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
-		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.RegionID + ".eks.amazonaws.com",
+		Name:        in.Name,
+		Version:     in.Version,
+		RoleARN:     in.RoleArn,
+		SubnetIDs:   in.ResourcesVpcConfig.SubnetIds,
+		GroupIDs:    in.ResourcesVpcConfig.SecurityGroupIds,
+		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig),
+		Tags:        in.Tags,
+		AuthMode:    in.AccessConfig.AuthenticationMode,
+		Endpoint:    "https://" + strings.ToUpper(in.Name) + ".gr7." + c.RegionID + ".eks.amazonaws.com",
 	}
 	for _, id := range made.SubnetIDs {
 		s := c.Region.Network.Subnet(id)
@@ -322,12 +337,15 @@ func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 		return done("EndpointAccessUpdate"), nil
 	}
 	if in.AccessConfig == nil {
-		return updateOut{}, &failure.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
+		return updateOut{},
+			&failure.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
 	}
 	steps := []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth, ekscluster.AuthAPI}
 	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
 	if to <= from {
-		return updateOut{}, &failure.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
+		return updateOut{},
+			&failure.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " +
+				k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
 	}
 	k.AuthMode = steps[to]
 	return done("AccessConfigUpdate"), nil

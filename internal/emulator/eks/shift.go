@@ -129,7 +129,8 @@ func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	if unit == "h" {
 		lasts = time.Duration(n) * time.Hour
 	}
-	s, err := c.Region.ZonalShifts.Start(c.Now, world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
+	s, err := c.Region.ZonalShifts.Start(c.Now,
+		world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
 	if err != nil {
 		return zonalShift{}, err
 	}

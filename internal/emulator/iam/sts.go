@@ -113,7 +113,12 @@ func (in *assumeRoleIn) read() (account, role string, life time.Duration, err er
 
 func opened(s identity.Session) assumeRoleOut {
 	return assumeRoleOut{
-		Credentials:     credentials{AccessKeyId: s.AccessKey, SecretAccessKey: s.SecretKey, SessionToken: s.Token, Expiration: timeOf(s.Expires)},
+		Credentials: credentials{
+			AccessKeyId:     s.AccessKey,
+			SecretAccessKey: s.SecretKey,
+			SessionToken:    s.Token,
+			Expiration:      timeOf(s.Expires),
+		},
 		AssumedRoleUser: assumedRoleUser{AssumedRoleId: s.Identity.UserID, Arn: s.Identity.ARN},
 	}
 }

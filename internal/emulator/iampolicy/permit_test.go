@@ -88,14 +88,18 @@ func TestJudge(t *testing.T) {
 		resource   string
 		want       Verdict
 	}{
-		{`{"Sid":"A","Effect":"Allow","Action":"ec2:TerminateInstances","Resource":"*"}`, "ec2:TerminateInstances", instance, Verdict{Allowed: true, Sid: "A"}},
-		{`{"Sid":"A","Effect":"Allow","Action":["ec2:Run*","EC2:terminateinstances"],"Resource":["*"]}`, "ec2:TerminateInstances", instance, Verdict{Allowed: true, Sid: "A"}},
+		{`{"Sid":"A","Effect":"Allow","Action":"ec2:TerminateInstances","Resource":"*"}`, "ec2:TerminateInstances", instance,
+			Verdict{Allowed: true, Sid: "A"}},
+		{`{"Sid":"A","Effect":"Allow","Action":["ec2:Run*","EC2:terminateinstances"],"Resource":["*"]}`,
+			"ec2:TerminateInstances", instance, Verdict{Allowed: true, Sid: "A"}},
 		{`{"Sid":"A","Effect":"Allow","Action":"ec2:Terminate","Resource":"*"}`, "ec2:TerminateInstances", instance, Verdict{}},
-		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-1:*:instance/*"}`, "ec2:TerminateInstances", instance, Verdict{Allowed: true}},
+		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-1:*:instance/*"}`, "ec2:TerminateInstances",
+			instance, Verdict{Allowed: true}},
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-2:*:instance/*"}`, "ec2:TerminateInstances", instance, Verdict{}},
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:*::instance/i-1"}`, "ec2:TerminateInstances", instance, Verdict{}},
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:*:*:instance/i-1"}`, "ec2:DescribeInstances", "*", Verdict{}},
-		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-1:*:image/*"}`, "ec2:RunInstances", "arn:aws:ec2:us-east-1::image/ami-1", Verdict{Allowed: true}},
+		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-1:*:image/*"}`, "ec2:RunInstances",
+			"arn:aws:ec2:us-east-1::image/ami-1", Verdict{Allowed: true}},
 		{`{"Sid":"A","Effect":"Allow","NotAction":"iam:*","Resource":"*"}`, "ec2:TerminateInstances", instance, Verdict{Allowed: true, Sid: "A"}},
 		{`{"Sid":"A","Effect":"Allow","NotAction":"ec2:*","Resource":"*"}`, "ec2:TerminateInstances", instance, Verdict{}},
 		{`{"Sid":"A","Effect":"Allow","Action":"*","NotResource":"arn:aws:ec2:*:*:instance/i-1"}`, "ec2:TerminateInstances", instance, Verdict{}},

@@ -24,7 +24,8 @@ func checkBatch(ids []string) error {
 		return &failure.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
 	}
 	if len(ids) > maxBatch {
-		return &failure.Error{Code: "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", Message: "Maximum number of entries per request are 10."}
+		return &failure.Error{Code: "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+			Message: "Maximum number of entries per request are 10."}
 	}
 	seen := map[string]bool{}
 	for _, id := range ids {

@@ -103,7 +103,8 @@ func listQueues(c *api.Call, in *listQueuesIn) (listQueuesOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 1000)
 	}
-	found, next, err := api.Cut(c.Region.SQS.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name }, api.Page{Token: in.NextToken, Size: size})
+	found, next, err := api.Cut(c.Region.SQS.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name },
+		api.Page{Token: in.NextToken, Size: size})
 	out := listQueuesOut{QueueUrls: []string{}, NextToken: next}
 	for _, q := range found {
 		out.QueueUrls = append(out.QueueUrls, queueURL(c, q.Name))
@@ -207,7 +208,8 @@ func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error
 	}
 	names := append(in.AttributeNames, in.SystemAttributeNames...)
 	for _, m := range found {
-		out.Messages = append(out.Messages, message{MessageId: m.ID, ReceiptHandle: m.Receipt, MD5OfBody: m.MD5, Body: m.Body, Attributes: systemAttributes(m, names)})
+		out.Messages = append(out.Messages,
+			message{MessageId: m.ID, ReceiptHandle: m.Receipt, MD5OfBody: m.MD5, Body: m.Body, Attributes: systemAttributes(m, names)})
 	}
 	return out, nil
 }

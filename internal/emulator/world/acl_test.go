@@ -14,13 +14,15 @@ func TestNetworkACL(t *testing.T) {
 		entries []network.ACLEntry
 		want    bool
 	}{
-		"none":                   {nil, false},
-		"all":                    {[]network.ACLEntry{all}, true},
-		"denied before":          {[]network.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}, false},
-		"denied after":           {[]network.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
-		"another port is denied": {[]network.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 22, To: 22}}, true},
-		"of what comes in":       {[]network.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
-		"UDP":                    {[]network.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
+		"none": {nil, false},
+		"all":  {[]network.ACLEntry{all}, true},
+		"denied before": {[]network.ACLEntry{all,
+			{Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}, false},
+		"denied after": {[]network.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
+		"another port is denied": {[]network.ACLEntry{all,
+			{Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 22, To: 22}}, true},
+		"of what comes in": {[]network.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
+		"UDP":              {[]network.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

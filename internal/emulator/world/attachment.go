@@ -41,7 +41,13 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 func (b birth) volumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {
-		byDevice[v.Device] = Volume{Device: v.Device, SizeGiB: v.SizeGiB, Kind: cmp.Or(v.Kind, "gp3"), Encrypted: v.Encrypted, DeleteOnTermination: true}
+		byDevice[v.Device] = Volume{
+			Device:              v.Device,
+			SizeGiB:             v.SizeGiB,
+			Kind:                cmp.Or(v.Kind, "gp3"),
+			Encrypted:           v.Encrypted,
+			DeleteOnTermination: true,
+		}
 	}
 	for _, d := range b.data.Devices {
 		if d.NoDevice != nil {

@@ -21,7 +21,8 @@ func TestFargateProfile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := r.EKS.CreateFargateProfile(now, "demo", ekscluster.FargateProfile{Name: "system", Role: role, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
+		made, err := r.EKS.CreateFargateProfile(now, "demo",
+			ekscluster.FargateProfile{Name: "system", Role: role, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,8 @@ func TestFargateProfile(t *testing.T) {
 		if len(got) != entries || entries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
 			t.Errorf("%s: entries %+v", mode, got)
 		}
-		if _, err := r.EKS.CreateFargateProfile(now, "demo", ekscluster.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
+		if _, err := r.EKS.CreateFargateProfile(now, "demo",
+			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
 			t.Errorf("%s: a second profile of the role: %v", mode, err)
 		}
 	}

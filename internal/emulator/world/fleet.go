@@ -23,7 +23,8 @@ type FleetRequest struct {
 	Market string
 
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
-	SpotStrategy     string // "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
+	// "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
+	SpotStrategy string
 
 	Tags   Tagging // for what the fleet creates, by kind; nil: none
 	Caller string  // ARN of the role that asks; empty: a user

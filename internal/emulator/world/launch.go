@@ -99,7 +99,8 @@ func (l *Launches) admit(b birth) error {
 		return failure.New("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
 	if b.subnet.Free < wanted4(b.data) {
-		return failure.New("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+		return failure.New("InsufficientFreeAddressesInSubnet",
+			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if !isNew || l.region.Capacity.left(o) > 0 {
 		return nil
@@ -156,7 +157,8 @@ func (l *Launches) wantedSubnet(w want) (*network.Subnet, error) {
 		return nil, failure.New("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 	}
 	if zone != "" && s.Zone.Name != zone {
-		return nil, failure.New("InvalidParameterValue", "The availability zone %s does not match the availability zone %s of the subnet %s.", zone, s.Zone.Name, id)
+		return nil, failure.New("InvalidParameterValue",
+			"The availability zone %s does not match the availability zone %s of the subnet %s.", zone, s.Zone.Name, id)
 	}
 	return s, nil
 }
@@ -191,14 +193,16 @@ func (l *Launches) wantedGroups(d TemplateData, s *network.Subnet) ([]string, er
 		ids = append(ids, i.GroupIDs...)
 	}
 	for _, name := range d.GroupNames {
-		i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *network.SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
+		i := slices.IndexFunc(l.region.Network.SecurityGroups(),
+			func(g *network.SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
 		if i < 0 {
 			return nil, failure.New("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
 		}
 		ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 	}
 	if len(ids) == 0 {
-		if i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *network.SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
+		if i := slices.IndexFunc(l.region.Network.SecurityGroups(),
+			func(g *network.SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
 			ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 		}
 	}
@@ -227,7 +231,8 @@ func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*identity.Prof
 	}
 	p, err := l.region.Account.Profile(name)
 	if err != nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
-		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
+		return nil, failure.New("InvalidParameterValue",
+			"Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
 	}
 	if p.Role == "" {
 		return nil, failure.New("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)

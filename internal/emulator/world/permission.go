@@ -185,7 +185,11 @@ func (a *Account) PassPermits(role string) []iampolicy.Request {
 	if err != nil {
 		return nil
 	}
-	return []iampolicy.Request{{Action: "iam:PassRole", Resource: known.ARN, Keys: iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}}}
+	return []iampolicy.Request{{
+		Action:   "iam:PassRole",
+		Resource: known.ARN,
+		Keys:     iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}},
+	}}
 }
 
 // ForResources asks about an action on things of EC2 by their ids. IDs that do not exist are skipped: the action

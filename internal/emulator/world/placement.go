@@ -150,11 +150,14 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 	dedicated := p.Tenancy == TenancyDedicated
 	switch {
 	case g.Strategy != PartitionGroup && p.Partition != nil:
-		return failure.New("InvalidParameterCombination", "The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
+		return failure.New("InvalidParameterCombination",
+			"The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
 	case g.Strategy == PartitionGroup && dedicated && g.Partitions > maxDedicatedPartitions:
-		return failure.New("InvalidParameterCombination", "A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
+		return failure.New("InvalidParameterCombination",
+			"A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
 	case p.Partition != nil && (*p.Partition < 1 || *p.Partition > int64(g.Partitions)):
-		return failure.New("InvalidParameterValue", "Value (%d) for parameter PartitionNumber is invalid. The placement group '%s' has %d partitions.", *p.Partition, g.Name, g.Partitions)
+		return failure.New("InvalidParameterValue",
+			"Value (%d) for parameter PartitionNumber is invalid. The placement group '%s' has %d partitions.", *p.Partition, g.Name, g.Partitions)
 	}
 	return nil
 }

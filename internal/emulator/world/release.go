@@ -87,7 +87,8 @@ func (r *Region) publish(now time.Time, p published, newest bool) error {
 		paths = append(paths, p.newest)
 	}
 	for _, path := range paths {
-		if _, err := r.SSM.PutParameter(now, Parameter{Name: path + "/image_id", Value: p.image.ID, DataType: "aws:ec2:image"}, true); err != nil {
+		if _, err := r.SSM.PutParameter(now,
+			Parameter{Name: path + "/image_id", Value: p.image.ID, DataType: "aws:ec2:image"}, true); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,8 @@ func al2023Images(version string, rel release) []published {
 // al2Images returns the Amazon Linux 2 images; the one for GPUs also serves Neuron.
 func al2Images(version string, rel release) []published {
 	var out []published
-	for _, kind := range []struct{ infix, arch, variant string }{{"", "x86_64", "standard"}, {"-arm64", "arm64", "standard"}, {"-gpu", "x86_64", "nvidia"}} {
+	for _, kind := range []struct{ infix, arch, variant string }{{"", "x86_64", "standard"},
+		{"-arm64", "arm64", "standard"}, {"-gpu", "x86_64", "nvidia"}} {
 		name := "amazon-eks" + kind.infix + "-node-" + version + "-" + rel.eks
 		path := "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2" + kind.infix + "/"
 		out = append(out, published{

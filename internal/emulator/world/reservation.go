@@ -165,7 +165,8 @@ func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
 		market = m.Kind
 	}
 	if w.fleet && w.market != market {
-		return nil, failure.New("InvalidFleetConfiguration", "The market type %q of the launch template does not match the target capacity type of the fleet.", market)
+		return nil, failure.New("InvalidFleetConfiguration",
+			"The market type %q of the launch template does not match the target capacity type of the fleet.", market)
 	}
 	id := w.data.target()
 	if id == "" && market != "" {
@@ -179,10 +180,12 @@ func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
 		return nil, refuseReservation(id)
 	}
 	if c.market() != market {
-		return nil, failure.New("InvalidParameterCombination", "The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
+		return nil, failure.New("InvalidParameterCombination",
+			"The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
 	}
 	if g := cr.region.PlacementGroups.nameOf(w.data); g != c.Group {
-		return nil, failure.New("InvalidParameterCombination", "The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
+		return nil, failure.New("InvalidParameterCombination",
+			"The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
 	}
 	return c, nil
 }

@@ -66,7 +66,8 @@ func TestReservedLaunch(t *testing.T) {
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
 		t.Errorf("into the targeted one: in %q, %d left, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
-	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil || e.Region.CapacityReservations.Unused(targeted) != 1 {
+	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil ||
+		e.Region.CapacityReservations.Unused(targeted) != 1 {
 		t.Errorf("after its end %d are left, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, err := into(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
@@ -105,7 +106,8 @@ func TestReservationEnds(t *testing.T) {
 	r.EventQueues = []string{"demo"}
 	w.Advance(noon().Add(21 * time.Minute))
 	got, err := r.SQS.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
-	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) || !strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
+	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) ||
+		!strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
 		t.Fatalf("40 minutes before the end: %+v, %v", got, err)
 	}
 	if b, _ = w.Instance(b.ID); !b.Alive() {

@@ -68,7 +68,8 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 
 func (l *Launches) checkRun(now time.Time, q RunRequest) (birth, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
-		return birth{}, failure.New("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
+		return birth{}, failure.New("InvalidParameterValue",
+			"Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
 	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
@@ -95,17 +96,20 @@ func (l *Launches) enough(b birth, n int) error {
 		return err
 	}
 	if b.subnet.Free < n*wanted4(b.data) {
-		return failure.New("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+		return failure.New("InsufficientFreeAddressesInSubnet",
+			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if l.region.CapacityReservations.leftOver(b) < n {
-		return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
+		return failure.WithStatus(500, "InsufficientInstanceCapacity",
+			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}
 	return nil
 }
 
 // completed returns the template's data with what the request says instead.
 func (d TemplateData) completed(q TemplateData) TemplateData {
-	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType), cmp.Or(q.UserData, d.UserData)
+	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType),
+		cmp.Or(q.UserData, d.UserData)
 	if q.Profile != nil {
 		d.Profile = q.Profile
 	}

@@ -51,7 +51,8 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s holds no role", instanceID, p.Name)
 	}
 	if r, err := a.Role(p.Role); err == nil && !r.ForInstances() {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
+		return identity.Session{},
+			fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
 	}
 	if s := m.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
 		return *s, nil

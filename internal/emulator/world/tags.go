@@ -157,7 +157,8 @@ func notFound(id string) error {
 	kind, _, _ := strings.Cut(id, "-")
 	code := map[string]string{
 		"i": "InvalidInstanceID.NotFound", "ami": "InvalidAMIID.NotFound", "lt": "InvalidLaunchTemplateId.NotFound",
-		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound", "cr": "InvalidCapacityReservationId.NotFound", "rtb": "InvalidRouteTableID.NotFound",
+		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound",
+		"cr": "InvalidCapacityReservationId.NotFound", "rtb": "InvalidRouteTableID.NotFound",
 	}[kind]
 	if code == "" {
 		return failure.New("InvalidID", "The ID '%s' is not valid", id)

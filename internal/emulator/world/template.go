@@ -118,7 +118,8 @@ func (t *Template) Version(version string) (TemplateVersion, error) {
 			return v, nil
 		}
 	}
-	return TemplateVersion{}, failure.New("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of launch template %s", version, t.ID)
+	return TemplateVersion{}, failure.New("InvalidLaunchTemplateId.VersionNotFound",
+		"Could not find launch template version %s of launch template %s", version, t.ID)
 }
 
 // Find finds a launch template that a call names, by id or by name.
@@ -134,7 +135,8 @@ func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 		return nil, failure.New("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 	}
 	if t == nil {
-		return nil, failure.New("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
+		return nil, failure.New("InvalidLaunchTemplateName.NotFoundException",
+			"At least one of the launch templates specified in the request does not exist.")
 	}
 	return t, nil
 }

@@ -11,26 +11,27 @@ import (
 // An absent value is nil or empty. The tags are the names in EC2's requests and,
 // where it is not the same with a small first letter, in its answers; then that of the elements of a list, where it is not "item".
 type TemplateData struct {
-	ImageID         string              `aws:"ImageId"`                                  // "ami-0…"
-	InstanceType    string              `aws:"InstanceType"`                             // "m5.large"
-	UserData        string              `aws:"UserData"`                                 // base64
-	Profile         *ProfileRef         `aws:"IamInstanceProfile"`                       // instance profile; nil: no role
-	Devices         []Device            `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and further ones
-	Interfaces      []InterfaceSpec     `aws:"NetworkInterface,networkInterfaceSet"`     // none: one, in the subnet of the launch
-	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`       // security groups beside those of Interfaces; none of either: the VPC's default group
-	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`           // the same, by name
-	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"`     // for what a launch creates, by kind
-	MetadataOptions *MetadataOptions    `aws:"MetadataOptions"`                          // nil: EC2's defaults
-	Monitoring      *Switch             `aws:"Monitoring"`                               // detailed monitoring; nil: off
-	Placement       *Placement          `aws:"Placement"`                                // nil: anywhere, on shared hardware
-	CPU             *CPUOptions         `aws:"CpuOptions"`                               // nil: all cores and threads
-	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`         // nil: any open one
-	Market          *MarketOptions      `aws:"InstanceMarketOptions"`                    // nil: on demand
-	Enclave         *Switch             `aws:"EnclaveOptions"`                           // Nitro Enclaves; nil: off
-	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                    // nil: that of the subnet
-	Credit          *CreditOptions      `aws:"CreditSpecification"`                      // nil: the default of the type
-	KeyName         string              `aws:"KeyName"`                                  // SSH key pair; empty: none
-	EBSOptimized    *bool               `aws:"EbsOptimized"`                             // nil: the default of the type
+	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"
+	InstanceType string          `aws:"InstanceType"`                             // "m5.large"
+	UserData     string          `aws:"UserData"`                                 // base64
+	Profile      *ProfileRef     `aws:"IamInstanceProfile"`                       // instance profile; nil: no role
+	Devices      []Device        `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and further ones
+	Interfaces   []InterfaceSpec `aws:"NetworkInterface,networkInterfaceSet"`     // none: one, in the subnet of the launch
+	// security groups beside those of Interfaces; none of either: the VPC's default group
+	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`
+	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`       // the same, by name
+	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"` // for what a launch creates, by kind
+	MetadataOptions *MetadataOptions    `aws:"MetadataOptions"`                      // nil: EC2's defaults
+	Monitoring      *Switch             `aws:"Monitoring"`                           // detailed monitoring; nil: off
+	Placement       *Placement          `aws:"Placement"`                            // nil: anywhere, on shared hardware
+	CPU             *CPUOptions         `aws:"CpuOptions"`                           // nil: all cores and threads
+	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`     // nil: any open one
+	Market          *MarketOptions      `aws:"InstanceMarketOptions"`                // nil: on demand
+	Enclave         *Switch             `aws:"EnclaveOptions"`                       // Nitro Enclaves; nil: off
+	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                // nil: that of the subnet
+	Credit          *CreditOptions      `aws:"CreditSpecification"`                  // nil: the default of the type
+	KeyName         string              `aws:"KeyName"`                              // SSH key pair; empty: none
+	EBSOptimized    *bool               `aws:"EbsOptimized"`                         // nil: the default of the type
 
 	DisableTermination *bool  `aws:"DisableApiTermination"`             // protects from termination; nil: off
 	DisableStop        *bool  `aws:"DisableApiStop"`                    // protects from stopping; nil: off
@@ -66,20 +67,21 @@ type VolumeSpec struct {
 
 // InterfaceSpec is a network interface that is asked for.
 type InterfaceSpec struct {
-	PublicIP            *bool               `aws:"AssociatePublicIpAddress"`         // nil: as the subnet says
-	DeleteOnTermination *bool               `aws:"DeleteOnTermination"`              // nil: true
-	Description         string              `aws:"Description"`                      // free text; empty: none
-	DeviceIndex         *int64              `aws:"DeviceIndex"`                      // on its card, from 0; nil: 0
-	GroupIDs            []string            `aws:"SecurityGroupId,groupSet,groupId"` // security groups: "sg-0…"
-	Kind                string              `aws:"InterfaceType"`                    // "interface", "efa" or "efa-only"; empty: interface
-	SubnetID            string              `aws:"SubnetId"`                         // "subnet-0…"; empty: that of the launch
-	CardIndex           *int64              `aws:"NetworkCardIndex"`                 // from 0; nil: 0
-	IPv4PrefixCount     *int64              `aws:"Ipv4PrefixCount"`                  // /28 blocks; nil: 0
-	IPv6PrefixCount     *int64              `aws:"Ipv6PrefixCount"`                  // /80 blocks; nil: 0
-	IPv6AddressCount    *int64              `aws:"Ipv6AddressCount"`                 // nil: 0
-	SecondaryIPCount    *int64              `aws:"SecondaryPrivateIpAddressCount"`   // further IPv4 addresses; nil: 0; not emulated
-	PrimaryIPv6         *bool               `aws:"PrimaryIpv6"`                      // the first IPv6 address stays for the instance's life; nil: false
-	ConnectionTracking  *ConnectionTracking `aws:"ConnectionTrackingSpecification"`  // nil: EC2's defaults
+	PublicIP            *bool    `aws:"AssociatePublicIpAddress"`         // nil: as the subnet says
+	DeleteOnTermination *bool    `aws:"DeleteOnTermination"`              // nil: true
+	Description         string   `aws:"Description"`                      // free text; empty: none
+	DeviceIndex         *int64   `aws:"DeviceIndex"`                      // on its card, from 0; nil: 0
+	GroupIDs            []string `aws:"SecurityGroupId,groupSet,groupId"` // security groups: "sg-0…"
+	Kind                string   `aws:"InterfaceType"`                    // "interface", "efa" or "efa-only"; empty: interface
+	SubnetID            string   `aws:"SubnetId"`                         // "subnet-0…"; empty: that of the launch
+	CardIndex           *int64   `aws:"NetworkCardIndex"`                 // from 0; nil: 0
+	IPv4PrefixCount     *int64   `aws:"Ipv4PrefixCount"`                  // /28 blocks; nil: 0
+	IPv6PrefixCount     *int64   `aws:"Ipv6PrefixCount"`                  // /80 blocks; nil: 0
+	IPv6AddressCount    *int64   `aws:"Ipv6AddressCount"`                 // nil: 0
+	SecondaryIPCount    *int64   `aws:"SecondaryPrivateIpAddressCount"`   // further IPv4 addresses; nil: 0; not emulated
+	// the first IPv6 address stays for the instance's life; nil: false
+	PrimaryIPv6        *bool               `aws:"PrimaryIpv6"`
+	ConnectionTracking *ConnectionTracking `aws:"ConnectionTrackingSpecification"` // nil: EC2's defaults
 }
 
 // ConnectionTracking is the timeouts of tracked connections, in seconds.

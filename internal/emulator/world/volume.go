@@ -44,7 +44,8 @@ func (b birth) checkVolumes() error {
 				return failure.New("InvalidParameterValue", "Invalid value '%d' for volumeSize.", size)
 			}
 			if size < least {
-				return failure.New("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, least)
+				return failure.New("InvalidBlockDeviceMapping",
+					"Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, least)
 			}
 		}
 		if err := d.EBS.check(kind, size, d.DeviceName == b.image.RootDevice); err != nil {
@@ -85,7 +86,8 @@ func (r volumeRule) check(iops, throughput, size int64) error {
 	case iops > r.maxIOPS:
 		return failure.New("InvalidParameterValue", "Volume iops of %d is too high; maximum is %d.", iops, r.maxIOPS)
 	case size > 0 && iops > r.minIOPS && iops > size*r.perGiB:
-		return failure.New("InvalidParameterValue", "Iops to volume size ratio of %.6f is too high; maximum is %.6f", float64(iops)/float64(size), float64(r.perGiB))
+		return failure.New("InvalidParameterValue", "Iops to volume size ratio of %.6f is too high; maximum is %.6f",
+			float64(iops)/float64(size), float64(r.perGiB))
 	}
 	switch {
 	case throughput == 0:
@@ -94,7 +96,8 @@ func (r volumeRule) check(iops, throughput, size int64) error {
 	case throughput > r.maxThroughput:
 		return failure.New("InvalidParameterValue", "Throughput of %d MiB/s is too high; maximum is %d.", throughput, r.maxThroughput)
 	case throughput*4 > iops:
-		return failure.New("InvalidParameterValue", "Throughput (MiB/s) to iops ratio of %.6f is too high; maximum is 0.250000 MiB/s per iops.", float64(throughput)/float64(iops))
+		return failure.New("InvalidParameterValue",
+			"Throughput (MiB/s) to iops ratio of %.6f is too high; maximum is 0.250000 MiB/s per iops.", float64(throughput)/float64(iops))
 	}
 	return nil
 }

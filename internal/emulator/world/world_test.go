@@ -103,7 +103,8 @@ func TestEmptyWorld(t *testing.T) {
 	w := &world.World{}
 	r := w.Region(account, "eu-west-1")
 	w.Advance(noon())
-	_, err := r.Launches.RunInstances(noon(), world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
+	_, err := r.Launches.RunInstances(noon(),
+		world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
 	if code(err) != "InvalidParameterValue" {
 		t.Errorf("got %v", err)
 	}
@@ -228,7 +229,8 @@ func TestZoneIDs(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"us-east-1": "use1-az1", "us-west-2": "usw2-az1", "eu-central-1": "euc1-az1", "ap-southeast-2": "apse2-az1",
-		"ap-northeast-1": "apne1-az1", "us-gov-west-1": "usgw1-az1", "sa-east-1": "sae1-az1", "ca-central-1": "cac1-az1", "ap-south-1": "aps1-az1",
+		"ap-northeast-1": "apne1-az1", "us-gov-west-1": "usgw1-az1", "sa-east-1": "sae1-az1", "ca-central-1": "cac1-az1",
+		"ap-south-1": "aps1-az1",
 	} {
 		if got := (&world.World{}).Region(account, name).Zones()[0].ID; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -241,7 +243,8 @@ func TestTags(t *testing.T) {
 	t.Parallel()
 	_, e := furnished(t)
 	r, s := e.Region, e.PrivateSubnets[0]
-	if err := r.Tag(noon(), []string{s.ID, "subnet-00000000000000000"}, map[string]string{"a": "1"}, nil); code(err) != "InvalidSubnetID.NotFound" {
+	if err := r.Tag(noon(), []string{s.ID, "subnet-00000000000000000"}, map[string]string{"a": "1"},
+		nil); code(err) != "InvalidSubnetID.NotFound" {
 		t.Errorf("an unknown subnet: %v", err)
 	}
 	if s.Tags["a"] != "" {
@@ -250,7 +253,8 @@ func TestTags(t *testing.T) {
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"aws:x": "1"}, nil); code(err) != "InvalidParameterValue" {
 		t.Errorf("a tag of AWS's own: %v", err)
 	}
-	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil || s.Tags["a"] != "1" || s.Tags["Name"] != "" {
+	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil ||
+		s.Tags["a"] != "1" || s.Tags["Name"] != "" {
 		t.Errorf("tags are %v, %v", s.Tags, err)
 	}
 }
@@ -292,7 +296,8 @@ func TestProfileLag(t *testing.T) {
 		})
 		return err
 	}
-	if err := launch(time.Second); code(err) != "InvalidParameterValue" || !strings.Contains(err.Error(), "Invalid IAM Instance Profile name") {
+	if err := launch(time.Second); code(err) != "InvalidParameterValue" ||
+		!strings.Contains(err.Error(), "Invalid IAM Instance Profile name") {
 		t.Errorf("after 1 s: %v", err)
 	}
 	if err := launch(10 * time.Second); code(err) != "InvalidParameterValue" || !strings.Contains(err.Error(), "no associated IAM Roles") {
@@ -325,8 +330,10 @@ func TestReservationNotices(t *testing.T) {
 	}
 	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)
 	if err != nil || len(got) != 2 ||
-		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) || !strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
-		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) || !strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
+		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) ||
+		!strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
+		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) ||
+		!strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	w.Advance(noon().Add(3 * time.Minute))

@@ -24,33 +24,47 @@ func TestDiskProblem(t *testing.T) {
 	same := func(*awsv1.BlockDevice) {}
 	for want, mappings := range map[string][]awsv1.BlockDeviceMapping{
 		"": {disk("/dev/xvda", same), disk("/dev/xvdb", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp3") })},
-		"spec.blockDeviceMappings[1].deviceName is missing":    {disk("/dev/xvda", same), {EBS: &awsv1.BlockDevice{VolumeSize: &size}}},
-		"spec.blockDeviceMappings[0].deviceName is missing":    {disk("", same)},
-		"spec.blockDeviceMappings[0].ebs is missing":           {{DeviceName: text("/dev/xvda")}},
-		"as in spec.blockDeviceMappings[0]":                    {disk("/dev/xvda", same), disk("/dev/xvda", same)},
-		"spec.blockDeviceMappings[0].ebs.volumeSize":           {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeSize = nil })},
-		"spec.blockDeviceMappings[0].ebs.kmsKeyID":             {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.KMSKeyID, d.Encrypted = text("k"), &no })},
-		"spec.blockDeviceMappings[0].ebs.iops is missing":      {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeType = text("io2") })},
-		"spec.blockDeviceMappings[0].ebs.iops cannot":          {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp2") })},
-		"spec.blockDeviceMappings[0].ebs.throughput cannot be": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(500), text("io1"); d.IOPS = number(9) })},
+		"spec.blockDeviceMappings[1].deviceName is missing": {disk("/dev/xvda", same), {EBS: &awsv1.BlockDevice{VolumeSize: &size}}},
+		"spec.blockDeviceMappings[0].deviceName is missing": {disk("", same)},
+		"spec.blockDeviceMappings[0].ebs is missing":        {{DeviceName: text("/dev/xvda")}},
+		"as in spec.blockDeviceMappings[0]":                 {disk("/dev/xvda", same), disk("/dev/xvda", same)},
+		"spec.blockDeviceMappings[0].ebs.volumeSize":        {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeSize = nil })},
+		"spec.blockDeviceMappings[0].ebs.kmsKeyID": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.KMSKeyID, d.Encrypted = text("k"), &no })},
+		"spec.blockDeviceMappings[0].ebs.iops is missing": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeType = text("io2") })},
+		"spec.blockDeviceMappings[0].ebs.iops cannot": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(3000), text("gp2") })},
+		"spec.blockDeviceMappings[0].ebs.throughput cannot be": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(500), text("io1"); d.IOPS = number(9) })},
 		"spec.blockDeviceMappings[0].ebs.throughput is 1000 MiB/s, and a volume of type gp3 has at most 0.25 MiB/s for each of its IOPS, 750 for 3000: lower throughput to 750, or raise iops to 4000": {
 			disk("/dev/xvda", func(d *awsv1.BlockDevice) {
 				d.Throughput, d.IOPS, d.VolumeType = number(1000), number(3000), text("gp3")
 			})},
-		"ebs.throughput is 751 MiB/s, and a volume of type gp3 has at most 0.25": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(751), text("gp3") })},
+		"ebs.throughput is 751 MiB/s, and a volume of type gp3 has at most 0.25": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(751), text("gp3") })},
 		"ebs.throughput is 2001 MiB/s, and a volume of type gp3 has 125 to 2000": {disk("/dev/xvda", func(d *awsv1.BlockDevice) {
 			d.Throughput, d.IOPS, d.VolumeType = number(2001), number(16000), text("gp3")
 		})},
-		"ebs.throughput is 100 MiB/s":                         {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(100), text("gp3") })},
-		"ebs.iops is 2999, and a volume of type gp3 has 3000": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(2999), text("gp3") })},
-		"ebs.iops is 80001":                                   {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(80001), text("gp3") })},
-		"at most 500 for each GiB, 25000 for 50 GiB: lower iops to 25000, or raise volumeSize to 51Gi": {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(25001), text("gp3") })},
-		"at most 50 for each GiB, 2500 for 50 GiB":                                                     {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(2501), text("io1") })},
-		"at most 1000 for each GiB, 50000 for 50 GiB":                                                  {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(50001), text("io2") })},
-		"ebs.volumeSize is 50 GiB, and a volume of type st1 has 125":                                   {disk("/dev/sdf", func(d *awsv1.BlockDevice) { d.VolumeType = text("st1") })},
-		"ebs.volumeType is sc1, from which no instance boots":                                          {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.VolumeType = text("sc1") })},
-		"ebs.volumeSize is 3 GiB, and a volume of type io2 has 4":                                      {disk("/dev/xvdb", func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType, d.VolumeSize = number(100), text("io2"), &small })},
-		"ebs.kmsKeyID is given without encrypted":                                                      {disk("/dev/xvda", func(d *awsv1.BlockDevice) { d.KMSKeyID = text("k") })},
+		"ebs.throughput is 100 MiB/s": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.Throughput, d.VolumeType = number(100), text("gp3") })},
+		"ebs.iops is 2999, and a volume of type gp3 has 3000": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(2999), text("gp3") })},
+		"ebs.iops is 80001": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(80001), text("gp3") })},
+		"at most 500 for each GiB, 25000 for 50 GiB: lower iops to 25000, or raise volumeSize to 51Gi": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(25001), text("gp3") })},
+		"at most 50 for each GiB, 2500 for 50 GiB": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(2501), text("io1") })},
+		"at most 1000 for each GiB, 50000 for 50 GiB": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType = number(50001), text("io2") })},
+		"ebs.volumeSize is 50 GiB, and a volume of type st1 has 125": {disk("/dev/sdf",
+			func(d *awsv1.BlockDevice) { d.VolumeType = text("st1") })},
+		"ebs.volumeType is sc1, from which no instance boots": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.VolumeType = text("sc1") })},
+		"ebs.volumeSize is 3 GiB, and a volume of type io2 has 4": {disk("/dev/xvdb",
+			func(d *awsv1.BlockDevice) { d.IOPS, d.VolumeType, d.VolumeSize = number(100), text("io2"), &small })},
+		"ebs.kmsKeyID is given without encrypted": {disk("/dev/xvda",
+			func(d *awsv1.BlockDevice) { d.KMSKeyID = text("k") })},
 	} {
 		if got := DiskProblem(mappings); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
@@ -87,7 +101,8 @@ func TestSnapshotProblem(t *testing.T) {
 	t.Parallel()
 	device, size := "/dev/xvda", resource.MustParse("2Gi")
 	mappings := []awsv1.BlockDeviceMapping{{DeviceName: &device, EBS: &awsv1.BlockDevice{VolumeSize: &size}}}
-	images := []ImageDisks{{ID: "ami-1", Name: "one", GiB: map[string]int64{"/dev/xvda": 2, "/dev/xvdb": 20}}, {ID: "ami-2", Name: "two", GiB: map[string]int64{"/dev/xvda": 4}}}
+	images := []ImageDisks{{ID: "ami-1", Name: "one", GiB: map[string]int64{"/dev/xvda": 2, "/dev/xvdb": 20}},
+		{ID: "ami-2", Name: "two", GiB: map[string]int64{"/dev/xvda": 4}}}
 	if got := SnapshotProblem(mappings, images[:1]); got != "" {
 		t.Error(got)
 	}

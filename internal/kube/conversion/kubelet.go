@@ -36,7 +36,8 @@ func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	}
 	var unsupported []string
 	if names := slices.Sorted(maps.Keys(k.More)); len(names) > 0 {
-		unsupported = append(unsupported, fmt.Sprintf("spec.kubelet: %s has no way to set %s: leave it out, or use AL2023", family, strings.Join(names, ", ")))
+		unsupported = append(unsupported,
+			fmt.Sprintf("spec.kubelet: %s has no way to set %s: leave it out, or use AL2023", family, strings.Join(names, ", ")))
 	}
 	if n := len(k.ClusterDNS); n > 1 {
 		unsupported = append(unsupported, fmt.Sprintf("spec.kubelet.clusterDNS: %s takes one address, there are %d", family, n))
@@ -96,7 +97,8 @@ func thresholdProblems(field string, values map[string]string) []string {
 	var out []string
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(signals, signal) {
-			out = append(out, fmt.Sprintf("spec.kubelet.%s[%s]: the kubelet watches no such thing; it watches %s", field, signal, strings.Join(signals, ", ")))
+			out = append(out, fmt.Sprintf("spec.kubelet.%s[%s]: the kubelet watches no such thing; it watches %s", field, signal,
+				strings.Join(signals, ", ")))
 			continue
 		}
 		if _, err := catalog.ParseThreshold(values[signal]); err != nil {

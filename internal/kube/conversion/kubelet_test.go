@@ -33,14 +33,20 @@ func TestKubeletProblem(t *testing.T) {
 		"no list":            {"AL2023", "{allowedUnsafeSysctls: net.a}", invalid, "spec.kubelet.allowedUnsafeSysctls: want a list"},
 		"no table":           {"AL2023", "{memorySwap: [1]}", invalid, "spec.kubelet.memorySwap: want a table"},
 		"no signal":          {"AL2023", "{evictionMinimumReclaim: {memory: 5%}}", invalid, "spec.kubelet.evictionMinimumReclaim[memory]"},
-		"no amount":          {"AL2023", "{evictionSoft: {memory.available: much}, evictionSoftGracePeriod: {memory.available: 1m}}", invalid, "spec.kubelet.evictionSoft[memory.available]"},
-		"no text":            {"AL2023", "{evictionMinimumReclaim: {memory.available: 5}}", invalid, "spec.kubelet.evictionMinimumReclaim"},
-		"no grace":           {"AL2", "{evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: soon}}", invalid, "spec.kubelet.evictionSoftGracePeriod[memory.available]"},
-		"negative":           {"AL2", "{evictionMaxPodGracePeriod: -1}", invalid, "spec.kubelet.evictionMaxPodGracePeriod"},
-		"two at once":        {"AL2023", "{a: 1, b: 2}", invalid, "spec.kubelet.a: the kubelet has no such setting; spec.kubelet.b"},
-		"not on AL2":         {"AL2", "{seccompDefault: true, podPidsLimit: 5}", unsupported, "AL2 has no way to set podPidsLimit, seccompDefault"},
-		"not on rockets":     {"Bottlerocket", "{podsPerCore: 5}", unsupported, "spec.kubelet.podsPerCore"},
-		"one DNS server":     {"Windows2022", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", unsupported, "spec.kubelet.clusterDNS: Windows2022 takes one"},
+		"no amount": {"AL2023",
+			"{evictionSoft: {memory.available: much}, evictionSoftGracePeriod: {memory.available: 1m}}", invalid,
+			"spec.kubelet.evictionSoft[memory.available]"},
+		"no text": {"AL2023", "{evictionMinimumReclaim: {memory.available: 5}}", invalid, "spec.kubelet.evictionMinimumReclaim"},
+		"no grace": {"AL2",
+			"{evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: soon}}", invalid,
+			"spec.kubelet.evictionSoftGracePeriod[memory.available]"},
+		"negative":    {"AL2", "{evictionMaxPodGracePeriod: -1}", invalid, "spec.kubelet.evictionMaxPodGracePeriod"},
+		"two at once": {"AL2023", "{a: 1, b: 2}", invalid, "spec.kubelet.a: the kubelet has no such setting; spec.kubelet.b"},
+		"not on AL2": {"AL2", "{seccompDefault: true, podPidsLimit: 5}", unsupported,
+			"AL2 has no way to set podPidsLimit, seccompDefault"},
+		"not on rockets": {"Bottlerocket", "{podsPerCore: 5}", unsupported, "spec.kubelet.podsPerCore"},
+		"one DNS server": {"Windows2022", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", unsupported,
+			"spec.kubelet.clusterDNS: Windows2022 takes one"},
 	} {
 		class := &awsv1.EC2NodeClass{}
 		if err := yaml.Unmarshal([]byte("spec: {amiFamily: "+c.family+", kubelet: "+c.kubelet+"}"), class); err != nil {
@@ -57,7 +63,8 @@ func TestKubeletProblem(t *testing.T) {
 func TestBootOf(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, text := range []string{`{"memorySwap":{"b":1.50,"a":10000000000000000001}}`, `{"memorySwap": {"a": 10000000000000000001,  "b": 1.50}}`} {
+	for _, text := range []string{`{"memorySwap":{"b":1.50,"a":10000000000000000001}}`,
+		`{"memorySwap": {"a": 10000000000000000001,  "b": 1.50}}`} {
 		class := &awsv1.EC2NodeClass{}
 		if err := yaml.Unmarshal([]byte("spec: {amiFamily: AL2023}"), class); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,12 @@ const MaxNamespaceSelections = 1_000_000
 // are for: those that their pods live in are there nevertheless, with that label
 // and no other.
 func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
-	out := &Namespaces{labels: map[string]requirements.Labels{}, found: map[string][]string{}, single: map[string][]string{}, spent: map[string]int{}}
+	out := &Namespaces{
+		labels: map[string]requirements.Labels{},
+		found:  map[string][]string{},
+		single: map[string][]string{},
+		spent:  map[string]int{},
+	}
 	for _, n := range spaces {
 		labels := n.Labels
 		if labels[corev1.LabelMetadataName] != n.Name {

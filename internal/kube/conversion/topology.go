@@ -171,7 +171,8 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 		if out.AllNamespaces = len(selector.Labels) == 0; !out.AllNamespaces {
 			found, ok := spaces.selected(selector, pod.Namespace)
 			if !ok {
-				return out, ".namespaceSelector is one of too many: pods of namespace " + pod.Namespace + " have more different ones than are planned for"
+				return out, ".namespaceSelector is one of too many: pods of namespace " + pod.Namespace +
+					" have more different ones than are planned for"
 			}
 			if out.Namespaces = found; len(t.Namespaces) > 0 {
 				out.Namespaces = sortedNames(slices.Concat(t.Namespaces, found))

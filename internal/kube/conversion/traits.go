@@ -115,7 +115,8 @@ func (s *TraitSet) hash(d *traits) uint64 {
 	}
 	for i := range d.spread {
 		one := &d.spread[i]
-		mix(s.text(one.Key), uint64(one.MaxSkew), uint64(one.MinDomains), flags(one.Soft, one.AnyNode, one.HonorTaints), s.selector(&one.Selector))
+		mix(s.text(one.Key), uint64(one.MaxSkew), uint64(one.MinDomains), flags(one.Soft, one.AnyNode, one.HonorTaints),
+			s.selector(&one.Selector))
 	}
 	for _, terms := range [][]cluster.Term{d.affinity, d.antiAffinity} {
 		mix(uint64(len(terms)))

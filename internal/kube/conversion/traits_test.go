@@ -16,7 +16,8 @@ func TestTraitsDiffer(t *testing.T) {
 	const pods = 500
 	number := func(i int) *int64 { n := int64(i); return &n }
 	term := func(i int) cluster.Term {
-		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"}, Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": "b"})}}
+		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"},
+			Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": "b"})}}
 	}
 	for name, with := range map[string]func(p *cluster.Pod, i int){
 		"extended resource": func(p *cluster.Pod, i int) {

@@ -50,7 +50,8 @@ func TestOversizedPods(t *testing.T) {
 	const many = 10_000
 	terms := func() (out []corev1.NodeSelectorTerm) {
 		for i := range many {
-			out = append(out, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}}}})
+			out = append(out, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k",
+				Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}}}})
 		}
 		return out
 	}
@@ -77,7 +78,8 @@ func TestOversizedPods(t *testing.T) {
 		},
 		"host ports": func(p *corev1.Pod) {
 			for i := range many {
-				p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: int32(i + 1), HostPort: int32(i + 1)})
+				p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports,
+					corev1.ContainerPort{ContainerPort: int32(i + 1), HostPort: int32(i + 1)})
 			}
 		},
 		"resources": func(p *corev1.Pod) {

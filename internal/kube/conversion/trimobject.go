@@ -30,7 +30,11 @@ func trimObject(object any) {
 		trimDaemon(v)
 	case *corev1.PersistentVolumeClaim:
 		trimMeta(&v.ObjectMeta, AnnotationBound, annotationSelected, corev1.BetaStorageClassAnnotation)
-		v.Spec = corev1.PersistentVolumeClaimSpec{VolumeName: v.Spec.VolumeName, StorageClassName: v.Spec.StorageClassName, AccessModes: trimModes(v.Spec.AccessModes)}
+		v.Spec = corev1.PersistentVolumeClaimSpec{
+			VolumeName:       v.Spec.VolumeName,
+			StorageClassName: v.Spec.StorageClassName,
+			AccessModes:      trimModes(v.Spec.AccessModes),
+		}
 	case *policyv1.PodDisruptionBudget:
 		trimBudget(v)
 	}
@@ -77,7 +81,8 @@ func trimPairs(selector map[string]string) map[string]string {
 // trimModes returns each mode once.
 func trimModes(modes []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode {
 	var out []corev1.PersistentVolumeAccessMode
-	for _, m := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod} {
+	for _, m := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany,
+		corev1.ReadWriteOncePod} {
 		if slices.Contains(modes, m) {
 			out = append(out, m)
 		}
@@ -90,7 +95,10 @@ func trimDaemon(set *appsv1.DaemonSet) {
 	like := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	trimPod(like)
 	trimMeta(&set.ObjectMeta)
-	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: like.Labels, Annotations: like.Annotations}, Spec: like.Spec}}
+	set.Spec = appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
+		Labels:      like.Labels,
+		Annotations: like.Annotations,
+	}, Spec: like.Spec}}
 }
 
 // trimBudget keeps a selector that is not too long. One that is may select any pod of its namespace, which is noted.

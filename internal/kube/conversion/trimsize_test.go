@@ -83,7 +83,8 @@ func fillings(t reflect.Type, path []int, use func(path []int, name string)) {
 		f := t.Field(i)
 		at := append(append([]int{}, path...), i)
 		switch kind := f.Type.Kind(); {
-		case f.Type == reflect.TypeFor[metav1.Time](), f.Type == reflect.TypeFor[*metav1.Time](), f.Type == reflect.TypeFor[corev1.PodTemplateSpec](), f.Type == reflect.TypeFor[*corev1.PodTemplateSpec]():
+		case f.Type == reflect.TypeFor[metav1.Time](), f.Type == reflect.TypeFor[*metav1.Time](),
+			f.Type == reflect.TypeFor[corev1.PodTemplateSpec](), f.Type == reflect.TypeFor[*corev1.PodTemplateSpec]():
 		case strings.Contains(f.Type.String(), "Quantity") && kind != reflect.Map:
 		case kind == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8, kind == reflect.Map:
 			use(at, t.Name()+"."+f.Name)

@@ -43,13 +43,14 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 		return len(list.Items)
 	})
 	if err == nil {
-		_, err = readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} }, func(l client.ObjectList) int {
-			list := l.(*rbacv1.ClusterRoleBindingList)
-			for i := range list.Items {
-				out.add(&list.Items[i], writers)
-			}
-			return len(list.Items)
-		})
+		_, err = readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} },
+			func(l client.ObjectList) int {
+				list := l.(*rbacv1.ClusterRoleBindingList)
+				for i := range list.Items {
+					out.add(&list.Items[i], writers)
+				}
+				return len(list.Items)
+			})
 	}
 	switch {
 	case kubeclient.IsForbidden(err), kubeclient.WhatNext(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or there is no such API

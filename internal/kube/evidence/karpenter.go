@@ -62,7 +62,8 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 		resource string // as a rule of RBAC has it, with its group
 		options  []client.ListOption
 	}{
-		{emptyList(corev1.SchemeGroupVersion, "Namespace"), "namespaces", []client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
+		{emptyList(corev1.SchemeGroupVersion, "Namespace"), "namespaces",
+			[]client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
 		{emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition"), "customresourcedefinitions.apiextensions.k8s.io", nil},
 		{emptyList(karpv1.GroupVersion, "NodePool"), "nodepools.karpenter.sh", nil},
 		{emptyList(karpv1.GroupVersion, "NodeClaim"), "nodeclaims.karpenter.sh", nil},
@@ -126,7 +127,8 @@ func isOfKarpenter(o *unstructured.Unstructured) bool {
 }
 
 // accounts are the service accounts of Deployments; missing ones are left out, and unreadable ones are reported.
-func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
+func (w *Witness) accounts(ctx context.Context,
+	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
 	for _, o := range objects {
@@ -141,7 +143,11 @@ func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstruct
 		case err == nil:
 			out = append(out, account)
 		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err): // the role stands there, and with it what may stop a hand-over
-			unseen = append(unseen, migration.Unseen{What: "service account " + o.GetNamespace() + "/" + name, Why: "the permission to get it is missing", Asked: true})
+			unseen = append(unseen, migration.Unseen{
+				What:  "service account " + o.GetNamespace() + "/" + name,
+				Why:   "the permission to get it is missing",
+				Asked: true,
+			})
 		case kubeclient.WhatNext(err) != kubeclient.Gone:
 			return nil, nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
 		}

@@ -32,8 +32,9 @@ func TestUnreadAccount(t *testing.T) {
 		"gone":    {apierrors.NewNotFound(accounts, "karpenter"), 0},
 		"refused": {apierrors.NewForbidden(accounts, "karpenter", errors.New("no")), 1},
 	} {
-		deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "kube-system", "name": "karpenter"},
-			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
+		deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"namespace": "kube-system", "name": "karpenter"},
+			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
 		out, unseen, err := (&Witness{live: silent{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
 		if err != nil || len(out) != 0 || len(unseen) != c.unseen {
 			t.Errorf("%s: %v, %v, %v", name, out, unseen, err)

@@ -133,7 +133,11 @@ func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
 }
 
 func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
-	out := migration.Claim{Name: c.Name, Pool: c.Labels[karpv1.LabelNodePool], Class: kubeclient.ClassName(c.Spec.NodeClassRef), UID: c.Annotations[karpv1.KeyClusterUID],
+	out := migration.Claim{
+		Name:       c.Name,
+		Pool:       c.Labels[karpv1.LabelNodePool],
+		Class:      kubeclient.ClassName(c.Spec.NodeClassRef),
+		UID:        c.Annotations[karpv1.KeyClusterUID],
 		ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Deleting: c.DeletionTimestamp != nil,
 		PoolHash: c.Annotations[karpv1.AnnotationNodePoolHash], PoolHashVersion: c.Annotations[karpv1.AnnotationNodePoolHashVersion],
 		ClassHash: c.Annotations[awsv1.AnnotationHash], ClassHashVersion: c.Annotations[awsv1.AnnotationHashVersion]}
@@ -149,8 +153,11 @@ func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
 // installed reads a Deployment: its first container, or the one that the charts call controller.
 func installed(d *appsv1.Deployment) Installed {
 	spec := &d.Spec.Template.Spec
-	out := Installed{Controller: migration.Controller{Product: migration.Karpenter, Namespace: cmp.Or(d.Namespace, metav1.NamespaceDefault), Name: d.Name,
-		Release: d.Annotations["meta.helm.sh/release-name"], Replicas: 1, Account: cmp.Or(spec.ServiceAccountName, "default")}}
+	out := Installed{Controller: migration.Controller{
+		Product:   migration.Karpenter,
+		Namespace: cmp.Or(d.Namespace, metav1.NamespaceDefault),
+		Name:      d.Name,
+		Release:   d.Annotations["meta.helm.sh/release-name"], Replicas: 1, Account: cmp.Or(spec.ServiceAccountName, "default")}}
 	if d.Labels[appLabel] == string(migration.Joiner) || d.Name == string(migration.Joiner) {
 		out.Product = migration.Joiner
 	}
@@ -203,7 +210,8 @@ func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migrati
 		return out
 	}
 	tree := o.DeepCopy().Object
-	out.Unknown = pruning.PruneWithOptions(tree, compiled.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	out.Unknown = pruning.PruneWithOptions(tree, compiled.Structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	out.Unknown = slices.DeleteFunc(out.Unknown, func(path string) bool { return strings.HasPrefix(path, "status.") })
 	slices.Sort(out.Unknown)
 	for _, e := range compiled.Admit(tree) {

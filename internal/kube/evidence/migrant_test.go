@@ -24,11 +24,14 @@ func TestMigrants(t *testing.T) {
 	want := migration.Installation{
 		UID: "home",
 		Pools: []migration.Pool{
-			{Name: "apps", Class: "default", Hash: "1", HashVersion: "v3", Object: migration.Object{NotReady: "no class", Unknown: []string{"spec.shiny"}}},
+			{Name: "apps", Class: "default", Hash: "1", HashVersion: "v3",
+				Object: migration.Object{NotReady: "no class", Unknown: []string{"spec.shiny"}}},
 			{Name: "auto", Class: "other", Foreign: true},
-			{Name: "old", Object: migration.Object{Refused: []string{"it is written in the API v1beta1, which is not served any more; write it as v1"}}},
+			{Name: "old",
+				Object: migration.Object{Refused: []string{"it is written in the API v1beta1, which is not served any more; write it as v1"}}},
 		},
-		Claims: []migration.Claim{{Name: "apps-1", Pool: "apps", Class: "default", ProviderID: "aws:///a/i-1", Node: "n1", Drifted: "NodePoolDrifted",
+		Claims: []migration.Claim{{Name: "apps-1", Pool: "apps", Class: "default", ProviderID: "aws:///a/i-1", Node: "n1",
+			Drifted: "NodePoolDrifted",
 			Expires: time.Date(2026, 1, 2, 1, 0, 0, 0, time.UTC), PoolHash: "1", PoolHashVersion: "v3", ClassHash: "2", ClassHashVersion: "v5"}},
 		Nodes: []migration.Node{{Name: "n1", ProviderID: "aws:///a/i-1", Pool: "apps", Disrupted: true}},
 	}
@@ -36,7 +39,8 @@ func TestMigrants(t *testing.T) {
 		t.Errorf("what was seen differs (-want +got):\n%s", diff)
 	}
 	wantInstalled := []Installed{{
-		Controller: migration.Controller{Product: migration.Karpenter, Namespace: "karpenter", Name: "karpenter", Version: "1.14.1", Release: "karp", Replicas: 3,
+		Controller: migration.Controller{Product: migration.Karpenter, Namespace: "karpenter", Name: "karpenter",
+			Version: "1.14.1", Release: "karp", Replicas: 3,
 			Account: "karpenter", Role: "arn:aws:iam::111122223333:role/k"},
 		Args: []string{"--log-level=info"}, Environ: []string{"CLUSTER_NAME=prod"},
 	}}
@@ -48,11 +52,13 @@ func TestMigrants(t *testing.T) {
 // TestMigrantsRefuse: what cannot be decoded is said, in one line.
 func TestMigrantsRefuse(t *testing.T) {
 	t.Parallel()
-	objects, err := ReadAny([]string{"-"}, strings.NewReader(`{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: broken}, spec: {taints: 3}}`))
+	objects, err := ReadAny([]string{"-"},
+		strings.NewReader(`{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: broken}, spec: {taints: 3}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Migrants(objects); err == nil || !strings.Contains(err.Error(), "NodeClaim broken") || strings.Contains(err.Error(), "\n") {
+	if _, _, err := Migrants(objects); err == nil || !strings.Contains(err.Error(), "NodeClaim broken") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error is %v", err)
 	}
 }

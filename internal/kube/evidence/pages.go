@@ -19,7 +19,8 @@ const (
 
 // pages lists the objects of a kind page by page and calls take for each page, until there are no more or most were read. isCut reports
 // that there were more, or that the deadline of ctx came between two pages. A witness without pages, on informers, reads all at once.
-func (w *Witness) pages(ctx context.Context, most int, list func() client.ObjectList, take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
+func (w *Witness) pages(ctx context.Context, most int, list func() client.ObjectList, take func(client.ObjectList) int,
+	options ...client.ListOption) (isCut bool, err error) {
 	if w.plain == nil {
 		all := list()
 		if err := w.live.List(ctx, all, options...); err != nil {
@@ -31,7 +32,8 @@ func (w *Witness) pages(ctx context.Context, most int, list func() client.Object
 	return readPages(ctx, w.live, most, list, take, options...)
 }
 
-func readPages(ctx context.Context, api client.Reader, most int, list func() client.ObjectList, take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
+func readPages(ctx context.Context, api client.Reader, most int, list func() client.ObjectList,
+	take func(client.ObjectList) int, options ...client.ListOption) (isCut bool, err error) {
 	token, read := "", 0
 	for {
 		page := list()

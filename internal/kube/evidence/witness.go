@@ -78,7 +78,8 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 			out.Issuer = issuer.Issuer
 		}
 	}
-	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
+	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
 	switch {
 	case kubeclient.IsForbidden(err): // what may not be seen is not down
 		out.DNSAbsent, out.DNSWhy = diagnosis.Denied, "to list endpointslices in kube-system"
@@ -88,7 +89,8 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 		return out, nil
 	}
 	for _, s := range slicesOfDNS.Items {
-		out.DNSReady = out.DNSReady || slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+		out.DNSReady = out.DNSReady ||
+			slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
 	}
 	return out, nil
 }
@@ -154,7 +156,12 @@ func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut str
 }
 
 func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
-	out := diagnosis.Class{Name: c.Name, UID: string(c.UID), Family: c.Spec.ResolvedAMIFamily(), Role: c.Spec.Role, Profile: c.Status.InstanceProfile,
+	out := diagnosis.Class{
+		Name:     c.Name,
+		UID:      string(c.UID),
+		Family:   c.Spec.ResolvedAMIFamily(),
+		Role:     c.Spec.Role,
+		Profile:  c.Status.InstanceProfile,
 		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: conditionWitness(c.Status.Conditions)}
 	if c.Spec.InstanceProfile != nil {
 		out.Profile = *c.Spec.InstanceProfile
@@ -226,7 +233,13 @@ func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 		if ofCheck.MatchString(c.Reason) {
 			continue
 		}
-		out = append(out, diagnosis.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: diagnosis.Mask(c.Message), Since: c.LastTransitionTime.UTC()})
+		out = append(out, diagnosis.Condition{
+			Type:    c.Type,
+			Status:  string(c.Status),
+			Reason:  c.Reason,
+			Message: diagnosis.Mask(c.Message),
+			Since:   c.LastTransitionTime.UTC(),
+		})
 	}
 	slices.SortFunc(out, func(a, b diagnosis.Condition) int { return cmp.Compare(a.Type, b.Type) })
 	return out
@@ -241,7 +254,10 @@ func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string
 			p := &list.Items[i]
 			template := &p.Spec.Template
 			one := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: kubeclient.ClassName(template.Spec.NodeClassRef), Labels: template.Labels,
-				Taints: taintWitness(template.Spec.Taints), Startup: taintWitness(template.Spec.StartupTaints), Conditions: conditionWitness(p.Status.Conditions)}
+				Taints:     taintWitness(template.Spec.Taints),
+				Startup:    taintWitness(template.Spec.StartupTaints),
+				Conditions: conditionWitness(p.Status.Conditions),
+			}
 			for _, r := range template.Spec.Requirements {
 				one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
 			}
@@ -271,8 +287,13 @@ func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut stri
 		list := l.(*karpv1.NodeClaimList)
 		for i := range list.Items {
 			c := &list.Items[i]
-			out = append(out, diagnosis.Claim{Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Class: kubeclient.ClassName(c.Spec.NodeClassRef), ProviderID: c.Status.ProviderID,
-				Created: c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+			out = append(out, diagnosis.Claim{
+				Name:       c.Name,
+				UID:        string(c.UID),
+				Pool:       c.Labels[karpv1.LabelNodePool],
+				Class:      kubeclient.ClassName(c.Spec.NodeClassRef),
+				ProviderID: c.Status.ProviderID,
+				Created:    c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
 		}
 		return len(list.Items)
 	})
@@ -290,8 +311,12 @@ func (w *Witness) Nodes(ctx context.Context) (found []diagnosis.Node, cut string
 		list := l.(*corev1.NodeList)
 		for i := range list.Items {
 			n := &list.Items[i]
-			one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
-				Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
+			one := diagnosis.Node{
+				Name:       n.Name,
+				ProviderID: n.Spec.ProviderID,
+				Pool:       n.Labels[karpv1.LabelNodePool],
+				Created:    n.CreationTimestamp.UTC(),
+				Taints:     taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
 				Labels: diagnosis.OwnLabels(n.Labels)}
 			for _, c := range n.Status.Conditions {
 				if c.Type == corev1.NodeReady {
@@ -320,7 +345,8 @@ func (w *Witness) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut
 			one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
 				Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
 			if s.Name == "aws-node" && s.Namespace == metav1.NamespaceSystem {
-				one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
+				one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION",
+					"ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
 			}
 			out = append(out, one)
 		}

@@ -37,7 +37,8 @@ func (w *Witness) authority(ctx context.Context) (authority, error) {
 // the Deployment chosen, as namespace/name; without that, the one whose ServiceAccount may write the status of
 // NodeClaims, or that is named like a controller and in kube-system. Of several, it is the one whose pod holds the
 // Lease, or the only one with replicas. The error asks for a choice where none is.
-func (w *Witness) Controller(ctx context.Context, chosen string, events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
+func (w *Witness) Controller(ctx context.Context, chosen string,
+	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	who, err := w.authority(ctx)
 	if err != nil {
 		return c, "", false, err
@@ -61,7 +62,8 @@ func (w *Witness) Controller(ctx context.Context, chosen string, events []PodEve
 		return c, "", false, err
 	}
 	account := &corev1.ServiceAccount{}
-	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
+		kubeclient.WhatNext(err) != kubeclient.Gone {
 		return c, "", false, err
 	}
 	if role := roleOf(account); role != "" {
@@ -78,8 +80,9 @@ func (w *Witness) accountAlone(ctx context.Context, who authority) (c diagnosis.
 	}
 	first := accounts[0]
 	if len(accounts) > 1 && roleOf(accounts[1]) != "" && roleOf(accounts[1]) != roleOf(first) {
-		return c, "", false, fmt.Errorf("no Deployment is the controller, and several service accounts may be: %s/%s and %s/%s", first.Namespace, first.Name,
-			accounts[1].Namespace, accounts[1].Name)
+		return c, "", false,
+			fmt.Errorf("no Deployment is the controller, and several service accounts may be: %s/%s and %s/%s", first.Namespace, first.Name,
+				accounts[1].Namespace, accounts[1].Name)
 	}
 	c.Namespace, c.Account, c.Role = first.Namespace, first.Name, roleOf(first)
 	if c.Role != "" {

@@ -32,8 +32,13 @@ func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut str
 			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
 				return // a diagnosis said so
 			}
-			out = append(out, diagnosis.Event{Kind: kind, Name: e.InvolvedObject.Name, Namespace: e.Namespace, UID: string(e.InvolvedObject.UID), By: writerOf(e),
-				Reason: e.Reason, Message: diagnosis.Mask(e.Message), Last: lastSeen(e).UTC()})
+			out = append(out, diagnosis.Event{
+				Kind:      kind,
+				Name:      e.InvolvedObject.Name,
+				Namespace: e.Namespace,
+				UID:       string(e.InvolvedObject.UID),
+				By:        writerOf(e),
+				Reason:    e.Reason, Message: diagnosis.Mask(e.Message), Last: lastSeen(e).UTC()})
 		})
 		if err != nil {
 			return nil, "", err
@@ -43,7 +48,8 @@ func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut str
 		}
 	}
 	slices.SortStableFunc(out, func(a, b diagnosis.Event) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), a.Last.Compare(b.Last), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), a.Last.Compare(b.Last),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return out, strings.Join(cuts, "; "), nil
 }
@@ -99,7 +105,8 @@ type PodEvent struct {
 
 // isOf reports whether the event is about the pod of that UID, and from a component that has to do with pods: the kubelet, a scheduler.
 func (e PodEvent) isOf(uid, scheduler string) bool {
-	return uid != "" && e.UID == uid && slices.Contains([]string{"kubelet", corev1.DefaultSchedulerName, "fargate-scheduler", cmp.Or(scheduler, "kubelet")}, e.By)
+	return uid != "" && e.UID == uid &&
+		slices.Contains([]string{"kubelet", corev1.DefaultSchedulerName, "fargate-scheduler", cmp.Or(scheduler, "kubelet")}, e.By)
 }
 
 // PodEvents returns the warnings about pods of the namespaces of some pods, kube-system first. cut says what was not read; empty: nothing.
@@ -173,7 +180,12 @@ func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l 
 			strange = one.Namespace
 			continue
 		}
-		next := diagnosis.Lease{Namespace: one.Namespace, Name: one.Name, Holder: ptr.Deref(one.Spec.HolderIdentity, ""), Seconds: int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0))}
+		next := diagnosis.Lease{
+			Namespace: one.Namespace,
+			Name:      one.Name,
+			Holder:    ptr.Deref(one.Spec.HolderIdentity, ""),
+			Seconds:   int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0)),
+		}
 		if one.Spec.RenewTime != nil {
 			next.Renewed = one.Spec.RenewTime.UTC()
 		}
@@ -182,7 +194,8 @@ func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l 
 		}
 	}
 	if !found && strange != "" && who.denied {
-		return l, false, fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", strange, whatIsDenied)
+		return l, false,
+			fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", strange, whatIsDenied)
 	}
 	return l, found, nil
 }

@@ -30,7 +30,8 @@ func TestHiddenDNS(t *testing.T) {
 		t.Fatal(err)
 	}
 	home, err := w.Home(t.Context())
-	if err != nil || home.UID != "uid-1" || home.DNSReady || home.DNSAbsent != diagnosis.Denied || home.DNSWhy != "to list endpointslices in kube-system" {
+	if err != nil || home.UID != "uid-1" || home.DNSReady || home.DNSAbsent != diagnosis.Denied ||
+		home.DNSWhy != "to list endpointslices in kube-system" {
 		t.Errorf("it is %+v, %v", home, err)
 	}
 }

@@ -31,8 +31,10 @@ import (
 // bound is the ServiceAccount of a controller: what a ClusterRoleBinding lets write the status of NodeClaims.
 func bound(namespace, name string) []client.Object {
 	return []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace + "-" + name},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
+			RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace + "-" + name},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
 	}
@@ -45,7 +47,8 @@ func witnessOf(t *testing.T, leases []runtime.Object, objects ...client.Object) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Witness{live: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), plain: fake.NewClientset(leases...)}
+	return &Witness{live: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		plain: fake.NewClientset(leases...)}
 }
 
 // TestWitnessLease: of the leases of controllers that were moved, that of the last one counts; one that a tenant has made does not.
@@ -56,7 +59,8 @@ func TestWitnessLease(t *testing.T) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName}, Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: renewed}}}
 	}
-	leases := []runtime.Object{lease("kube-system", "new", noon), lease("karpenter", "old", noon.Add(-time.Hour)), lease("tenant", "tenant-0_x", noon.Add(time.Hour)),
+	leases := []runtime.Object{lease("kube-system", "new", noon), lease("karpenter", "old", noon.Add(-time.Hour)),
+		lease("tenant", "tenant-0_x", noon.Add(time.Hour)),
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "z", Name: LeaseName}}}
 	w := witnessOf(t, leases, bound("karpenter", "karpenter")...)
 	got, found, err := w.Lease(t.Context(), "")
@@ -81,23 +85,30 @@ func TestWitnessLease(t *testing.T) {
 func TestController(t *testing.T) {
 	t.Parallel()
 	deployment := func(namespace, name, account string, replicas int32) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{}}}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			UID: types.UID(namespace + name)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{}}}
 		d.Annotations = map[string]string{"meta.helm.sh/release-name": "joiner"}
 		d.Spec.Template.Spec.ServiceAccountName = account
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller", Env: []corev1.EnvVar{{Name: "CLUSTER_NAME", Value: name + "; touch pwned"}}}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "controller",
+			Env: []corev1.EnvVar{{Name: "CLUSTER_NAME", Value: name + "; touch pwned"}}}}
 		return d
 	}
 	pod := func(namespace, deployment string) []client.Object {
 		return []client.Object{
-			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment + "-1", UID: "set", OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: deployment, UID: types.UID(namespace + deployment), Controller: ptr.To(true)}}}},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment + "-1-a", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}}},
+			&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment + "-1", UID: "set",
+				OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: deployment,
+					UID: types.UID(namespace + deployment), Controller: ptr.To(true)}}}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment + "-1-a",
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}}},
 		}
 	}
 	holds := func(namespace, holder string) []runtime.Object {
-		return []runtime.Object{&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
+		return []runtime.Object{&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
 	}
 	impostor := []client.Object{deployment("apps", "joiner", "joiner", 1), deployment("tenant", "karpenter", "", 3),
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "joiner", Annotations: map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/attacker"}}}}
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "joiner",
+			Annotations: map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/attacker"}}}}
 	for name, c := range map[string]struct {
 		objects []client.Object
 		leases  []runtime.Object
@@ -105,18 +116,33 @@ func TestController(t *testing.T) {
 		want    string // namespace/name of the Deployment, or why not
 		others  int
 	}{
-		"in kube-system":                    {objects: []client.Object{deployment("kube-system", "joiner", "", 1)}, want: "kube-system/joiner"},
-		"in its own namespace":              {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "node-buyer", "karpenter", 2)), want: "karpenter/node-buyer"},
-		"beside it, under another account":  {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "a", "default", 2)), want: "karpenter/"},
-		"nowhere":                           {want: "none"},
-		"handed over":                       {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 2)), want: "kube-system/joiner", others: 1},
-		"and back":                          {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 0)), want: "karpenter/karpenter", others: 1},
-		"neither runs":                      {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 0)), want: "kube-system/joiner", others: 1},
-		"both run":                          {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)), want: "choose one with --controller"},
-		"both run, and one holds the lease": {objects: slices.Concat(bound("karpenter", "karpenter"), pod("karpenter", "karpenter"), []client.Object{deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)}), leases: holds("karpenter", "karpenter-1-a_uuid"), want: "karpenter/karpenter", others: 1},
-		"both run, and a pod that is neither's holds the lease": {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2),
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter-1-a"}}), leases: holds("karpenter", "karpenter-1-a_uuid"), want: "choose one with --controller"},
-		"one is chosen":         {objects: append(bound("karpenter", "karpenter"), deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)), chosen: "karpenter/karpenter", want: "karpenter/karpenter"},
+		"in kube-system": {objects: []client.Object{deployment("kube-system", "joiner", "", 1)}, want: "kube-system/joiner"},
+		"in its own namespace": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "node-buyer", "karpenter", 2)), want: "karpenter/node-buyer"},
+		"beside it, under another account": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "a", "default", 2)), want: "karpenter/"},
+		"nowhere": {want: "none"},
+		"handed over": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 2)),
+			want: "kube-system/joiner", others: 1},
+		"and back": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 0)),
+			want: "karpenter/karpenter", others: 1},
+		"neither runs": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 0)),
+			want: "kube-system/joiner", others: 1},
+		"both run": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)), want: "choose one with --controller"},
+		"both run, and one holds the lease": {objects: slices.Concat(bound("karpenter", "karpenter"),
+			pod("karpenter", "karpenter"), []client.Object{deployment("karpenter", "karpenter", "karpenter", 2),
+				deployment("kube-system", "joiner", "", 2)}), leases: holds("karpenter", "karpenter-1-a_uuid"), want: "karpenter/karpenter", others: 1},
+		"both run, and a pod that is neither's holds the lease": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter-1-a"}}),
+			leases: holds("karpenter", "karpenter-1-a_uuid"), want: "choose one with --controller"},
+		"one is chosen": {objects: append(bound("karpenter", "karpenter"),
+			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)),
+			chosen: "karpenter/karpenter", want: "karpenter/karpenter"},
 		"one that is not there": {chosen: "karpenter/karpenter", want: "there is no Deployment karpenter/karpenter"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +171,8 @@ func TestControllerUnchecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter"}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}}
+	one := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter"},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}}}
 	live := interceptor.NewClient(clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(one).Build(), interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, ok := list.(*rbacv1.ClusterRoleList); ok {
@@ -154,7 +181,8 @@ func TestControllerUnchecked(t *testing.T) {
 			return api.List(ctx, list, options...)
 		}})
 	w := &Witness{live: live, plain: fake.NewClientset()}
-	if c, _, found, err := w.Controller(t.Context(), "", nil); found || err == nil || !strings.Contains(err.Error(), "karpenter/karpenter has the name of a controller") || !strings.Contains(err.Error(), "--controller") {
+	if c, _, found, err := w.Controller(t.Context(), "", nil); found || err == nil ||
+		!strings.Contains(err.Error(), "karpenter/karpenter has the name of a controller") || !strings.Contains(err.Error(), "--controller") {
 		t.Errorf("it is %+v, %v", c, err)
 	}
 	if c, _, found, err := w.Controller(t.Context(), "karpenter/karpenter", nil); !found || err != nil || c.Deployment != "karpenter" {
@@ -165,7 +193,8 @@ func TestControllerUnchecked(t *testing.T) {
 // TestElectionArgs: settings of the lease are read from arguments, too.
 func TestElectionArgs(t *testing.T) {
 	t.Parallel()
-	spec := corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"/joiner"}, Args: []string{"controller", "--leader-election-name", "mine", "--disable-leader-election", "--cluster-name=prod"}}}}
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"/joiner"},
+		Args: []string{"controller", "--leader-election-name", "mine", "--disable-leader-election", "--cluster-name=prod"}}}}
 	want := map[string]string{"LEADER_ELECTION_NAME": "mine", "DISABLE_LEADER_ELECTION": "true"}
 	if diff := cmp.Diff(want, electionArgs(&spec)); diff != "" {
 		t.Error(diff)

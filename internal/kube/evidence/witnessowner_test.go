@@ -26,7 +26,8 @@ func TestOwners(t *testing.T) {
 		"Deployment/web":                {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5f"},
 	} {
 		owner.Controller = &isController
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-template-hash": "5f"}, OwnerReferences: []metav1.OwnerReference{owner}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pod-template-hash": "5f"},
+			OwnerReferences: []metav1.OwnerReference{owner}}}
 		if got := ownerWitness(pod); got != want {
 			t.Errorf("%+v is %q, want %q", owner, got, want)
 		}

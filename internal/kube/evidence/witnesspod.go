@@ -29,7 +29,8 @@ func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, e
 			list := l.(*corev1.PodList)
 			for i := range list.Items {
 				p := &list.Items[i]
-				if messages := troubles(p); p.Namespace != skip && p.DeletionTimestamp == nil && (p.Status.Phase == corev1.PodPending || len(messages) > 0) {
+				if messages := troubles(p); p.Namespace != skip && p.DeletionTimestamp == nil &&
+					(p.Status.Phase == corev1.PodPending || len(messages) > 0) {
 					out = append(out, podWitness(p, messages))
 				}
 			}
@@ -57,8 +58,18 @@ func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, e
 }
 
 func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
-	return diagnosis.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Scheduler: p.Spec.SchedulerName, Node: p.Spec.NodeName, Owner: ownerWitness(p),
-		Selector: p.Spec.NodeSelector, Created: p.CreationTimestamp.UTC(), Host: p.Spec.HostNetwork, Messages: messages[max(0, len(messages)-6):]}
+	return diagnosis.Pod{
+		Namespace: p.Namespace,
+		Name:      p.Name,
+		UID:       string(p.UID),
+		Scheduler: p.Spec.SchedulerName,
+		Node:      p.Spec.NodeName,
+		Owner:     ownerWitness(p),
+		Selector:  p.Spec.NodeSelector,
+		Created:   p.CreationTimestamp.UTC(),
+		Host:      p.Spec.HostNetwork,
+		Messages:  messages[max(0, len(messages)-6):],
+	}
 }
 
 // fairly keeps most pods: all of kube-system first, and then of each namespace the same number, the oldest first.
@@ -69,7 +80,8 @@ func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(all[i].Created.Compare(all[j].Created), cmp.Compare(all[i].Namespace, all[j].Namespace), cmp.Compare(all[i].Name, all[j].Name))
+		return cmp.Or(all[i].Created.Compare(all[j].Created), cmp.Compare(all[i].Namespace, all[j].Namespace),
+			cmp.Compare(all[i].Name, all[j].Name))
 	})
 	seen := map[string]int{}
 	for _, i := range order {
@@ -108,7 +120,13 @@ func troubles(p *corev1.Pod) []string {
 // workloads are the kinds that own pods, with their API groups. An owner's kind is free text of users who may create pods: a kind counts
 // only with its group.
 func workloads() map[string]string {
-	return map[string]string{"Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "ReplicaSet": "apps", "Job": "batch", "CronJob": "batch",
+	return map[string]string{
+		"Deployment":            "apps",
+		"StatefulSet":           "apps",
+		"DaemonSet":             "apps",
+		"ReplicaSet":            "apps",
+		"Job":                   "batch",
+		"CronJob":               "batch",
 		"ReplicationController": "", "Node": ""}
 }
 
@@ -132,7 +150,8 @@ func ownerWitness(p *corev1.Pod) string {
 
 // witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
 func witnessedSettings() []string {
-	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
+	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE",
+		"VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
 		leaseVariable, leasePlaceVariable, aloneVariable}
 }
 
@@ -188,14 +207,20 @@ func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, even
 		selector = labels.Nothing()
 	}
 	var pods corev1.PodList
-	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize)); err != nil {
+	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(pageSize)); err != nil {
 		return nil, err
 	}
 	var out []diagnosis.ControllerPod
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		one := diagnosis.ControllerPod{Name: p.Name, Labels: p.Labels, Scheduler: p.Spec.SchedulerName, Node: p.Spec.NodeName, Phase: string(p.Status.Phase),
-			Created: p.CreationTimestamp.UTC(), DNSPolicy: string(p.Spec.DNSPolicy), Messages: troubles(p)}
+		one := diagnosis.ControllerPod{
+			Name:      p.Name,
+			Labels:    p.Labels,
+			Scheduler: p.Spec.SchedulerName,
+			Node:      p.Spec.NodeName,
+			Phase:     string(p.Status.Phase),
+			Created:   p.CreationTimestamp.UTC(), DNSPolicy: string(p.Spec.DNSPolicy), Messages: troubles(p)}
 		for _, c := range p.Status.Conditions {
 			one.Ready = one.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		}

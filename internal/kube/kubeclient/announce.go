@@ -32,10 +32,21 @@ func Announce(ctx context.Context, live client.Client, about client.Object, reas
 		kind = corev1.EventTypeWarning
 	}
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%016x", about.GetName(), sum.Sum64()), Namespace: namespace},
-		EventTime:  metav1.NewMicroTime(time.Now()), ReportingController: "joiner", ReportingInstance: "joiner",
-		Action: reason.action(), Reason: string(reason), Type: kind, Note: cut(message, maxNote),
-		Regarding: corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: about.GetName(), Namespace: about.GetNamespace(), UID: about.GetUID()},
+		ObjectMeta:          metav1.ObjectMeta{Name: fmt.Sprintf("%s.%016x", about.GetName(), sum.Sum64()), Namespace: namespace},
+		EventTime:           metav1.NewMicroTime(time.Now()),
+		ReportingController: "joiner",
+		ReportingInstance:   "joiner",
+		Action:              reason.action(),
+		Reason:              string(reason),
+		Type:                kind,
+		Note:                cut(message, maxNote),
+		Regarding: corev1.ObjectReference{
+			APIVersion: gvk.GroupVersion().String(),
+			Kind:       gvk.Kind,
+			Name:       about.GetName(),
+			Namespace:  about.GetNamespace(),
+			UID:        about.GetUID(),
+		},
 	}
 	if err := live.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("write an event about %s %s: %w", gvk.Kind, about.GetName(), err)

@@ -82,7 +82,8 @@ func (s DefinitionSeen) Says() string {
 	if more := len(s.Beyond) - 3; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	return s.is("taken over at"+revision(ours)+", and with it went ", "left as it is: somebody else brought it, and it has fields that this program does not know: ") + fields +
+	return s.is("taken over at"+revision(ours)+", and with it went ",
+		"left as it is: somebody else brought it, and it has fields that this program does not know: ") + fields +
 		s.is("", "; objects would lose them; `joiner crds apply --force` takes it over")
 }
 

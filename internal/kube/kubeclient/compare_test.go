@@ -29,13 +29,16 @@ func TestCompareDefinitions(t *testing.T) {
 		lacking, stale, each bool // whether it is brought
 		says                 string
 	}{
-		"none":              {nil, DefinitionMissing, true, true, true, "would be created at revision"},
-		"ours":              {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "is of revision"},
-		"a newer one":       {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
-		"a newer one, more": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") }, DefinitionNewer, false, false, false, "revision 99 is newer"},
-		"Karpenter's":       {foreign, DefinitionForeign, false, true, true, "was not brought by joiner"},
-		"not a number":      {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" }, DefinitionForeign, false, true, true, "was not brought by joiner"},
-		"Karpenter's of 2030": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") }, DefinitionBeyond, false, false, false,
+		"none":        {nil, DefinitionMissing, true, true, true, "would be created at revision"},
+		"ours":        {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "is of revision"},
+		"a newer one": {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
+		"a newer one, more": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") },
+			DefinitionNewer, false, false, false, "revision 99 is newer"},
+		"Karpenter's": {foreign, DefinitionForeign, false, true, true, "was not brought by joiner"},
+		"not a number": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" },
+			DefinitionForeign, false, true, true, "was not brought by joiner"},
+		"Karpenter's of 2030": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") },
+			DefinitionBeyond, false, false, false,
 			"fields that this program does not know: spec.template.flux; objects would lose them"},
 		"Karpenter's of 2023": {func(d *apiextensionsv1.CustomResourceDefinition) {
 			foreign(d)
@@ -52,7 +55,8 @@ func TestCompareDefinitions(t *testing.T) {
 		if got.State != c.want || !strings.Contains(got.Says(), c.says) {
 			t.Errorf("%s: %s, %q; want %s and %q", name, got.State, got.Says(), c.want, c.says)
 		}
-		if lacking, stale, each := got.wanted(Lacking, false), got.wanted(Stale, false), got.wanted(Every, false); lacking != c.lacking || stale != c.stale || each != c.each {
+		if lacking, stale, each := got.wanted(Lacking, false), got.wanted(Stale, false),
+			got.wanted(Every, false); lacking != c.lacking || stale != c.stale || each != c.each {
 			t.Errorf("%s: brought %t %t %t, want %t %t %t", name, lacking, stale, each, c.lacking, c.stale, c.each)
 		}
 		if force := got.wanted(Every, true); force != (c.each || c.want == DefinitionBeyond) {

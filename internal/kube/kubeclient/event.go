@@ -40,16 +40,19 @@ const (
 	ReasonHeldBack     Reason = "HeldBack"     // garbage collection is held because it would remove too much
 
 	// NodeClaims.
-	ReasonLaunched             Reason = "Launched"                  // the launched instance
-	ReasonRegistered           Reason = "Registered"                // the Node has joined
-	ReasonInitialized          Reason = "Initialized"               // the Node is ready
-	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 has no capacity for any offering of the claim; its pods are planned again
-	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 rejected the launch or could not be reached
-	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
-	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
-	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or terminated, with the known cause
-	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the provider ID of the instance but is not its Node; the message says what differs
-	ReasonTagsMissing          Reason = "InstanceTagsMissing"       // the instance lost its tags and is not terminated; the message has the commands
+	ReasonLaunched    Reason = "Launched"    // the launched instance
+	ReasonRegistered  Reason = "Registered"  // the Node has joined
+	ReasonInitialized Reason = "Initialized" // the Node is ready
+	// EC2 has no capacity for any offering of the claim; its pods are planned again
+	ReasonInsufficientCapacity Reason = "InsufficientCapacityError"
+	ReasonLaunchFailed         Reason = "LaunchFailed"             // EC2 rejected the launch or could not be reached
+	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing" // the Node joined without the taint that its bootstrap should set
+	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"   // the Node has less than its claim promised
+	ReasonNotJoining           Reason = "NodeNotJoining"           // the instance is late or terminated, with the known cause
+	// a Node has the provider ID of the instance but is not its Node; the message says what differs
+	ReasonNodeMismatch Reason = "NodeMismatch"
+	// the instance lost its tags and is not terminated; the message has the commands
+	ReasonTagsMissing Reason = "InstanceTagsMissing"
 
 	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what blocks voluntary disruption of the node
 	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what blocks consolidation of the node
@@ -60,17 +63,20 @@ const (
 	// NodeClaims and Nodes.
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // when the node's pods are deleted by force
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is disrupted; the message gives the cause
-	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // the node is unhealthy and stays: too many nodes of its NodePool are
+	// the node is unhealthy and stays: too many nodes of its NodePool are
+	ReasonRepairBlocked Reason = "NodeRepairBlocked"
 
 	// NodeClaims and Nodes: what AWS reports about their instance.
-	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
-	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
-	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 reports a higher interruption risk of the spot instance
-	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
-	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
-	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
-	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
+	ReasonSpotInterrupted        Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
+	ReasonReservationInterrupted Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
+	// EC2 reports a higher interruption risk of the spot instance
+	ReasonRebalanceRecommended Reason = "SpotRebalanceRecommendation"
+	ReasonInstanceStopping     Reason = "InstanceStopping"      // the instance stops or has stopped
+	ReasonInstanceTerminating  Reason = "InstanceTerminating"   // the instance is being terminated, or is gone
+	ReasonEndedOutside         Reason = "TerminatedFromOutside" // the instance was terminated by neither Joiner nor AWS
+	// AWS Health announces a change that ends or stops the instance
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption" // the node is drained because of an interruption message
 
 	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
 	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced
@@ -91,8 +97,11 @@ const (
 func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
-		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonNodeMismatch, ReasonTagsMissing, ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
-		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
+		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonNodeMismatch, ReasonTagsMissing,
+		ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
+		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed,
+		ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive,
+		ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
 	default:
@@ -105,9 +114,12 @@ func (r Reason) action() string {
 	switch r {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes, ReasonZonalShiftActive, ReasonZonalShiftCleared:
 		return "Provisioning"
-	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil, ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
-		ReasonDisruptionTerminating, ReasonDisruptionBlocked, ReasonUnconsolidatable, ReasonWaitingReadiness, ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
-		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
+	case ReasonEvicted, ReasonDisrupted, ReasonInvalidDoNotDisrupt, ReasonDoNotDisruptElapsed, ReasonDoNotDisruptUntil,
+		ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
+		ReasonDisruptionTerminating, ReasonDisruptionBlocked, ReasonUnconsolidatable, ReasonWaitingReadiness,
+		ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld,
+		ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	default:
 	}

@@ -29,7 +29,8 @@ func answerHint(err error) string {
 	switch {
 	case meta.IsNoMatchError(err):
 		return "install the definitions of the API: joiner crds apply"
-	case strings.Contains(text, "invalid character '<'"), strings.Contains(strings.ToLower(text), "<html"), strings.Contains(text, "text/html"):
+	case strings.Contains(text, "invalid character '<'"), strings.Contains(strings.ToLower(text), "<html"),
+		strings.Contains(text, "text/html"):
 		return "the answer is HTML, so that is no API server: is it a proxy, or a page to log in?" +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
 	case apierrors.IsForbidden(err) && said(err) == "":

@@ -25,7 +25,8 @@ func measured(image, typ string, memory int64, seen catalog.Day) catalog.Measure
 func TestMeasuredStore(t *testing.T) {
 	t.Parallel()
 	writes := 0
-	c := fakeServer(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+	c := fakeServer(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object,
+		opts ...client.UpdateOption) error {
 		writes++
 		return c.Update(ctx, o, opts...)
 	}})
@@ -55,7 +56,8 @@ func TestMeasuredStore(t *testing.T) {
 		}
 	}
 	var found corev1.ConfigMap
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: MeasuredName}, &found); err != nil || found.Annotations[annotationAbout] == "" {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: MeasuredName}, &found); err != nil ||
+		found.Annotations[annotationAbout] == "" {
 		t.Errorf("the ConfigMap does not say what it is: %v, %v", found.Annotations, err)
 	}
 }
@@ -96,7 +98,8 @@ func TestMeasuredStoreFaults(t *testing.T) {
 	})
 	store := MeasuredStore{Live: c, Writer: c, Namespace: "kube-system"}
 	kept, err := store.Read(t.Context())
-	if len(kept) != 1 || err == nil || !strings.Contains(err.Error(), "kube-system/"+MeasuredName) || !strings.Contains(err.Error(), "t3.nano") {
+	if len(kept) != 1 || err == nil || !strings.Contains(err.Error(), "kube-system/"+MeasuredName) ||
+		!strings.Contains(err.Error(), "t3.nano") {
 		t.Errorf("read %v, %v", kept, err)
 	}
 
@@ -105,10 +108,12 @@ func TestMeasuredStoreFaults(t *testing.T) {
 		hooks interceptor.Funcs
 		want  Next
 	}{
-		"reading is not allowed": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		"reading is not allowed": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey,
+			client.Object, ...client.GetOption) error {
 			return apierrors.NewForbidden(group, MeasuredName, nil)
 		}}, Tell},
-		"another replica made it": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		"another replica made it": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
+			...client.CreateOption) error {
 			return apierrors.NewAlreadyExists(group, MeasuredName)
 		}}, Reread},
 	} {

@@ -31,7 +31,8 @@ var claimWrites = []struct {
 		must(t, c.Status().Update(t.Context(), claim))
 	}},
 	{name: "it joined", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
-		claim.Status.Conditions = append(claim.Status.Conditions, metav1.Condition{Type: karpv1.ConditionRegistered, Status: metav1.ConditionTrue})
+		claim.Status.Conditions = append(claim.Status.Conditions,
+			metav1.Condition{Type: karpv1.ConditionRegistered, Status: metav1.ConditionTrue})
 		must(t, c.Status().Update(t.Context(), claim))
 	}},
 	{name: "a label", refusesPatch: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {

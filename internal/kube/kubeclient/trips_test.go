@@ -62,7 +62,8 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 	broken.Namespace, broken.Name = "kube-system", TripsName
 	api := fake.NewClientBuilder().WithObjects(broken).Build()
 	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
-	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) || !strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
+	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) ||
+		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
 		t.Errorf("nonsense is told as %v", err)
 	}
 	if err := store.Write(t.Context(), "one\n"); err != nil {

@@ -98,7 +98,11 @@ func BoundPod(name, app string, changes ...func(*corev1.Pod)) *corev1.Pod {
 // PendingPod returns a pod that kube-scheduler could not schedule.
 func PendingPod(name string) *corev1.Pod {
 	pod := WebPod(name)
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type:   corev1.PodScheduled,
+		Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable,
+	}}
 	return pod
 }
 
@@ -173,7 +177,10 @@ func Golden(t *testing.T, file, got string) {
 func OversizedPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u", Controller: new(true)}}}}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}}}}
+	pod.Spec.Containers = []corev1.Container{{
+		Name:      "main",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}},
+	}}
 	return pod
 }
 

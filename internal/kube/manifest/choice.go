@@ -154,5 +154,6 @@ func storageProblems(class *storagev1.StorageClass) []problem {
 	if class.VolumeBindingMode == nil {
 		return nil
 	}
-	return choiceProblem("volumeBindingMode", *class.VolumeBindingMode, storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate)
+	return choiceProblem("volumeBindingMode", *class.VolumeBindingMode, storagev1.VolumeBindingWaitForFirstConsumer,
+		storagev1.VolumeBindingImmediate)
 }

@@ -52,7 +52,8 @@ func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 		if text := q.String(); q.CmpInt64(1) >= 0 {
 			if strings.Trim(text, "0123456789") == "" && name == corev1.ResourceMemory {
 				out = append(out, problem{
-					fmt.Sprintf("container %s: resources.%s.%s: %s without a unit is bytes; is %sMi meant?", container, field, name, text, text), string(name), text,
+					fmt.Sprintf("container %s: resources.%s.%s: %s without a unit is bytes; is %sMi meant?", container, field, name,
+						text, text), string(name), text,
 				})
 			}
 			continue

@@ -48,7 +48,8 @@ func TestListsWithinLists(t *testing.T) {
 		t.Errorf("%d lists: %v, %d pods", listsMost, err, len(m.Pods))
 	}
 	for _, lists := range []int{listsMost + 1, 3_000} {
-		if _, err := read([]byte(nested(lists))); err == nil || err.Error() != "<stdin>:1: lists lie within lists, more than 10 of them; give the objects themselves" {
+		if _, err := read([]byte(nested(lists))); err == nil ||
+			err.Error() != "<stdin>:1: lists lie within lists, more than 10 of them; give the objects themselves" {
 			t.Errorf("%d lists: %v", lists, err)
 		}
 	}

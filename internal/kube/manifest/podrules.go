@@ -24,7 +24,8 @@ func tolerationProblems(path string, all []corev1.Toleration) []problem {
 		}
 		switch {
 		case !slices.Contains([]corev1.TolerationOperator{"", "Exists", "Equal", "Lt", "Gt"}, t.Operator):
-			out = append(out, problem{fmt.Sprintf("%s: operator %q is unknown; use Exists or Equal", at, t.Operator), "operator", string(t.Operator)})
+			out = append(out, problem{fmt.Sprintf("%s: operator %q is unknown; use Exists or Equal", at, t.Operator), "operator",
+				string(t.Operator)})
 		case t.Operator == corev1.TolerationOpExists && t.Value != "":
 			text := fmt.Sprintf("%s: operator Exists allows no value, but the value is %q; use operator Equal, or remove the value", at, t.Value)
 			out = append(out, problem{text, "value", t.Value})
@@ -65,7 +66,8 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 		switch {
 		case !limited:
 		case request.Cmp(limit) > 0:
-			out = append(out, problem{fmt.Sprintf("%s: %s is more than its limit, %s", at, request.String(), limit.String()), string(name), request.String()})
+			out = append(out, problem{fmt.Sprintf("%s: %s is more than its limit, %s", at, request.String(), limit.String()),
+				string(name), request.String()})
 		case mustEqualLimit(name) && request.Cmp(limit) < 0:
 			text := fmt.Sprintf("%s: %s must equal its limit, %s", at, request.String(), limit.String())
 			out = append(out, problem{text, string(name), request.String()})
@@ -95,7 +97,8 @@ func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 			sum.Add(spec.Containers[i].Resources.Requests[name])
 		}
 		if sum.Cmp(whole) > 0 {
-			text := fmt.Sprintf("%s.resources.requests.%s: %s is less than the sum of the containers' requests, %s", path, name, whole.String(), sum.String())
+			text := fmt.Sprintf("%s.resources.requests.%s: %s is less than the sum of the containers' requests, %s", path, name,
+				whole.String(), sum.String())
 			out = append(out, problem{text, string(name), whole.String()})
 		}
 	}
@@ -147,7 +150,8 @@ func portProblems(path string, port corev1.ContainerPort, hostNetwork bool) []pr
 		text := fmt.Sprintf("%s.hostPort: %d is not between 1 and %d", path, port.HostPort, highest)
 		return []problem{{text, "hostPort", fmt.Sprint(port.HostPort)}}
 	case hostNetwork && port.HostPort != 0 && port.HostPort != port.ContainerPort:
-		text := fmt.Sprintf("%s.hostPort: %d must equal containerPort, %d, because the pod uses hostNetwork", path, port.HostPort, port.ContainerPort)
+		text := fmt.Sprintf("%s.hostPort: %d must equal containerPort, %d, because the pod uses hostNetwork", path,
+			port.HostPort, port.ContainerPort)
 		return []problem{{text, "hostPort", fmt.Sprint(port.HostPort)}}
 	}
 	return nil

@@ -41,22 +41,28 @@ func TestPodRules(t *testing.T) {
 		resources(`{"requests":{"memory":"512m"}}`):                                            "note: container c: resources.requests.memory: 512m is under one byte; is 512Mi meant?",
 		resources(`{"requests":{"memory":"134217728","ephemeral-storage":"1000","cpu":"1m"}}`): "",
 
-		port("", `{"containerPort":80,"hostPort":70000}`):                     "spec.containers[0].ports[0].hostPort: 70000 is not between 1 and 65535",
-		port(`"hostNetwork":true,`, `{"containerPort":80,"hostPort":8080}`):   "hostPort: 8080 must equal containerPort, 80, because the pod uses hostNetwork",
+		port("",
+			`{"containerPort":80,"hostPort":70000}`): "spec.containers[0].ports[0].hostPort: 70000 is not between 1 and 65535",
+		port(`"hostNetwork":true,`,
+			`{"containerPort":80,"hostPort":8080}`): "hostPort: 8080 must equal containerPort, 80, because the pod uses hostNetwork",
 		port(`"hostNetwork":true,`, `{"containerPort":8080,"hostPort":8080}`): "",
 		port("", `{"containerPort":80,"hostPort":8080}`):                      "",
 
-		podManifest(`"resources":{"requests":{"nvidia.com/gpu":"1"}},`, ""):                                          "spec.resources: pod-level resources do not support nvidia.com/gpu; move it to the resources of a container",
-		podManifest(`"resources":{"requests":{"cpu":"100m"}},`, `,"resources":{"requests":{"cpu":"2"}}`):             "spec.resources.requests.cpu: 100m is less than the sum of the containers' requests, 2",
+		podManifest(`"resources":{"requests":{"nvidia.com/gpu":"1"}},`, ""): "spec.resources: pod-level resources do not support nvidia.com/gpu; move it to the resources of a container",
+		podManifest(`"resources":{"requests":{"cpu":"100m"}},`,
+			`,"resources":{"requests":{"cpu":"2"}}`): "spec.resources.requests.cpu: 100m is less than the sum of the containers' requests, 2",
 		podManifest(`"resources":{"requests":{"cpu":"3"}},`, `,"resources":{"requests":{"cpu":"2","memory":"1Gi"}}`): "",
 
 		spread(`"whenUnsatisfiable":"ScheduleAnyway","minDomains":2`): "spec.topologySpreadConstraints[0].minDomains requires whenUnsatisfiable: DoNotSchedule",
 		spread(`"whenUnsatisfiable":"DoNotSchedule","minDomains":0`):  "minDomains: 0 is less than 1",
 		spread(`"whenUnsatisfiable":"DoNotSchedule","minDomains":2`):  "",
 
-		podManifest(`"affinity":{"nodeAffinity":{`+soft+`:[{"weight":200,"preference":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}]}},`, ""): "[0].weight: 200 is not between 1 and 100",
-		podManifest(`"affinity":{"podAffinity":{`+soft+`:[{"podAffinityTerm":{"topologyKey":"a"}}]}},`, ""):                                             "[0].weight: 0 is not between 1 and 100",
-		podManifest(`"affinity":{"podAffinity":{`+soft+`:[{"weight":100,"podAffinityTerm":{"topologyKey":"a"}}]}},`, ""):                                "",
+		podManifest(`"affinity":{"nodeAffinity":{`+soft+
+			`:[{"weight":200,"preference":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}]}},`, ""): "[0].weight: 200 is not between 1 and 100",
+		podManifest(`"affinity":{"podAffinity":{`+soft+`:[{"podAffinityTerm":{"topologyKey":"a"}}]}},`,
+			""): "[0].weight: 0 is not between 1 and 100",
+		podManifest(`"affinity":{"podAffinity":{`+soft+`:[{"weight":100,"podAffinityTerm":{"topologyKey":"a"}}]}},`,
+			""): "",
 	} {
 		m, err := read([]byte(manifest))
 		checkOneLine(t, err)

@@ -25,7 +25,8 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 			out = append(out, problem{text, "key", r.Key})
 		}
 		for _, value := range r.Values {
-			if meant := catalog.MeantValue(r.Key, value); meant != "" && (r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn) {
+			if meant := catalog.MeantValue(r.Key, value); meant != "" &&
+				(r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn) {
 				text := fmt.Sprintf("%s (%s): no instance has the value %s: is %s meant?", at, r.Key, value, meant)
 				out = append(out, problem{text, "values", value})
 			}
@@ -37,7 +38,8 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
-		if strings.Contains(string(name), "/") || slices.Contains(limitResources, string(name)) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		if strings.Contains(string(name), "/") || slices.Contains(limitResources, string(name)) ||
+			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 			continue
 		}
 		text := fmt.Sprintf("spec.limits.%s: no node has such a resource, so it limits nothing", name)

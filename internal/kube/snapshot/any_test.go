@@ -61,7 +61,8 @@ func anyObject(t *rapid.T, now time.Time) client.Object {
 	case 10:
 		return anyDrivers(t)
 	case 11:
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pick(t, "namespace", "a", "b", "c"), Labels: pick(t, "labels", nil, map[string]string{"team": "x"})}}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pick(t, "namespace", "a", "b", "c"),
+			Labels: pick(t, "labels", nil, map[string]string{"team": "x"})}}
 	case 12:
 		return pick[client.Object](t, "pool", anyPool(t), anyClass(t))
 	case 13:
@@ -83,7 +84,8 @@ func anyMeta(t *rapid.T, namespace, name string) metav1.ObjectMeta {
 }
 
 func anyLabels(t *rapid.T) map[string]string {
-	return pick(t, "labels", nil, map[string]string{"app": "web"}, map[string]string{"app": "db"}, map[string]string{"app": "web", "version": "2"})
+	return pick(t, "labels", nil, map[string]string{"app": "web"}, map[string]string{"app": "db"},
+		map[string]string{"app": "web", "version": "2"})
 }
 
 func anySelector(t *rapid.T) *metav1.LabelSelector {
@@ -129,7 +131,8 @@ func anyDemands(t *rapid.T, pod *corev1.Pod) {
 		}}
 	}
 	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: anySelector(t),
-		NamespaceSelector: pick(t, "namespaces", nil, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})}
+		NamespaceSelector: pick(t, "namespaces", nil, &metav1.LabelSelector{},
+			&metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})}
 	wish := []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}
 	switch rapid.IntRange(0, 9).Draw(t, "company") {
 	case 0:
@@ -149,7 +152,8 @@ func anyPlace(t *rapid.T, pod *corev1.Pod, now time.Time) {
 	if chance(t, "bound", 2) {
 		pod.Spec.NodeName = anyName(t, "n", 5)
 	} else if !chance(t, "not tried", 4) {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 	}
 	if chance(t, "nominated", 10) {
 		pod.Status.NominatedNodeName = anyName(t, "n", 6)
@@ -184,7 +188,8 @@ func anyProvider(t *rapid.T) string {
 }
 
 func anySize(t *rapid.T) corev1.ResourceList {
-	return corev1.ResourceList{"cpu": resource.MustParse(pick(t, "cpus", "2", "8")), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("58")}
+	return corev1.ResourceList{"cpu": resource.MustParse(pick(t, "cpus", "2", "8")), "memory": resource.MustParse("16Gi"),
+		"pods": resource.MustParse("58")}
 }
 
 func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
@@ -226,13 +231,15 @@ func anyVolumeClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	}
 	c.Spec.VolumeName = pick(t, "volume", "", anyName(t, "v", 3))
 	c.Spec.StorageClassName = pick(t, "class", nil, ptr.To("s0"), ptr.To("s1"))
-	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{pick(t, "mode", corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadWriteOncePod)}
+	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{pick(t, "mode", corev1.ReadWriteOnce, corev1.ReadWriteMany,
+		corev1.ReadWriteOncePod)}
 	return c
 }
 
 func anyVolume(t *rapid.T) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: anyMeta(t, "", anyName(t, "v", 3))}
-	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: pick(t, "driver", conversion.DriverEBS, "fs.example.com"), VolumeHandle: anyName(t, "vol-", 3)}
+	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: pick(t, "driver", conversion.DriverEBS, "fs.example.com"),
+		VolumeHandle: anyName(t, "vol-", 3)}
 	v.Labels = pick(t, "zone", nil, map[string]string{catalog.LabelZone: "us-east-1a"}, map[string]string{catalog.LabelZone: "us-east-1b"})
 	return v
 }
@@ -273,7 +280,8 @@ func anyDrivers(t *rapid.T) *storagev1.CSINode {
 
 func anyPool(t *rapid.T) *karpv1.NodePool {
 	p := &karpv1.NodePool{ObjectMeta: anyMeta(t, "", pick(t, "pool", "general", "other"))}
-	p.Spec.Template.Spec.NodeClassRef = pick(t, "class", nil, &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"})
+	p.Spec.Template.Spec.NodeClassRef = pick(t, "class", nil,
+		&karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"})
 	p.Spec.Limits = pick(t, "limits", nil, corev1.ResourceList{"cpu": resource.MustParse("10")})
 	return p
 }
@@ -295,7 +303,8 @@ func anyGroup(t *rapid.T) client.Object {
 	case 1:
 		return &corev1.ReplicationController{ObjectMeta: anyMeta(t, space, "rc"), Spec: corev1.ReplicationControllerSpec{Selector: anyLabels(t)}}
 	case 2:
-		return &appsv1.ReplicaSet{ObjectMeta: anyMeta(t, space, pick(t, "name", "web-1", "web-2")), Spec: appsv1.ReplicaSetSpec{Selector: anySelector(t)}}
+		return &appsv1.ReplicaSet{ObjectMeta: anyMeta(t, space, pick(t, "name", "web-1", "web-2")),
+			Spec: appsv1.ReplicaSetSpec{Selector: anySelector(t)}}
 	}
 	return &appsv1.StatefulSet{ObjectMeta: anyMeta(t, space, "db"), Spec: appsv1.StatefulSetSpec{Selector: anySelector(t)}}
 }

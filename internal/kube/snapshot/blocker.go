@@ -70,7 +70,8 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 		if a.IsDeadlock() != b.IsDeadlock() {
 			return map[bool]int{true: -1, false: 1}[a.IsDeadlock()]
 		}
-		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Kind, b.Kind), slices.Compare(a.Budgets, b.Budgets), slices.Compare(a.Pods, b.Pods))
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Kind, b.Kind),
+			slices.Compare(a.Budgets, b.Budgets), slices.Compare(a.Pods, b.Pods))
 	})
 	return out
 }
@@ -154,7 +155,8 @@ func (f *blockers) judge(g guard) (Blocker, bool) {
 		out.Fix = "run more pods than it asks for, or ask for fewer: maxUnavailable: 1 follows the number of pods"
 	case g.object.Status.DisruptionsAllowed == 0:
 		out.Kind = NoRoomNow
-		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it wants %d", words, g.object.Status.CurrentHealthy, pods, g.object.Status.DesiredHealthy)
+		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it wants %d", words, g.object.Status.CurrentHealthy, pods,
+			g.object.Status.DesiredHealthy)
 		return out, true
 	default:
 		return out, false

@@ -20,7 +20,8 @@ func costly(i, requirements int) *policyv1.PodDisruptionBudget {
 			b.Spec.Selector.MatchExpressions = append(b.Spec.Selector.MatchExpressions,
 				metav1.LabelSelectorRequirement{Key: fmt.Sprint("k", x), Operator: metav1.LabelSelectorOpNotIn, Values: []string{fmt.Sprint("v", i)}})
 		}
-		b.Spec.Selector.MatchExpressions = append(b.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: "z", Operator: metav1.LabelSelectorOpExists})
+		b.Spec.Selector.MatchExpressions = append(b.Spec.Selector.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: "z", Operator: metav1.LabelSelectorOpExists})
 	})
 }
 
@@ -53,7 +54,8 @@ func TestManyBudgets(t *testing.T) {
 			t.Errorf("%s: a pod that any of them may select can be evicted", name)
 		}
 		found := o.Blockers(kubetest.HoldTime)
-		if len(found) != 1 || found[0].Kind != SeveralGuard || !strings.Contains(found[0].Why, "namespace a has more PodDisruptionBudgets") || len(found[0].Pods) != 1 {
+		if len(found) != 1 || found[0].Kind != SeveralGuard ||
+			!strings.Contains(found[0].Why, "namespace a has more PodDisruptionBudgets") || len(found[0].Pods) != 1 {
 			t.Errorf("%s: %+v", name, found)
 		}
 		o.Pods = append(o.Pods, kubetest.BoundPod("x", "x", func(p *corev1.Pod) { p.Namespace = "other" }))

@@ -175,7 +175,8 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	var residents []cluster.Resident
 	for i := range daemons {
 		d := &daemons[i]
-		if running[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] || !conversion.RunsDaemon(d, out.Taints, labels) || isBeyond(d.Requests, out.Allocatable) {
+		if running[types.NamespacedName{Namespace: d.Namespace, Name: d.Name}] ||
+			!conversion.RunsDaemon(d, out.Taints, labels) || isBeyond(d.Requests, out.Allocatable) {
 			continue
 		}
 		out.Requested = out.Requested.Add(d.Requests)

@@ -161,8 +161,11 @@ func changesOfObjects() map[string]func(*world) {
 			edit(w, "/n0", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Name = "fs.example.com" })
 		},
 		"a node's drivers are not known": func(w *world) { drop[*storagev1.CSINode](w, "/n0") },
-		"a namespace has other labels":   func(w *world) { edit(w, "/b", func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "x"} }) },
-		"a namespace is gone":            func(w *world) { drop[*corev1.Namespace](w, "/a") },
+		"a namespace has other labels": func(w *world) {
+			edit(w, "/b",
+				func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "x"} })
+		},
+		"a namespace is gone": func(w *world) { drop[*corev1.Namespace](w, "/a") },
 		"a budget allows nothing": func(w *world) {
 			edit(w, "a/b0", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
 		},
@@ -250,8 +253,9 @@ func town() Objects {
 		},
 		Pools:   []*karpv1.NodePool{kubetest.GeneralPool()},
 		Classes: []*awsv1.EC2NodeClass{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}},
-		Budgets: []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b0"}, Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(1))}}},
+		Budgets: []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b0"},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(1))}}},
 		Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
 		DaemonSets: crowd(0, 0, 0).DaemonSets[:2],
 	}
@@ -296,10 +300,12 @@ func townNodes(o *Objects) {
 
 // unbought is a claim that has no machine yet.
 func unbought(name string) *karpv1.NodeClaim {
-	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{karpv1.LabelNodePool: "general"}}}
+	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		Labels: map[string]string{karpv1.LabelNodePool: "general"}}}
 	c.CreationTimestamp.Time = kubetest.Noon
 	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
-	c.Spec.Requirements = karpv1.Requirements{{Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{"c7g.large"}}}
+	c.Spec.Requirements = karpv1.Requirements{{Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn,
+		Values: []string{"c7g.large"}}}
 	return c
 }
 
@@ -318,7 +324,8 @@ func townVolumes(o *Objects) {
 	bound := volumeClaim("c0", "s0", corev1.ReadWriteOnce)
 	bound.Spec.VolumeName, bound.Annotations = "v0", map[string]string{conversion.AnnotationBound: "yes"}
 	o.VolumeClaims = []*corev1.PersistentVolumeClaim{
-		bound, volumeClaim("c1", "s0", corev1.ReadWriteMany), volumeClaim("c2", "s0", corev1.ReadWriteOncePod), volumeClaim("fs", "s1", corev1.ReadWriteMany),
+		bound, volumeClaim("c1", "s0", corev1.ReadWriteMany), volumeClaim("c2", "s0", corev1.ReadWriteOncePod),
+		volumeClaim("fs", "s1", corev1.ReadWriteMany),
 	}
 	for _, name := range []string{"v0", "v1"} {
 		o.Volumes = append(o.Volumes, &corev1.PersistentVolume{
@@ -331,8 +338,9 @@ func townVolumes(o *Objects) {
 		o.StorageClasses = append(o.StorageClasses, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: driver,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)})
 	}
-	o.CSINodes = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-		{Name: conversion.DriverEBS, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(5))}}}}}}
+	o.CSINodes = []*storagev1.CSINode{{ObjectMeta: metav1.ObjectMeta{Name: "n0"},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: conversion.DriverEBS, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To(int32(5))}}}}}}
 }
 
 func townGroups(o *Objects) {
@@ -345,7 +353,8 @@ func townGroups(o *Objects) {
 			{ObjectMeta: in("svc"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "shop"}}},
 			{ObjectMeta: in("idle"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "other"}}},
 		},
-		Controllers:  []*corev1.ReplicationController{{ObjectMeta: in("old"), Spec: corev1.ReplicationControllerSpec{Selector: map[string]string{"app": "web", "tier": "y"}}}},
+		Controllers: []*corev1.ReplicationController{{ObjectMeta: in("old"),
+			Spec: corev1.ReplicationControllerSpec{Selector: map[string]string{"app": "web", "tier": "y"}}}},
 		ReplicaSets:  []*appsv1.ReplicaSet{{ObjectMeta: in("web-1"), Spec: appsv1.ReplicaSetSpec{Selector: web()}}},
 		StatefulSets: []*appsv1.StatefulSet{{ObjectMeta: in("disk"), Spec: appsv1.StatefulSetSpec{Selector: web()}}},
 	}

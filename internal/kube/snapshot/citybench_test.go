@@ -210,7 +210,8 @@ func cityNode(o *Objects, i int) {
 		catalog.LabelRegion: "us-east-1", corev1.LabelHostname: name, awsv1.LabelInstanceCategory: "m", awsv1.LabelInstanceGeneration: "7",
 		awsv1.LabelInstanceFamily: "m7i", awsv1.LabelInstanceCPU: "16", awsv1.LabelInstanceMemory: "65536", awsv1.LabelInstanceSize: "4xlarge",
 	}
-	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("general-%05d", i), UID: types.UID(fmt.Sprint("claim-", i)), Labels: labels,
+	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("general-%05d", i),
+		UID: types.UID(fmt.Sprint("claim-", i)), Labels: labels,
 		Annotations: map[string]string{conversion.AnnotationPods: "team-1/a,team-2/b,team-3/c"}}}
 	claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
 	claim.Status = karpv1.NodeClaimStatus{ProviderID: id, NodeName: name, Capacity: size, Allocatable: size}
@@ -224,8 +225,10 @@ func cityNode(o *Objects, i int) {
 	for p := range cityPods {
 		pod := cityPod((i*cityPods+p*37)%1500, fmt.Sprintf("%05d-%02d", i, p))
 		if p < 4 {
-			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: fmt.Sprint("daemon-", p), UID: types.UID(fmt.Sprint("d", p)), Controller: ptr.To(true)}}
-			pod.Namespace, pod.Labels, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints = "kube-system", map[string]string{"app": fmt.Sprint("daemon-", p)}, nil, nil
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: fmt.Sprint("daemon-", p),
+				UID: types.UID(fmt.Sprint("d", p)), Controller: ptr.To(true)}}
+			pod.Namespace, pod.Labels, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints = "kube-system",
+				map[string]string{"app": fmt.Sprint("daemon-", p)}, nil, nil
 			pod.Spec.Containers = []corev1.Container{kubetest.Container("50m", "64Mi")}
 		} else if p%20 == 5 {
 			cityVolume(o, pod, zone)
@@ -247,7 +250,8 @@ func cityPod(workload int, name string) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: app + "-1", Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{kubetest.Container(fmt.Sprint(400+workload%10*40, "m"), fmt.Sprint(1000+workload%7*200, "Mi")), kubetest.Container("10m", "32Mi")},
+			Containers: []corev1.Container{kubetest.Container(fmt.Sprint(400+workload%10*40, "m"),
+				fmt.Sprint(1000+workload%7*200, "Mi")), kubetest.Container("10m", "32Mi")},
 			Tolerations: []corev1.Toleration{
 				{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 				{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
@@ -279,7 +283,8 @@ func cityVolume(o *Objects, pod *corev1.Pod, zone string) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: conversion.DriverEBS, VolumeHandle: claim.Spec.VolumeName}
 	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{zone}}}}}}}
 	o.VolumeClaims, o.Volumes = append(o.VolumeClaims, claim), append(o.Volumes, volume)
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})

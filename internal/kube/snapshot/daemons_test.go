@@ -18,7 +18,8 @@ import (
 
 // daemonSet is a DaemonSet that asks for so much CPU.
 func daemonSet(namespace, name, cpu string, age time.Duration, change func(*corev1.PodSpec)) *appsv1.DaemonSet {
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(kubetest.HoldTime.Add(-age))}}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+		CreationTimestamp: metav1.NewTime(kubetest.HoldTime.Add(-age))}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	if change != nil {
@@ -30,7 +31,8 @@ func daemonSet(namespace, name, cpu string, age time.Duration, change func(*core
 func withPorts(from, n int) func(*corev1.PodSpec) {
 	return func(spec *corev1.PodSpec) {
 		for i := range n {
-			spec.Containers[0].Ports = append(spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(from + i), ContainerPort: int32(from + i)})
+			spec.Containers[0].Ports = append(spec.Containers[0].Ports,
+				corev1.ContainerPort{HostPort: int32(from + i), ContainerPort: int32(from + i)})
 		}
 	}
 }
@@ -54,8 +56,9 @@ func TestManyDaemonSets(t *testing.T) {
 		"terms": func(spec *corev1.PodSpec) {
 			selector := &corev1.NodeSelector{}
 			for i := range 100 {
-				selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: "k", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}}}})
+				selector.NodeSelectorTerms = append(selector.NodeSelectorTerms,
+					corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: "k", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}}}})
 			}
 			spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}}
 		},
@@ -86,7 +89,8 @@ func TestManyDaemonSets(t *testing.T) {
 func TestDaemonBeyondNode(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110")}}}
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("110")}}}
 	o := Objects{Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{
 		daemonSet("tenant", "huge", "1000", 0, withPorts(80, 1)), daemonSet("tenant", "small", "1", 0, withPorts(81, 1))}}
 	n := o.Snapshot(View{Now: kubetest.HoldTime}).Nodes[0]

@@ -202,7 +202,8 @@ func (s *state) fill(x *slot, b *builder, held, coming []mover) {
 	if x.node != nil && s.hosts[x.node.Name] != nil {
 		h = *s.hosts[x.node.Name]
 	}
-	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) && !(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
+	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
+		!(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
 		return
 	}
 	before := x.full.residents

@@ -133,7 +133,8 @@ func TestFollowTheCache(t *testing.T) {
 	bound.Spec.NodeName, bound.Status.Phase = "ip-0", corev1.PodRunning
 	node, claim := crowd(0, 1, 0).Nodes[0], crowd(0, 1, 0).Claims[0]
 	s := &apiServer{
-		objects: map[string][]client.Object{"pods": {waiting, bound}, "nodes": {node}, "nodeclaims": {claim}, "nodepools": {kubetest.GeneralPool()}},
+		objects: map[string][]client.Object{"pods": {waiting, bound}, "nodes": {node}, "nodeclaims": {claim},
+			"nodepools": {kubetest.GeneralPool()}},
 		changes: make(chan watch.Event), refused: make(chan struct{}, 1), refusing: "csinodes",
 	}
 	r := &Reader{Informers: startCache(t, s)}
@@ -162,7 +163,8 @@ func TestFollowTheCache(t *testing.T) {
 			runtime.Gosched() // a cache lags behind its server
 		}
 	}
-	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != 1 || len(got.Pools) != 1 {
+	if got, err := r.Snapshot(t.Context(), kubetest.Noon, nil); err != nil || len(got.Pods) != 1 || len(got.Nodes) != 1 ||
+		len(got.Nodes[0].Pods) != 1 || len(got.Pools) != 1 {
 		t.Fatalf("when all is known: %s, %v", kubetest.Render(got), err)
 	}
 	if o, err := r.Objects(t.Context()); err != nil || len(o.Pods) != 2 || len(o.Claims) != 1 {

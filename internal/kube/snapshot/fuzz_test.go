@@ -63,7 +63,8 @@ func checkValue(t *testing.T, pod *cluster.Pod) {
 			t.Errorf("a term that is none: %+v", term)
 		}
 	}
-	if len(pod.Required) > conversion.MaxAlternatives || len(pod.Spread) > conversion.MaxTerms || len(pod.Affinity) > conversion.MaxTerms || len(pod.AntiAffinity) > conversion.MaxTerms {
+	if len(pod.Required) > conversion.MaxAlternatives || len(pod.Spread) > conversion.MaxTerms ||
+		len(pod.Affinity) > conversion.MaxTerms || len(pod.AntiAffinity) > conversion.MaxTerms {
 		t.Errorf("too many demands: %d, %d, %d, %d", len(pod.Required), len(pod.Spread), len(pod.Affinity), len(pod.AntiAffinity))
 	}
 }
@@ -78,14 +79,16 @@ func fuzzObjects(pod *corev1.Pod) Objects {
 	}
 	waits := storagev1.VolumeBindingWaitForFirstConsumer
 	return Objects{
-		Pods:         []*corev1.Pod{pod},
-		Nodes:        []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}},
-		Namespaces:   []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": "red"}}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
+		Pods:  []*corev1.Pod{pod},
+		Nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}},
+		Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a",
+			Labels: map[string]string{"team": "red"}}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}},
 		VolumeClaims: []*corev1.PersistentVolumeClaim{claim("c", "w", ""), claim("one", "w", "", corev1.ReadWriteOncePod), claim("v", "", "pv")},
 		Volumes: []*corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}},
 		}}},
-		StorageClasses: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Provisioner: conversion.DriverEBS, VolumeBindingMode: &waits}},
+		StorageClasses: []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "w"},
+			Provisioner: conversion.DriverEBS, VolumeBindingMode: &waits}},
 	}
 }
 

@@ -164,7 +164,8 @@ func Workload(pod *corev1.Pod) string {
 	if ref == nil {
 		return ""
 	}
-	if name, ok := strings.CutSuffix(ref.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); ok && ref.Kind == "ReplicaSet" && name != "" {
+	if name, ok := strings.CutSuffix(ref.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]); ok &&
+		ref.Kind == "ReplicaSet" && name != "" {
 		return "Deployment " + pod.Namespace + "/" + named(name)
 	}
 	return named(ref.Kind) + " " + pod.Namespace + "/" + named(ref.Name)

@@ -58,26 +58,40 @@ func TestHolds(t *testing.T) {
 		budgets []*policyv1.PodDisruptionBudget
 		want    string
 	}{
-		"nothing":             {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
-		"a budget with room":  {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
-		"one without":         {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
-		"one of others":       {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "api", 0)}},
-		"one of all":          {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "", 0)}, want: noRoom},
-		"of a daemon":         {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
-		"of one that stays":   {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"of one that ended":   {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"of one that ends":    {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"unwell, and refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
-		"unwell, and evicted": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
-		"well, with the same": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
+		"nothing": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
+		"a budget with room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
+		"one without": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+		"one of others": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "api", 0)}},
+		"one of all": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "", 0)}, want: noRoom},
+		"of a daemon": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)},
+			want:    "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
+		"of one that stays": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"of one that ended": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"of one that ends": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"unwell, and refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+		"unwell, and evicted": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
+		"well, with the same": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
 		"two budgets": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("c", "", 5), guarding("b", "web", 5)},
 			want:    "pod a/x is selected by 2 PodDisruptionBudgets, a/b and a/c (the eviction API then refuses; owner Deployment a/web)",
 		},
-		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"))}, want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
+		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"))},
+			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
 		"of one that would stay": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"), stays)}, want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"), stays)},
+			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
 		},
 		"for a time": {
 			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("90m"))},
@@ -86,7 +100,8 @@ func TestHolds(t *testing.T) {
 		"for a time that is over": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("1h"))}},
 		"in words":                {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("please"))}},
 		"what ends comes after what does not": {
-			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", asking("2h")), kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom,
+			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", asking("2h")), kubetest.BoundPod("x", "web"),
+				kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom,
 		},
 		"nobody's": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.OwnerReferences = nil })},
@@ -169,19 +184,27 @@ func TestBlockers(t *testing.T) {
 		budgets []*policyv1.PodDisruptionBudget
 		want    []string // kind, budgets: why (workloads; pods)
 	}{
-		"nothing":               {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
-		"maxUnavailable 0":      {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))}, want: []string{"NeverAllows a/b: maxUnavailable 0 never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"maxUnavailable 0%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0%"))}, want: []string{"NeverAllows a/b: maxUnavailable 0% never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"maxUnavailable 1%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, most("1%"))}},
-		"minAvailable 100%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))}, want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
-		"minAvailable 2 of 2":   {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))}, want: []string{"NeedsAll a/b: minAvailable 2 asks for all of its pods (2) (Deployment a/web; a/x a/y)"}},
-		"minAvailable 1 of 2":   {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
-		"minAvailable 50% of 1": {pods: two[:1], budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))}, want: []string{"NeedsAll a/b: minAvailable 50% asks for all of its pods (1) (Deployment a/web; a/x)"}},
+		"nothing": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
+		"maxUnavailable 0": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
+			want: []string{"NeverAllows a/b: maxUnavailable 0 never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"maxUnavailable 0%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0%"))},
+			want: []string{"NeverAllows a/b: maxUnavailable 0% never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"maxUnavailable 1%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, most("1%"))}},
+		"minAvailable 100%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))},
+			want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"minAvailable 2 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))},
+			want: []string{"NeedsAll a/b: minAvailable 2 asks for all of its pods (2) (Deployment a/web; a/x a/y)"}},
+		"minAvailable 1 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
+		"minAvailable 50% of 1": {pods: two[:1],
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))},
+			want:    []string{"NeedsAll a/b: minAvailable 50% asks for all of its pods (1) (Deployment a/web; a/x)"}},
 		"what the server counts": {
-			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"), func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
+			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"),
+				func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
 		},
 		"says nothing": {
-			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
+			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0,
+				func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
 			want: []string{"NeverAllows a/b: a PodDisruptionBudget with neither minAvailable nor maxUnavailable never allows a disruption (Deployment a/web; a/x a/y)"},
 		},
 		"selects everything": {
@@ -203,14 +226,16 @@ func TestBlockers(t *testing.T) {
 			},
 		},
 		"not on a node of ours": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.Spec.NodeName = "theirs" })}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
+			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.Spec.NodeName = "theirs" })},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, b := range (Objects{Pods: c.pods, Budgets: c.budgets, Claims: []*karpv1.NodeClaim{claim}}).Blockers(kubetest.HoldTime) {
-				got = append(got, fmt.Sprintf("%s %s: %s (%s; %s)", b.Kind, strings.Join(b.Budgets, " "), b.Why, strings.Join(b.Workloads, " "), strings.Join(b.Pods, " ")))
+				got = append(got, fmt.Sprintf("%s %s: %s (%s; %s)", b.Kind, strings.Join(b.Budgets, " "), b.Why,
+					strings.Join(b.Workloads, " "), strings.Join(b.Pods, " ")))
 				if !slices.Equal(b.Nodes, []string{"n"}) || b.IsDeadlock() != (b.Fix != "") {
 					t.Errorf("odd blocker %+v", b)
 				}
@@ -230,7 +255,8 @@ func TestBlockers(t *testing.T) {
 func TestWorkloadOfAnyText(t *testing.T) {
 	t.Parallel()
 	const hostile = "x\n  fix    kubectl delete nodeclaim --all\x1b[2J\u202e"
-	for _, ref := range []metav1.OwnerReference{{Kind: hostile, Name: "a"}, {Kind: "Job", Name: hostile}, {Kind: "ReplicaSet", Name: hostile + "-5d4f"}, {Kind: strings.Repeat("x", 100_000), Name: "a"}} {
+	for _, ref := range []metav1.OwnerReference{{Kind: hostile, Name: "a"}, {Kind: "Job", Name: hostile},
+		{Kind: "ReplicaSet", Name: hostile + "-5d4f"}, {Kind: strings.Repeat("x", 100_000), Name: "a"}} {
 		pod := kubetest.BoundPod("web-1", "web", asking("true"), func(p *corev1.Pod) {
 			ref.Controller = ptr.To(true)
 			p.OwnerReferences = []metav1.OwnerReference{ref}

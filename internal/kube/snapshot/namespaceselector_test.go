@@ -26,9 +26,11 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		pod.Namespace, pod.Name = namespace, name
 		apart := &corev1.PodAntiAffinity{}
 		for x := range terms {
-			apart.RequiredDuringSchedulingIgnoredDuringExecution = append(apart.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
-				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
-				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{values(x)}}}}})
+			apart.RequiredDuringSchedulingIgnoredDuringExecution = append(apart.RequiredDuringSchedulingIgnoredDuringExecution,
+				corev1.PodAffinityTerm{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+					NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier",
+						Operator: metav1.LabelSelectorOpNotIn, Values: []string{values(x)}}}}})
 		}
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart}
 		return pod

@@ -39,9 +39,10 @@ func TestNonsense(t *testing.T) {
 		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any machine has",
 		`"resources":{"requests":{"memory":"-1Gi"}}`: "its resources.requests.memory is -1Gi, less than nothing",
 
-		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`):      `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
-		nodes(`{"key":"a","operator":"Gt","values":["many"]}`):       `its node affinity has a term that no node can satisfy: a Gt ["many"]`,
-		nodes(`{"key":"a","operator":"In","values":[` + many + `]}`): "its node affinity has a term that no node can satisfy: a In with 10000 values",
+		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`): `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
+		nodes(`{"key":"a","operator":"Gt","values":["many"]}`):  `its node affinity has a term that no node can satisfy: a Gt ["many"]`,
+		nodes(`{"key":"a","operator":"In","values":[` + many +
+			`]}`): "its node affinity has a term that no node can satisfy: a In with 10000 values",
 		`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` +
 			strings.Repeat("{},", 999) + `{}]}}}`: "its required node affinity has 1000 terms, more than 256",
 
@@ -54,17 +55,24 @@ func TestNonsense(t *testing.T) {
 		spread(`"nodeAffinityPolicy":""`):                     `its topologySpreadConstraints[1].nodeAffinityPolicy is "", neither Honor nor Ignore`,
 		spread(`"labelSelector":{"matchLabels":{"a":"b c"}}`): `its topologySpreadConstraints[1].labelSelector.matchLabels has "a": "b c", which no label can be`,
 		spread(`"labelSelector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + many + `]}]}`): "its topologySpreadConstraints[1].labelSelector.matchExpressions[0] means nothing: a In with 10000 values",
-		`"topologySpreadConstraints":[` + strings.Repeat("{},", 99) + `{}]`:                                  "its topologySpreadConstraints are 100, more than 64",
+		`"topologySpreadConstraints":[` + strings.Repeat("{},", 99) +
+			`{}]`: "its topologySpreadConstraints are 100, more than 64",
 
 		apart(`{"topologyKey":""}`): firstApart + `.topologyKey is "", which is no label`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`):   firstApart + `.labelSelector.matchExpressions[0] means nothing: a Like ["b"]`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`):                    firstApart + `.labelSelector.matchExpressions[0] means nothing: a In []`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Like ["b"]`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`): firstApart +
+			`.labelSelector.matchExpressions[0] means nothing: a In []`,
 		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Exists ["b"]`,
-		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`):                                          firstApart + `.namespaceSelector.matchLabels has "": "b", which no label can be`,
-		likes(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`):                                                        firstLike + ".weight is 0, not between 1 and 100",
-		likes(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`):                                                      firstLike + ".weight is 101, not between 1 and 100",
-		likes(`{"weight":1,"podAffinityTerm":{}}`):                                                                         firstLike + `.podAffinityTerm.topologyKey is "", which is no label`,
-		apart(strings.Repeat(`{},`, 99) + `{}`):                                                                            "its podAntiAffinity has 100 terms, more than 64",
+		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`): firstApart +
+			`.namespaceSelector.matchLabels has "": "b", which no label can be`,
+		likes(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstLike +
+			".weight is 0, not between 1 and 100",
+		likes(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`): firstLike +
+			".weight is 101, not between 1 and 100",
+		likes(`{"weight":1,"podAffinityTerm":{}}`): firstLike +
+			`.podAffinityTerm.topologyKey is "", which is no label`,
+		apart(strings.Repeat(`{},`, 99) +
+			`{}`): "its podAntiAffinity has 100 terms, more than 64",
 
 		`"resourceClaims":[{"name":"gpu"}]`: "it asks for devices by resource claim gpu, which this version does not plan for yet",
 	} {

@@ -29,10 +29,13 @@ func TestPlannedRoomIsGone(t *testing.T) {
 		homes   []string // of those that were planned for it
 	}{
 		"nobody has come yet, and less room is reported than was planned with": {planned: pods{"a": whole, "b": whole}, want: []string{"a", "b"}},
-		"another took the room":                       {bound: pods{"x": whole}, planned: pods{"a": whole}, want: []string{"x"}, homes: []string{"a"}},
-		"another came, and there is room still":       {bound: pods{"x": little}, planned: pods{"a": whole}, want: []string{"a", "x"}},
-		"one of two has room":                         {bound: pods{"x": half}, planned: pods{"a": half, "b": half}, want: []string{"a", "x"}, homes: []string{"b"}},
-		"the second is small enough":                  {bound: pods{"x": half}, planned: pods{"a": whole, "b": half}, want: []string{"b", "x"}, homes: []string{"a"}},
+		"another took the room": {bound: pods{"x": whole}, planned: pods{"a": whole},
+			want: []string{"x"}, homes: []string{"a"}},
+		"another came, and there is room still": {bound: pods{"x": little}, planned: pods{"a": whole}, want: []string{"a", "x"}},
+		"one of two has room": {bound: pods{"x": half}, planned: pods{"a": half, "b": half},
+			want: []string{"a", "x"}, homes: []string{"b"}},
+		"the second is small enough": {bound: pods{"x": half}, planned: pods{"a": whole, "b": half},
+			want: []string{"b", "x"}, homes: []string{"a"}},
 		"one of its own is there, and the other fits": {bound: pods{"a": half}, planned: pods{"a": half, "b": half}, want: []string{"a", "b"}},
 	}
 	for name, c := range cases {
@@ -42,7 +45,8 @@ func TestPlannedRoomIsGone(t *testing.T) {
 			node := crowd(0, 1, 0).Nodes[0]
 			node.Name, node.Spec.ProviderID = "n", "aws:///us-east-1a/i-1"
 			node.Labels = map[string]string{karpv1.LabelNodePool: "general", karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true"}
-			node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1930m"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("29")}
+			node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1930m"),
+				"memory": resource.MustParse("8Gi"), "pods": resource.MustParse("29")}
 			claim := unbought("c")
 			claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
 			claim.StatusConditions().SetTrue(kubetest.Noon, karpv1.ConditionInitialized)

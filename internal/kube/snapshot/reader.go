@@ -48,7 +48,14 @@ type Reader struct {
 // the first call waits some seconds for their initial lists; the error names
 // the kinds that are missing.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
-	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, IgnorePreferences: r.IgnorePreferences, RelaxMinValues: r.RelaxMinValues}
+	view := View{
+		Now:               now,
+		Live:              true,
+		Market:            market,
+		Usual:             r.Usual,
+		IgnorePreferences: r.IgnorePreferences,
+		RelaxMinValues:    r.RelaxMinValues,
+	}
 	if r.Informers == nil {
 		objects, err := r.listed(ctx)
 		if err != nil {
@@ -183,7 +190,8 @@ func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node
 // IsNodeOf reports whether the Node is the one that the claim was registered with. The provider id alone says nothing: any kubelet can
 // write any. Before it is registered a claim has no Node.
 func IsNodeOf(claim *karpv1.NodeClaim, node *corev1.Node) bool {
-	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID && node.Name == claim.Status.NodeName
+	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID &&
+		node.Name == claim.Status.NodeName
 }
 
 // ClaimsOf returns the NodeClaims with an instance's provider ID.
@@ -256,5 +264,10 @@ func (r *Reader) groups(ctx context.Context) (conversion.Groups, error) {
 			return conversion.Groups{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
 		}
 	}
-	return conversion.Groups{Services: pointers(services.Items), Controllers: pointers(controllers.Items), ReplicaSets: pointers(replicas.Items), StatefulSets: pointers(stateful.Items)}, nil
+	return conversion.Groups{
+		Services:     pointers(services.Items),
+		Controllers:  pointers(controllers.Items),
+		ReplicaSets:  pointers(replicas.Items),
+		StatefulSets: pointers(stateful.Items),
+	}, nil
 }

@@ -41,7 +41,10 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 func TestSnapshotWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no route to host")
-	c := kubetest.FakeClient(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken }})
+	c := kubetest.FakeClient(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList,
+		...client.ListOption) error {
+		return broken
+	}})
 	_, err := (&Reader{Cache: c}).Snapshot(t.Context(), kubetest.Noon, nil)
 	if !errors.Is(err, broken) || kubeclient.WhatNext(err) != kubeclient.Retry {
 		t.Errorf("error %v (%s)", err, kubeclient.WhatNext(err))

@@ -64,7 +64,8 @@ func viewOf(t *testing.T, file string) snapshot.View {
 		},
 		{
 			Name: "m7i.xlarge", Labels: map[string]string{catalog.LabelArch: "amd64", catalog.LabelInstanceType: "m7i.xlarge"},
-			Capacity: resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58}, Allocatable: resources.Amounts{CPU: 3920, Memory: 14 << 30, Pods: 58}, Volumes: 31,
+			Capacity:    resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58},
+			Allocatable: resources.Amounts{CPU: 3920, Memory: 14 << 30, Pods: 58}, Volumes: 31,
 		},
 	}}}}
 	for line := range strings.Lines(string(data)) {

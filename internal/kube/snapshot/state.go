@@ -177,7 +177,12 @@ func (s *state) objects() Objects {
 }
 
 func (s *state) groups() conversion.Groups {
-	return conversion.Groups{Services: s.services.list(), Controllers: s.managers.list(), ReplicaSets: s.replicas.list(), StatefulSets: s.stateful.list()}
+	return conversion.Groups{
+		Services:     s.services.list(),
+		Controllers:  s.managers.list(),
+		ReplicaSets:  s.replicas.list(),
+		StatefulSets: s.stateful.list(),
+	}
 }
 
 // currentClaims returns the NodeClaims.

@@ -358,7 +358,8 @@ func crowd(pending, nodes, perNode int) Objects {
 	}
 	for i := range pending {
 		pod := kubetest.WebPod(fmt.Sprint("pending-", i))
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 		o.Pods = append(o.Pods, pod)
 	}
 	return o

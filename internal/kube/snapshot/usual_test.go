@@ -39,12 +39,14 @@ func TestUsualSpread(t *testing.T) {
 			service("default", "external", nil),
 			service("other", "web", map[string]string{"track": "x"}),
 		},
-		Controllers: []*corev1.ReplicationController{{ObjectMeta: meta("rc"), Spec: corev1.ReplicationControllerSpec{Selector: map[string]string{"rc": "1"}}}},
+		Controllers: []*corev1.ReplicationController{{ObjectMeta: meta("rc"),
+			Spec: corev1.ReplicationControllerSpec{Selector: map[string]string{"rc": "1"}}}},
 		ReplicaSets: []*appsv1.ReplicaSet{{ObjectMeta: meta("rs"), Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"hash": "5"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}},
 		}}}},
-		StatefulSets: []*appsv1.StatefulSet{{ObjectMeta: meta("db"), Spec: appsv1.StatefulSetSpec{Selector: selector(map[string]string{"app": "db"})}}},
+		StatefulSets: []*appsv1.StatefulSet{{ObjectMeta: meta("db"),
+			Spec: appsv1.StatefulSetSpec{Selector: selector(map[string]string{"app": "db"})}}},
 	}
 	ofKind := func(kind, name string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}
@@ -56,9 +58,10 @@ func TestUsualSpread(t *testing.T) {
 		spread []corev1.TopologySpreadConstraint
 		want   string // the selector, or all of its own constraints
 	}{
-		"of a service":                {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
-		"of two services":             {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
-		"service and replica set":     {map[string]string{"app": "web", "hash": "5"}, ofKind("ReplicaSet", "rs"), nil, "{app In [web], hash In [5]}"},
+		"of a service":    {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
+		"of two services": {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
+		"service and replica set": {map[string]string{"app": "web", "hash": "5"}, ofKind("ReplicaSet", "rs"), nil,
+			"{app In [web], hash In [5]}"},
 		"replica set alone":           {map[string]string{"app": "x", "hash": "5"}, ofKind("ReplicaSet", "rs"), nil, "{app Exists, hash In [5]}"},
 		"replication controller":      {map[string]string{"rc": "1"}, ofKind("ReplicationController", "rc"), nil, "{rc In [1]}"},
 		"stateful set":                {map[string]string{"app": "db"}, ofKind("StatefulSet", "db"), nil, "{app In [db]}"},
@@ -117,14 +120,16 @@ profiles:
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	around := referencesOf(Objects{Groups: conversion.Groups{Services: []*corev1.Service{service}}}, View{Usual: usual})
 	for scheduler, want := range map[string][]string{
 		"":                  {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
 		"default-scheduler": {"topology.kubernetes.io/zone maxSkew=1 {app In [web]}"},
-		"kubernetes-like":   {"kubernetes.io/hostname maxSkew=3 soft {app In [web]}", "topology.kubernetes.io/zone maxSkew=5 soft {app In [web]}"},
-		"none":              nil,
-		"unheard-of":        nil,
+		"kubernetes-like": {"kubernetes.io/hostname maxSkew=3 soft {app In [web]}",
+			"topology.kubernetes.io/zone maxSkew=5 soft {app In [web]}"},
+		"none":       nil,
+		"unheard-of": nil,
 	} {
 		pod := podWith(t, `"schedulerName":"`+scheduler+`"`)
 		var got []string
@@ -200,7 +205,8 @@ func TestReaderReadsGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	pod := kubetest.PendingPod("p")
 	pod.Labels = map[string]string{"app": "web"}
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, service, pod)

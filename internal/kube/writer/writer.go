@@ -96,7 +96,8 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
-func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead, annotations map[string]string) (*karpv1.NodeClaim, error) {
+func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead,
+	annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
 	}

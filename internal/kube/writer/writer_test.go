@@ -98,7 +98,8 @@ func TestPatch(t *testing.T) {
 			calls = append(calls, string(data))
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			data, _ := p.Data(o)
 			calls = append(calls, sub+" "+string(data))
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -112,7 +113,8 @@ func TestPatch(t *testing.T) {
 	before := read.DeepCopy()
 	w := &Writer{Client: c}
 
-	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil || got.ResourceVersion != read.ResourceVersion || len(calls) != 0 {
+	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil ||
+		got.ResourceVersion != read.ResourceVersion || len(calls) != 0 {
 		t.Errorf("a change of nothing made calls %q, error %v", calls, err)
 	}
 	got, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) {
@@ -209,8 +211,10 @@ func TestDelete(t *testing.T) {
 func TestEvict(t *testing.T) {
 	t.Parallel()
 	budget := &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "Cannot evict pod as it would violate the pod's disruption budget.",
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget db needs 1 healthy pods"}}},
+		Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests,
+		Message: "Cannot evict pod as it would violate the pod's disruption budget.",
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause,
+			Message: "The disruption budget db needs 1 healthy pods"}}},
 	}}
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
@@ -230,7 +234,8 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var sent *policyv1.Eviction
-			hooks := interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, sub string, o, body client.Object, _ ...client.SubResourceCreateOption) error {
+			hooks := interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, sub string, o,
+				body client.Object, _ ...client.SubResourceCreateOption) error {
 				if sub != "eviction" || o.GetName() != "p" {
 					t.Errorf("call to %s of %s", sub, o.GetName())
 				}

@@ -100,7 +100,8 @@ func capacityTypeOf(name, value string) string {
 		return Spot
 	}
 	if !slices.Contains([]string{
-		"capacitytype", "lifecycle", "nodelifecycle", "instancelifecycle", "scalesetpriority", "gkeprovisioning", "purchaseoption", "purchasingoption",
+		"capacitytype", "lifecycle", "nodelifecycle", "instancelifecycle", "scalesetpriority", "gkeprovisioning",
+		"purchaseoption", "purchasingoption",
 		"markettype", "skupriority", "pricing", "pricingmodel", "billing",
 	}, n) {
 		return ""
@@ -119,7 +120,8 @@ func capacityTypeOf(name, value string) string {
 // counterpart returns the label, and its value, by which a node of a NodePool says the same; empty where there is none.
 func counterpart(domain, name, value string) (string, string) {
 	switch name {
-	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name", "node-template-name", "ocean-id":
+	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name",
+		"node-template-name", "ocean-id":
 		return LabelNodePool, "" // a name of theirs is none of ours
 	case "machine-family", "sku-family":
 		return LabelFamily, ""
@@ -131,7 +133,8 @@ func counterpart(domain, name, value string) (string, string) {
 		return LabelGPUCount, value
 	case "gpu.memory":
 		return LabelGPUMemory, value
-	case "instance-family", "instance-category", "instance-generation", "instance-size", "instance-cpu", "instance-memory", "instance-hypervisor",
+	case "instance-family", "instance-category", "instance-generation", "instance-size", "instance-cpu", "instance-memory",
+		"instance-hypervisor",
 		"instance-cpu-manufacturer", "instance-gpu-name", "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory",
 		"instance-local-nvme", "instance-network-bandwidth", "instance-ebs-bandwidth", "instance-encryption-in-transit-supported",
 		"instance-accelerator-name", "instance-accelerator-manufacturer", "instance-accelerator-count":

@@ -40,7 +40,8 @@ func TestBuildWithMeasured(t *testing.T) {
 	} {
 		c.set.Measured = m
 		typ := Build(known(t, "m5.large"), c.set, "r")
-		if want := (resources.Amounts{CPU: 2000, Memory: c.memory, EphemeralStorage: c.disk, Pods: c.pods}).With(ResourcePodENI, 9); !typ.Capacity.Equal(want) {
+		if want := (resources.Amounts{CPU: 2000, Memory: c.memory, EphemeralStorage: c.disk,
+			Pods: c.pods}).With(ResourcePodENI, 9); !typ.Capacity.Equal(want) {
 			t.Errorf("%s: capacity %v, want %v", name, typ.Capacity, want)
 		}
 		if kept := typ.Capacity.Memory - typ.Allocatable.Memory; kept != c.reservedMi*mib {
@@ -134,7 +135,8 @@ func TestMeasuredText(t *testing.T) {
 	t.Parallel()
 	day := DayOf(time.Date(2026, 11, 21, 23, 59, 59, 0, time.UTC))
 	m := Measurements{
-		{testImage, "m5.large"}: {Memory: 7_842_048 << 10, Disk: []Correction{{20 << 30, 20_893_676 << 10}}, Pods: []Correction{{29, 110}, {58, 30}}, Seen: day},
+		{testImage, "m5.large"}: {Memory: 7_842_048 << 10, Disk: []Correction{{20 << 30, 20_893_676 << 10}},
+			Pods: []Correction{{29, 110}, {58, 30}}, Seen: day},
 		{testImage, "c5.large"}: {Memory: 4_001_001, Seen: day - 1},
 		{"ami-2", "m5.large"}:   {Disk: []Correction{{73_242_187_500, 72_265_625 << 10}}, Seen: day - 2},
 	}

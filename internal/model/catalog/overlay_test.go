@@ -29,7 +29,8 @@ func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground 
 	t.Helper()
 	typ := func(name, family string, price Price) Type {
 		return Type{
-			Name: name, Labels: requirements.Labels{LabelInstanceType: name, "karpenter.k8s.aws/instance-family": family, "karpenter.k8s.aws/instance-cpu": "2"},
+			Name: name, Labels: requirements.Labels{LabelInstanceType: name, "karpenter.k8s.aws/instance-family": family,
+				"karpenter.k8s.aws/instance-cpu": "2"},
 			Capacity: resources.Amounts{CPU: 2000}, Allocatable: resources.Amounts{CPU: 1900},
 		}.WithOfferings([]Offering{
 			{Zone: "a", ZoneID: "az1", CapacityType: OnDemand, Price: price, Available: true},
@@ -37,7 +38,8 @@ func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground 
 			{Zone: "a", ZoneID: "az1", CapacityType: Spot, Price: price / 2, Available: true},
 		})
 	}
-	return Ground{Pool: pool, Says: accept(t, append(says, in("karpenter.sh/nodepool", pool))...), Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
+	return Ground{Pool: pool, Says: accept(t, append(says, in("karpenter.sh/nodepool", pool))...),
+		Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
 }
 
 // shown writes the offerings that overlays priced and the resources that they added.
@@ -69,16 +71,24 @@ func TestLay(t *testing.T) {
 		"nothing": {},
 		"all machines": {overlays: []Overlay{{Name: "a", Price: set(7)}},
 			want: "c7i.large/a/on-demand=7 c7i.large/a/spot=7 c7i.large/b/on-demand=7 m7i.large/a/on-demand=7 m7i.large/a/spot=7 m7i.large/b/on-demand=7"},
-		"by a label of the type": {overlays: []Overlay{{Name: "a", Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
+		"by a label of the type": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
 			want: "m7i.large/a/spot=70"},
 		"by zone": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: &Repricing{PercentPrice, 10 * Dollar}}},
 			want: "c7i.large/b/on-demand=110 m7i.large/b/on-demand=220"},
-		"by a label of the pool":  {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("team", "web"), family, in(LabelZone, "b")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
-		"of another pool":         {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("karpenter.sh/nodepool", "batch")), Price: set(7)}}},
-		"by a label nobody has":   {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
-		"not where nobody has it": {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: "rack", Operator: requirements.DoesNotExist}, family, in(LabelZoneID, "az2")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
-		"by number":               {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: requirements.Gt, Values: []string{"2"}}), Price: set(7)}}},
-		"no reservation":          {overlays: []Overlay{{Name: "a", Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
+		"by a label of the pool": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, in("team", "web"), family, in(LabelZone, "b")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
+		"of another pool": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, in("karpenter.sh/nodepool", "batch")), Price: set(7)}}},
+		"by a label nobody has": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
+		"not where nobody has it": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, requirements.Requirement{Key: "rack", Operator: requirements.DoesNotExist}, family,
+				in(LabelZoneID, "az2")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
+		"by number": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, requirements.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: requirements.Gt,
+				Values: []string{"2"}}), Price: set(7)}}},
+		"no reservation": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
 		"the heavier counts": {overlays: []Overlay{
 			{Name: "light", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
 			{Name: "heavy", Weight: 10, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
@@ -100,7 +110,8 @@ func TestLay(t *testing.T) {
 			{Name: "b", Weight: 1, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
 			{Name: "c", Weight: 2, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
 		}, want: "m7i.large/b/on-demand=9", conflicts: map[string]string{"a": "b"}},
-		"one offering is enough for a resource": {overlays: []Overlay{{Name: "a", Requirements: accept(t, family, in(LabelZone, "b")), Capacity: dongles(2)}},
+		"one offering is enough for a resource": {overlays: []Overlay{{Name: "a",
+			Requirements: accept(t, family, in(LabelZone, "b")), Capacity: dongles(2)}},
 			want: "m7i.large{cpu=1900m example.com/dongle=2}"},
 		"resources come together": {overlays: []Overlay{
 			{Name: "a", Weight: 1, Requirements: accept(t, family), Capacity: dongles(2).With("hugepages-2Mi", 1<<21)},
@@ -135,7 +146,8 @@ func TestLayConflictsEverywhere(t *testing.T) {
 	t.Parallel()
 	laid := Lay([]Ground{ground(t, "apps"), ground(t, "batch")}, []Overlay{
 		{Name: "a", Price: &Repricing{SetPrice, 7}},
-		{Name: "b", Requirements: accept(t, in("karpenter.sh/nodepool", "batch"), in(LabelZone, "b"), in(LabelInstanceType, "m7i.large")), Price: &Repricing{SetPrice, 8}},
+		{Name: "b", Requirements: accept(t, in("karpenter.sh/nodepool", "batch"), in(LabelZone, "b"),
+			in(LabelInstanceType, "m7i.large")), Price: &Repricing{SetPrice, 8}},
 	})
 	if laid.Types["apps"] != nil || laid.Conflicts["a"] != "b" || shown(laid.Types["batch"]) != "m7i.large/b/on-demand=8" {
 		t.Errorf("apps %s, batch %s, conflicts %v", shown(laid.Types["apps"]), shown(laid.Types["batch"]), laid.Conflicts)
@@ -152,9 +164,11 @@ func TestCatalogOfPool(t *testing.T) {
 
 func TestAssumedPrices(t *testing.T) {
 	t.Parallel()
-	p := Prices{OnDemand: map[string]Price{"m5.large": 9}, Spot: map[string]map[string]Price{}, Assumed: map[string]Price{"m5.large": 7, "m99.large": 5}}
+	p := Prices{OnDemand: map[string]Price{"m5.large": 9}, Spot: map[string]map[string]Price{},
+		Assumed: map[string]Price{"m5.large": 7, "m99.large": 5}}
 	zones := []Zone{{Name: "a"}}
-	want := []Offering{{Zone: "a", CapacityType: OnDemand, Price: 5, Available: true}, {Zone: "a", CapacityType: Spot, Price: 5, Available: true}}
+	want := []Offering{{Zone: "a", CapacityType: OnDemand, Price: 5, Available: true},
+		{Zone: "a", CapacityType: Spot, Price: 5, Available: true}}
 	if diff := cmp.Diff(want, p.Offerings(Facts{Name: "m99.large", UsageClasses: []string{OnDemand, Spot}}, zones)); diff != "" {
 		t.Errorf("a type without a price (-want +got):\n%s", diff)
 	}
@@ -172,11 +186,14 @@ func TestRepricing(t *testing.T) {
 	for _, c := range []struct{ price, adjustment, want, wantError string }{
 		{"0.25", "", "0.25", ""}, {"3", "", "3.0000", ""}, {"0", "", "0.000000001", ""}, {"99999999", "", "1000000.0000", ""},
 		{"", "+0.05", "0.25", ""}, {"", "-0.05", "0.15", ""}, {"", "-.05", "0.15", ""}, {"", "-1", "0.000000001", ""},
-		{"", "+10%", "0.22", ""}, {"", "-10%", "0.18", ""}, {"", "-12.5%", "0.175", ""}, {"", "+1000%", "2.2", ""}, {"", "-100%", "0.000000001", ""},
+		{"", "+10%", "0.22", ""}, {"", "-10%", "0.18", ""}, {"", "-12.5%", "0.175", ""}, {"", "+1000%", "2.2", ""},
+		{"", "-100%", "0.000000001", ""},
 		{"", "+900000000%", "1000000.0000", ""},
 		{"", "", "0.2", ""},
-		{"1", "+1", "", "exclude each other"}, {"", "0.05", "", "write for instance"}, {"", "+-1", "", "write for instance"}, {"", "+", "", "write for instance"},
-		{"", "-101%", "", "-100% is the most"}, {"-1", "", "", "not a decimal number"}, {"cheap", "", "", "not a decimal number"}, {"", "+1e3", "", "write for instance"},
+		{"1", "+1", "", "exclude each other"}, {"", "0.05", "", "write for instance"}, {"", "+-1", "", "write for instance"},
+		{"", "+", "", "write for instance"},
+		{"", "-101%", "", "-100% is the most"}, {"-1", "", "", "not a decimal number"},
+		{"cheap", "", "", "not a decimal number"}, {"", "+1e3", "", "write for instance"},
 		{"99999999999999999999", "", "", "out of range"},
 	} {
 		r, err := ParseRepricing(c.price, c.adjustment)

@@ -88,7 +88,9 @@ func Decode(data []byte) (Catalog, error) {
 		}
 		region := t.Labels[LabelRegion]
 		if i > 0 && region != c.Region {
-			return Catalog{}, fmt.Errorf("read catalog: row %d (%s): region %q where those before have %q; a catalog is of one region", i+1, r.InstanceType, region, c.Region)
+			return Catalog{},
+				fmt.Errorf("read catalog: row %d (%s): region %q where those before have %q; a catalog is of one region", i+1,
+					r.InstanceType, region, c.Region)
 		}
 		c.Region = region
 		c.Types = append(c.Types, t)

@@ -56,17 +56,18 @@ func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	change := func(from, to string) string { return "[" + strings.Replace(smallRow, from, to, 1) + "]" }
 	for name, c := range map[string]struct{ text, want string }{
-		"not json":       {"instance types", "want a JSON list"},
-		"an object":      {"{}", "want a JSON list"},
-		"no name":        {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
-		"another label":  {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
-		"a quantity":     {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
-		"no memory":      {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
-		"a way to pay":   {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
-		"no zone":        {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
-		"below nothing":  {change("0.01", "-0.01"), "pricePerHour"},
-		"twice":          {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
-		"two regions":    {"[" + smallRow + "," + strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "a catalog is of one region"},
+		"not json":      {"instance types", "want a JSON list"},
+		"an object":     {"{}", "want a JSON list"},
+		"no name":       {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
+		"another label": {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
+		"a quantity":    {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
+		"no memory":     {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
+		"a way to pay":  {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
+		"no zone":       {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
+		"below nothing": {change("0.01", "-0.01"), "pricePerHour"},
+		"twice":         {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
+		"two regions": {"[" + smallRow + "," +
+			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "a catalog is of one region"},
 		"price of words": {change("0.01", `"cheap"`), "want a JSON list"},
 	} {
 		_, err := Decode([]byte(c.text))
@@ -103,12 +104,15 @@ func TestOfferings(t *testing.T) {
 		facts  Facts
 		want   []string
 	}{
-		"spot not known yet":   {Prices{OnDemand: onDemand}, f, []string{"a on-demand 10", "a spot 10", "b on-demand 10", "b spot 10"}},
-		"spot in one zone":     {Prices{OnDemand: onDemand, Spot: map[string]map[string]Price{"t.x": {"b": 3}}}, f, []string{"b spot 3", "a on-demand 10", "b on-demand 10"}},
-		"no spot anywhere":     {Prices{OnDemand: onDemand, Spot: map[string]map[string]Price{}}, f, []string{"a on-demand 10", "b on-demand 10"}},
-		"no on-demand price":   {Prices{Spot: map[string]map[string]Price{"t.x": {"a": 3}}}, f, []string{"a spot 3"}},
-		"no price at all":      {Prices{}, f, nil},
-		"sold on demand alone": {Prices{OnDemand: onDemand}, Facts{Name: "t.x", UsageClasses: []string{OnDemand}}, []string{"a on-demand 10", "b on-demand 10"}},
+		"spot not known yet": {Prices{OnDemand: onDemand}, f, []string{"a on-demand 10", "a spot 10", "b on-demand 10", "b spot 10"}},
+		"spot in one zone": {Prices{OnDemand: onDemand, Spot: map[string]map[string]Price{"t.x": {"b": 3}}}, f,
+			[]string{"b spot 3", "a on-demand 10", "b on-demand 10"}},
+		"no spot anywhere": {Prices{OnDemand: onDemand, Spot: map[string]map[string]Price{}}, f,
+			[]string{"a on-demand 10", "b on-demand 10"}},
+		"no on-demand price": {Prices{Spot: map[string]map[string]Price{"t.x": {"a": 3}}}, f, []string{"a spot 3"}},
+		"no price at all":    {Prices{}, f, nil},
+		"sold on demand alone": {Prices{OnDemand: onDemand}, Facts{Name: "t.x", UsageClasses: []string{OnDemand}},
+			[]string{"a on-demand 10", "b on-demand 10"}},
 	} {
 		var got []string
 		for _, o := range c.prices.Offerings(c.facts, zones) {

@@ -10,8 +10,9 @@ func TestTellsApart(t *testing.T) {
 	t.Parallel()
 	for name, rows := range map[string][][]byte{
 		"numbers": {Int(nil, 0), Int(nil, 1), Int(nil, -1), Int(nil, int64(math.MaxInt64)), Int(nil, int64(math.MinInt64)), Int(Int(nil, 1), 1)},
-		"texts":   {Text(nil), Text(nil, ""), Text(nil, "ab"), Text(nil, "a", "b"), Text(nil, "b", "a"), Text(nil, "", "ab"), Text(nil, "ab", "")},
-		"flags":   {Flag(nil, true, true), Flag(nil, true, false), Flag(nil, false, true, false)},
+		"texts": {Text(nil), Text(nil, ""), Text(nil, "ab"), Text(nil, "a", "b"), Text(nil, "b", "a"), Text(nil, "", "ab"),
+			Text(nil, "ab", "")},
+		"flags": {Flag(nil, true, true), Flag(nil, true, false), Flag(nil, false, true, false)},
 	} {
 		seen := map[string]int{}
 		for i, b := range rows {

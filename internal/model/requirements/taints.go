@@ -41,7 +41,8 @@ func (t Taint) IsTransient() bool {
 		return true
 	}
 	letters := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
-	for _, word := range []string{"notready", "unready", "uninitialized", "notinitialized", "unregistered", "notinstalled", "notrunning", "unavailable", "notconfigured", "initializing", "startuptaint"} {
+	for _, word := range []string{"notready", "unready", "uninitialized", "notinitialized", "unregistered", "notinstalled",
+		"notrunning", "unavailable", "notconfigured", "initializing", "startuptaint"} {
 		if strings.Contains(letters, word) {
 			return true
 		}

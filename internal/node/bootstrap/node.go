@@ -88,14 +88,17 @@ var ErrTooLong = errors.New("user data is too long")
 // that has a missing fact about the cluster.
 func UserData(n Node) ([]byte, error) {
 	if len(n.UserData) > MaxInput {
-		return nil, fmt.Errorf("write user data for %s: %w: spec.userData alone has %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(n.UserData), MaxBytes)
+		return nil,
+			fmt.Errorf("write user data for %s: %w: spec.userData alone has %d bytes, EC2 takes %d: shorten spec.userData",
+				n.Family, ErrTooLong, len(n.UserData), MaxBytes)
 	}
 	text, err := n.write()
 	if err != nil {
 		return nil, fmt.Errorf("write user data for %s: %w", n.Family, clipped{err})
 	}
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("write user data for %s: %w: %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(text), MaxBytes)
+		return nil, fmt.Errorf("write user data for %s: %w: %d bytes, EC2 takes %d: shorten spec.userData", n.Family,
+			ErrTooLong, len(text), MaxBytes)
 	}
 	return []byte(text), nil
 }

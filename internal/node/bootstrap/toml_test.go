@@ -15,17 +15,21 @@ import (
 var documents = []string{
 	settings,
 	"", "# nothing\n", "\t\n", "[a]\n", "a = 1", "a=1#c", "[a.b]\nc = true\n[a]\nd = false", "a.b.c = 1\na.b.d = 2",
-	"a = +1_000\nb = 0xdead_beef\nc = 0o17\nd = 0b1\ne = -0", "a = 1.5e-3\nb = inf\nc = -nan\nd = 1e5", "a = 1979-05-27T07:32:00Z\nb = 07:32:00\nc = 1979-05-27",
+	"a = +1_000\nb = 0xdead_beef\nc = 0o17\nd = 0b1\ne = -0", "a = 1.5e-3\nb = inf\nc = -nan\nd = 1e5",
+	"a = 1979-05-27T07:32:00Z\nb = 07:32:00\nc = 1979-05-27",
 	`a = "x\ty \u00e9 \" \\"`, `a = 'C:\x'`, "a = \"\"\"\nx \\\n   y\"\"\"\"\"", "a = '''x'y''z'''", `"a b".c = 1`, `"" = 1`, `'q' = 1`,
 	"a = []", "a = [1, 2, ]", "a = [[1], ['x', \"y\"], # c\n {b = 1}\n]", "a = {}", "a = { b = 1, c.d = 'x' }", "[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 3",
 	"a = 9223372036854775807", "[a]\nb.c = 1\nb.d = 2\n[a.e]",
 
-	"a", "a =", "= 1", "a = b", "a = yes", "a = 01", "a = 1_", "a = .5", "a = 1.", "a = tRue", "a = 9223372036854775808", "a = 1 2", "a = 1979-05",
+	"a", "a =", "= 1", "a = b", "a = yes", "a = 01", "a = 1_", "a = .5", "a = 1.", "a = tRue",
+	"a = 9223372036854775808", "a = 1 2", "a = 1979-05",
 	`a = "x`, `a = "\ud800"`, `a = "\u12"`, "a = \"x\ny\"", "a = \"\"\"x", "a = 'x", "a = \"\x01\"", `a = "\ x"`,
 	"a = [1", "a = [1 2]", "a = [,]", "a = [1,,2]", "a = [b]", "a = { b = 1", "a = { b }", "a = { b = 1 } c",
 	"[a", "[a]]", "[[a]", "[]", "[a.]", "[a] b", "a. = 1", "\"\"\"a\"\"\" = 1", "a b = 1",
-	"a = 1\na = 2", "[a]\n[a]", "a = 1\n[a]", "[a]\nb = 1\n[a.b]", "a.b = 1\na = 2", "a = 1\na.b = 2", "[a.b]\n[a]\nb = 1", "[a]\nb.c = 1\n[a.b]",
-	"[[a]]\n[a]", "[a]\n[[a]]", "a = {b = 1}\na.c = 2", "a = {b = 1}\n[a.c]", "a = {b = 1, b = 2}", "a = {b = 1, b.c = 2}", "a = []\n[[a]]", "[a.b]\nc = 1\n[a]\nb.d = 2",
+	"a = 1\na = 2", "[a]\n[a]", "a = 1\n[a]", "[a]\nb = 1\n[a.b]", "a.b = 1\na = 2", "a = 1\na.b = 2",
+	"[a.b]\n[a]\nb = 1", "[a]\nb.c = 1\n[a.b]",
+	"[[a]]\n[a]", "[a]\n[[a]]", "a = {b = 1}\na.c = 2", "a = {b = 1}\n[a.c]", "a = {b = 1, b = 2}", "a = {b = 1, b.c = 2}",
+	"a = []\n[[a]]", "[a.b]\nc = 1\n[a]\nb.d = 2",
 	"\xff = 1", "a = \"\xff\"",
 }
 
@@ -54,7 +58,8 @@ func TestOldTOML(t *testing.T) {
 // TestNoTable: where our settings have to go, the user may have put tables alone.
 func TestNoTable(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]", "settings.kubernetes.node-labels = []"} {
+	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",
+		"settings.kubernetes.node-labels = []"} {
 		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
 		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "has to be a table") {
 			t.Errorf("%q: %v, want an error that says what has to be a table", text, err)

@@ -167,7 +167,8 @@ func nodeOf(family, arch string) bootstrap.Node {
 	n := plain(family)
 	n.Labels["kubernetes.io/arch"] = arch
 	n.Labels["karpenter.k8s.aws/instance-family"] = map[string]string{"amd64": "m5", "arm64": "m7g"}[arch]
-	n.ImageName = map[string]string{"amd64": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-0a1b2c3d", "arm64": "bottlerocket-aws-k8s-1.33-aarch64-v1.46.0-0a1b2c3d"}[arch]
+	n.ImageName = map[string]string{"amd64": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-0a1b2c3d",
+		"arm64": "bottlerocket-aws-k8s-1.33-aarch64-v1.46.0-0a1b2c3d"}[arch]
 	n.InstanceStore = catalog.RAID0
 	n.Kubelet.EvictionHard = map[string]string{"memory.available": "5%"}
 	n.Taints = []requirements.Taint{{Key: "team", Value: "ml", Effect: requirements.NoSchedule}}

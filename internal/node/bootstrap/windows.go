@@ -60,7 +60,8 @@ func powerShell(text string) (before, commands, after string, err error) {
 	case text == "":
 		return "", "", "", nil
 	case opens > 1 || closes > 1:
-		return "", "", "", fmt.Errorf("spec.userData has more than one %s or %s: EC2Launch runs one block, so make them one", openPowerShell, closePowerShell)
+		return "", "", "", fmt.Errorf("spec.userData has more than one %s or %s: EC2Launch runs one block, so make them one",
+			openPowerShell, closePowerShell)
 	case opens != closes:
 		return "", "", "", fmt.Errorf("spec.userData has %s or %s without the other", openPowerShell, closePowerShell)
 	case opens == 1 && to < from:

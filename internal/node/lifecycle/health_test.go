@@ -12,12 +12,15 @@ func TestDiagnose(t *testing.T) {
 		symptoms []Symptom
 		want     Ailment
 	}{
-		"well":                   {[]Symptom{{"Ready", "True", hourAgo}, {"MemoryPressure", "True", hourAgo}, {"KernelReady", "True", hourAgo}}, Ailment{}},
-		"not ready":              {[]Symptom{{"Ready", "False", hourAgo}}, Ailment{Condition: "Ready", Due: ago(30 * time.Minute)}},
-		"not heard of":           {[]Symptom{{"Ready", "Unknown", now}}, Ailment{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
-		"agent not heard of":     {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, Ailment{}},
-		"a GPU is given up soon": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)}, {"AcceleratedHardwareReady", "False", now}}, Ailment{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
-		"the first by name":      {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now}, {"ContainerRuntimeReady", "False", now}}, Ailment{Condition: "ContainerRuntimeReady", Due: now.Add(30 * time.Minute)}},
+		"well": {[]Symptom{{"Ready", "True", hourAgo}, {"MemoryPressure", "True", hourAgo},
+			{"KernelReady", "True", hourAgo}}, Ailment{}},
+		"not ready":          {[]Symptom{{"Ready", "False", hourAgo}}, Ailment{Condition: "Ready", Due: ago(30 * time.Minute)}},
+		"not heard of":       {[]Symptom{{"Ready", "Unknown", now}}, Ailment{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
+		"agent not heard of": {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, Ailment{}},
+		"a GPU is given up soon": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)},
+			{"AcceleratedHardwareReady", "False", now}}, Ailment{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
+		"the first by name": {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now},
+			{"ContainerRuntimeReady", "False", now}}, Ailment{Condition: "ContainerRuntimeReady", Due: now.Add(30 * time.Minute)}},
 	} {
 		if got := Diagnose(c.symptoms); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -30,7 +33,8 @@ func TestMayRepair(t *testing.T) {
 	for _, c := range []struct {
 		unwell, total int
 		want          bool
-	}{{1, 1, true}, {1, 5, true}, {2, 5, false}, {2, 6, true}, {2, 10, true}, {3, 10, false}, {20, 100, true}, {21, 100, false}, {0, 0, true}} {
+	}{{1, 1, true}, {1, 5, true}, {2, 5, false}, {2, 6, true}, {2, 10, true}, {3, 10, false}, {20, 100, true},
+		{21, 100, false}, {0, 0, true}} {
 		if got := MayRepair(c.unwell, c.total); got != c.want {
 			t.Errorf("%d of %d: %t", c.unwell, c.total, got)
 		}

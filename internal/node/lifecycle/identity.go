@@ -87,7 +87,8 @@ func (i Identity) hasName(name string) bool {
 	switch {
 	case name == "":
 		return false
-	case strings.EqualFold(name, i.PrivateDNS), strings.EqualFold(name, i.Instance), slices.Contains(i.Names, name), slices.Contains(i.Domains, anyName):
+	case strings.EqualFold(name, i.PrivateDNS), strings.EqualFold(name, i.Instance), slices.Contains(i.Names, name),
+		slices.Contains(i.Domains, anyName):
 		return true
 	case own == "" || label != own && label != strings.ToLower(i.Instance):
 		return false

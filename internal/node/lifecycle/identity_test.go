@@ -11,7 +11,8 @@ const instanceID = "i-0123456789abcdef0"
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12", "10.0.0.77", "2600:1f18::c"}}
+	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal",
+		Addresses: []string{"10.0.0.12", "10.0.0.77", "2600:1f18::c"}}
 	with := func(change func(*lifecycle.Identity)) lifecycle.Identity {
 		i := ec2
 		change(&i)
@@ -26,25 +27,35 @@ func TestIdentity(t *testing.T) {
 		want      lifecycle.Verdict
 		why       string
 	}{
-		"IP name":                              {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"IP name, no domain":                   {ec2, "ip-10-0-0-12", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"upper case":                           {ec2, "IP-10-0-0-12.EC2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"instance id":                          {ec2, instanceID, []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"resource name":                        {resource, instanceID + ".us-west-2.compute.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"IPv6 cluster":                         {ec2, "ip-10-0-0-12.ec2.internal", []string{"2600:1f18::c"}, lifecycle.IdentityMatches, ""},
-		"dual stack":                           {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12", "2600:1f18::c"}, lifecycle.IdentityMatches, ""},
-		"address of a second interface":        {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.77"}, lifecycle.IdentityMatches, ""},
-		"another instance's name":              {ec2, "ip-6-6-6-6.ec2.internal", []string{"6.6.6.6"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"another instance's name, our address": {ec2, "ip-6-6-6-6.ec2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"another instance's id as the name":    {ec2, "i-0fedcba9876543210", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"our name, another address":            {ec2, "ip-10-0-0-12.ec2.internal", []string{"6.6.6.6"}, lifecycle.IdentityMismatch, "address"},
-		"our first label, another domain":      {ec2, "ip-10-0-0-12.evil.example", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"our name within another":              {ec2, "x-ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"domain of DHCP options":               {domain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
-		"domain of DHCP options, other host":   {domain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
-		"name of the class": {with(func(i *lifecycle.Identity) { i.Names = []string{"mine.example.com"} }), "mine.example.com", []string{"10.0.0.12"},
+		"IP name":            {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"IP name, no domain": {ec2, "ip-10-0-0-12", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"upper case":         {ec2, "IP-10-0-0-12.EC2.internal", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"instance id":        {ec2, instanceID, []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"resource name": {resource, instanceID + ".us-west-2.compute.internal", []string{"10.0.0.12"},
 			lifecycle.IdentityMatches, ""},
-		"any name": {with(func(i *lifecycle.Identity) { i.Domains = []string{"*"} }), "anything", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"IPv6 cluster": {ec2, "ip-10-0-0-12.ec2.internal", []string{"2600:1f18::c"}, lifecycle.IdentityMatches, ""},
+		"dual stack": {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.12", "2600:1f18::c"},
+			lifecycle.IdentityMatches, ""},
+		"address of a second interface": {ec2, "ip-10-0-0-12.ec2.internal", []string{"10.0.0.77"}, lifecycle.IdentityMatches, ""},
+		"another instance's name": {ec2, "ip-6-6-6-6.ec2.internal", []string{"6.6.6.6"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"another instance's name, our address": {ec2, "ip-6-6-6-6.ec2.internal", []string{"10.0.0.12"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"another instance's id as the name": {ec2, "i-0fedcba9876543210", []string{"10.0.0.12"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"our name, another address": {ec2, "ip-10-0-0-12.ec2.internal", []string{"6.6.6.6"}, lifecycle.IdentityMismatch, "address"},
+		"our first label, another domain": {ec2, "ip-10-0-0-12.evil.example", []string{"10.0.0.12"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"our name within another": {ec2, "x-ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"domain of DHCP options": {domain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
+		"domain of DHCP options, other host": {domain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"},
+			lifecycle.IdentityMismatch, "private DNS name"},
+		"name of the class": {with(func(i *lifecycle.Identity) { i.Names = []string{"mine.example.com"} }),
+			"mine.example.com", []string{"10.0.0.12"},
+			lifecycle.IdentityMatches, ""},
+		"any name": {with(func(i *lifecycle.Identity) { i.Domains = []string{"*"} }), "anything", []string{"10.0.0.12"},
+			lifecycle.IdentityMatches, ""},
 		"any name, another address": {with(func(i *lifecycle.Identity) { i.Domains = []string{"*"} }), "anything", []string{"6.6.6.6"},
 			lifecycle.IdentityMismatch, "address"},
 		"no address yet": {ec2, "ip-10-0-0-12.ec2.internal", nil, lifecycle.IdentityUnknown, "InternalIP"},
@@ -59,7 +70,8 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: %v %q, want %v %q", name, got, why, c.want, c.why)
 		}
 	}
-	if got, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: "i-0fedcba9876543210", Addresses: ec2.Addresses}); got != lifecycle.IdentityMismatch || why == "" {
+	if got, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: "i-0fedcba9876543210",
+		Addresses: ec2.Addresses}); got != lifecycle.IdentityMismatch || why == "" {
 		t.Errorf("another instance id: %v %q", got, why)
 	}
 }
@@ -68,14 +80,16 @@ func TestIdentity(t *testing.T) {
 func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12"}}
-	for _, hostile := range []string{"6.6.6.6; run: kubectl delete nodeclaim --all", "\x1b[2J", "$(reboot)", "fe80::1%; kubectl delete nodeclaim --all", strings.Repeat("9", 100_000)} {
+	for _, hostile := range []string{"6.6.6.6; run: kubectl delete nodeclaim --all", "\x1b[2J", "$(reboot)",
+		"fe80::1%; kubectl delete nodeclaim --all", strings.Repeat("9", 100_000)} {
 		addresses := []string{"6.6.6.6", hostile}
 		for range 1_000 {
 			addresses = append(addresses, "6.6.6.7")
 		}
 		for _, list := range [][]string{addresses[:1], addresses[:2], addresses[1:2], addresses} {
 			verdict, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
-			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") || strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
+			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") ||
+				strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
 				t.Errorf("%.60q: %d, %.300q", hostile, verdict, why)
 			}
 		}

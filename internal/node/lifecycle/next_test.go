@@ -216,19 +216,24 @@ func broken(seen Seen, step Step) string {
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
-		{"a node that is fit for pods expires when it has had its time", step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
-			c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
-			isPast(c.Replacement.Since, ago(ReplaceWithin))},
-		{"an expired node does not wait for ever", step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
-		{"a node that is repaired is due and registered", step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
-		{"a node that is unwell is looked at again", step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
+		{"a node that is fit for pods expires when it has had its time",
+			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
+				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
+				isPast(c.Replacement.Since, ago(ReplaceWithin))},
+		{"an expired node does not wait for ever",
+			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
+		{"a node that is repaired is due and registered",
+			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
+		{"a node that is unwell is looked at again",
+			step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
 		{"what has not expired is not replaced", step.Action != Replace || c.Expired(now)},
 		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
 		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
 		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
 		{"nothing is bought after the timeout, but what was due before it", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
 			now.Sub(c.Answered) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.Answered).Add(LaunchTimeout))},
-		{"what EC2 had its time for is given up", step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
+		{"what EC2 had its time for is given up",
+			step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
 		{"nothing is bought with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
 		{"only our running machine is ended", step.Action != Terminate || ours},
 		{"no live claim loses its machine", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
@@ -238,14 +243,18 @@ func broken(seen Seen, step Step) string {
 		{"pods leave before the machine ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is closed before it is emptied", step.Action != Evict || n.Cordoned},
 		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
-		{"a machine has its time to join", step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.LaunchedAt)) >= RegistrationTimeout},
+		{"a machine has its time to join",
+			step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.LaunchedAt)) >= RegistrationTimeout},
 		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
 		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
 		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},
 		{"a Node that somebody else holds keeps no machine", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
-		{"a claim follows its Node", !c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold || step.Action == Label || !c.Deleted.IsZero()},
+		{"a claim follows its Node",
+			!c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold ||
+				step.Action == Label || !c.Deleted.IsZero()},
 		{"what is leaving is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
-		{"only strays are dropped, and late", step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Reborn && c.Deleted.IsZero()},
+		{"only strays are dropped, and late",
+			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Reborn && c.Deleted.IsZero()},
 		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
@@ -412,9 +421,11 @@ func TestLastMoment(t *testing.T) {
 		"not deleted":         {Claim{Grace: &hour}, time.Time{}},
 		"deleted by somebody": {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
 		"replaced first":      {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
-		"waited for too long": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{State: ReplacementAsked, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
-		"no time at all":      {Claim{Deleted: now, Grace: &none}, now},
-		"queued is not begun": {Claim{Deleted: now, Grace: &hour, Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
+		"waited for too long": {Claim{Deleted: now, Grace: &hour,
+			Replacement: Replacement{State: ReplacementAsked, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
+		"no time at all": {Claim{Deleted: now, Grace: &none}, now},
+		"queued is not begun": {Claim{Deleted: now, Grace: &hour,
+			Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {
 		if got := c.claim.LastMoment(); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

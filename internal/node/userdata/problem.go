@@ -144,7 +144,8 @@ func (p Problem) rank() int {
 // Ordered sorts problems, the gravest first, and leaves out what is there twice.
 func Ordered(all []Problem) []Problem {
 	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line),
+			cmp.Compare(a.At.Column, b.At.Column))
 	})
 	return slices.Compact(all)
 }

@@ -220,6 +220,7 @@ type Flag struct {
 
 // Report notes what is wrong.
 func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, spot Spot, format string, args ...any) *Problem {
-	r.Out.Problems = append(r.Out.Problems, Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})
+	r.Out.Problems = append(r.Out.Problems,
+		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})
 	return &r.Out.Problems[len(r.Out.Problems)-1]
 }

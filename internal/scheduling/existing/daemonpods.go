@@ -27,7 +27,12 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 		return nil
 	}
 	n := len(st.Offers)
-	g := &DaemonPods{hosts: make([]*topology.HostCounts, n), marks: make([]int, n), matched: map[int]bitset.Set{}, owners: map[int]bitset.Set{}}
+	g := &DaemonPods{
+		hosts:   make([]*topology.HostCounts, n),
+		marks:   make([]int, n),
+		matched: map[int]bitset.Set{},
+		owners:  map[int]bitset.Set{},
+	}
 	type company struct {
 		host *topology.HostCounts
 		mark int

@@ -52,7 +52,13 @@ type FewestPods struct{ Pods, Nodes int }
 // NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, also in
 // the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
 func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
-	t := &TopologyState{Keys: map[string]*LabelDomains{}, combined: map[string][][]int{}, Fewest: map[int]FewestPods{}, OnClosedNodes: map[int]bool{}, EmptyHosts: map[int]bool{}}
+	t := &TopologyState{
+		Keys:          map[string]*LabelDomains{},
+		combined:      map[string][][]int{},
+		Fewest:        map[int]FewestPods{},
+		OnClosedNodes: map[int]bool{},
+		EmptyHosts:    map[int]bool{},
+	}
 	t.queue, t.rooms, t.alwaysEmpty, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
 	domains := map[string]int{}
 	var none *LabelDomains

@@ -250,7 +250,8 @@ func TestGangsStayTogether(t *testing.T) {
 // TestSameInAnyOrder checks that the order in which pods are listed does not matter.
 func TestSameInAnyOrder(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }), pods(500, func(i int) cluster.Pod { return plain("b", i) }))
+	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }),
+		pods(500, func(i int) cluster.Pod { return plain("b", i) }))
 	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 300}
 	want := fairness.Divide(all, fairness.Turns{}, share)
 	slices.Reverse(all)

@@ -31,7 +31,8 @@ func TestLeast(t *testing.T) {
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Set: 0}, {Count: 4, Ask: []int64{1, 1}, Set: 1}},
 		}, 5 * d},
 		"what nothing can hold costs nothing": {lowerbound.Problem{
-			Offers: []lowerbound.Offer{small}, Sets: [][]int{{}, {0}}, Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 1, Ask: []int64{9, 9}, Set: 1}},
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{}, {0}},
+			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 1, Ask: []int64{9, 9}, Set: 1}},
 		}, 0},
 		"one pod of a group on a machine": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Caps: []int{1},
@@ -53,7 +54,8 @@ func TestLeast(t *testing.T) {
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 9, Ask: []int64{1, 2}}},
 		}, 5 * d},
 		"no pods, and no groups of them": {lowerbound.Problem{
-			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{1}, Demands: []lowerbound.Demand{{Ask: []int64{1, 1}, Groups: []int{0}}},
+			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{1},
+			Demands: []lowerbound.Demand{{Ask: []int64{1, 1}, Groups: []int{0}}},
 		}, 0},
 		"free machines": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, {Room: []int64{8, 8}}}, Sets: [][]int{{0, 1}},
@@ -89,7 +91,8 @@ func TestApartOnAnySize(t *testing.T) {
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
 	for n := range int64(400) {
 		p.Sets[0] = append(p.Sets[0], int(n))
-		p.Offers = append(p.Offers, lowerbound.Offer{Price: catalog.Price(n+1) * catalog.Dollar, Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
+		p.Offers = append(p.Offers, lowerbound.Offer{Price: catalog.Price(n+1) * catalog.Dollar,
+			Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
 	}
 	// Of each size 50 pods are in the first group, one is in each of four others, and 201 are in none.
 	millis := int64(0)

@@ -18,7 +18,8 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	for range rapid.IntRange(1, 4).Draw(t, "offers") {
 		p.Offers = append(p.Offers, lowerbound.Offer{
 			Price: catalog.Price(rapid.IntRange(0, 50).Draw(t, "price")) * catalog.Dollar / 10,
-			Room:  []int64{int64(rapid.IntRange(0, 8).Draw(t, "cpu")), int64(rapid.IntRange(0, 8).Draw(t, "mem")), int64(rapid.IntRange(0, 2).Draw(t, "gpu"))},
+			Room: []int64{int64(rapid.IntRange(0, 8).Draw(t, "cpu")), int64(rapid.IntRange(0, 8).Draw(t, "mem")),
+				int64(rapid.IntRange(0, 2).Draw(t, "gpu"))},
 		})
 	}
 	for range 2 {
@@ -30,7 +31,8 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 		d := lowerbound.Demand{
 			Count: rapid.IntRange(0, 3).Draw(t, "count"), Set: rapid.IntRange(0, 1).Draw(t, "set"),
 			Ask: []int64{
-				int64(rapid.IntRange(0, 5).Draw(t, "askCPU")), int64(rapid.IntRange(0, 5).Draw(t, "askMem")), int64(rapid.IntRange(0, 1).Draw(t, "askGPU")),
+				int64(rapid.IntRange(0, 5).Draw(t, "askCPU")), int64(rapid.IntRange(0, 5).Draw(t, "askMem")),
+				int64(rapid.IntRange(0, 1).Draw(t, "askGPU")),
 			},
 			Groups: rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {0, 1}}).Draw(t, "groups"),
 		}
@@ -97,7 +99,8 @@ func TestDualPricesOfSome(t *testing.T) {
 			hard := rapid.Bool().Draw(t, "hard")
 			dualPrices := s.DualPrices(counts, hard)
 			checkDualPrices(t, p, dualPrices)
-			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) || !slices.Equal(dualPrices.PerNode, again.PerNode) {
+			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) ||
+				!slices.Equal(dualPrices.PerNode, again.PerNode) {
 				t.Errorf("the solver says %v, a new one %v", dualPrices, again)
 			}
 		}

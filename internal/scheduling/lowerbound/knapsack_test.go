@@ -50,7 +50,8 @@ func TestSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
-		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)),
+			left: slices.Clone(k.room), limit: 1 << 30}
 		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
 		m.search(0, m.profits())
@@ -78,7 +79,8 @@ func TestSearch(t *testing.T) {
 // oneKind draws an offer, and classes that fit it, worth about what it costs.
 func oneKind(t *rapid.T) (*generation, []float64) {
 	scale := rapid.SampledFrom([]int64{1, 7, 1000}).Draw(t, "scale")
-	p := &Problem{Offers: []Offer{{Price: catalog.Dollar, Room: []int64{12*scale + 3, rapid.Int64Range(1, 14).Draw(t, "mem") * scale}}}, Sets: [][]int{{0}}}
+	p := &Problem{Offers: []Offer{{Price: catalog.Dollar,
+		Room: []int64{12*scale + 3, rapid.Int64Range(1, 14).Draw(t, "mem") * scale}}}, Sets: [][]int{{0}}}
 	p.Caps = rapid.SliceOfN(rapid.IntRange(1, 4), 2, 2).Draw(t, "caps")
 	for range rapid.IntRange(1, 6).Draw(t, "demands") {
 		p.Demands = append(p.Demands, Demand{

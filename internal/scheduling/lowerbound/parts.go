@@ -267,7 +267,8 @@ func (p *part) undominated(sets [][]int) []kind {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(max(offers[a].Price, 0), max(offers[b].Price, 0)), slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(max(offers[a].Price, 0), max(offers[b].Price, 0)),
+			slices.Compare(offers[b].Room, offers[a].Room), cmp.Compare(a, b))
 	})
 	var out []kind
 	for _, o := range order {

@@ -97,7 +97,8 @@ pods
     taint slow:PreferNoSchedule
 pods
   web cpu=1 mem=1Gi
-`, []string{"plain:large/a/on plain:xlarge/a/on", "plain:large/a/on plain:xlarge/a/on soft:large/b/spot soft:large/a/spot soft:xlarge/a/spot"}},
+`, []string{"plain:large/a/on plain:xlarge/a/on",
+			"plain:large/a/on plain:xlarge/a/on soft:large/b/spot soft:large/a/spot soft:xlarge/a/spot"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

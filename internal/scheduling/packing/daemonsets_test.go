@@ -16,7 +16,8 @@ import (
 func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemon {
 	out := make([]cluster.Daemon, n)
 	for i := range out {
-		out[i] = cluster.Daemon{Namespace: "tenant", Name: fmt.Sprint("d", i), Kind: &cluster.Kind{Namespace: "tenant", Labels: requirements.Labels{"id": fmt.Sprint(i)}}}
+		out[i] = cluster.Daemon{Namespace: "tenant", Name: fmt.Sprint("d", i),
+			Kind: &cluster.Kind{Namespace: "tenant", Labels: requirements.Labels{"id": fmt.Sprint(i)}}}
 		change(&out[i], i)
 	}
 	return out
@@ -34,7 +35,8 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 			}
 		},
 		"selectors": func(d *cluster.Daemon, i int) {
-			d.Required = []requirements.Requirements{{"kubernetes.io/arch": requirements.OneOf("amd64"), "h.example/x": requirements.NoneOf(fmt.Sprint(i))}}
+			d.Required = []requirements.Requirements{{"kubernetes.io/arch": requirements.OneOf("amd64"),
+				"h.example/x": requirements.NoneOf(fmt.Sprint(i))}}
 		},
 		"instance types": func(d *cluster.Daemon, i int) {
 			d.Required = []requirements.Requirements{{"karpenter.k8s.aws/instance-cpu": requirements.NoneOf(fmt.Sprint(i % 64))}}
@@ -64,10 +66,12 @@ func TestPortsOfDaemons(t *testing.T) {
 		d.HostPorts = []cluster.HostPort{{Port: int32(8000 + i), Protocol: "TCP"}, {Port: 9000, IP: "10.0.0.1", Protocol: "TCP"}}
 	})}
 	for i, port := range []int32{8001, 8080, 9000} {
-		s.Pods = append(s.Pods, cluster.Pod{Namespace: "a", Name: fmt.Sprint(i), Requests: resources.Amounts{CPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: port, Protocol: "TCP"}}})
+		s.Pods = append(s.Pods, cluster.Pod{Namespace: "a", Name: fmt.Sprint(i),
+			Requests: resources.Amounts{CPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: port, Protocol: "TCP"}}})
 	}
 	plan := packing.Solve(s, fewTypes(), packing.Usual)
-	if len(plan.Refusals) != 2 || plan.Refusals[0].Pod != "a/0" || plan.Refusals[1].Pod != "a/2" || plan.Refusals[0].Reasons[0].Code != packing.HostPortTaken {
+	if len(plan.Refusals) != 2 || plan.Refusals[0].Pod != "a/0" || plan.Refusals[1].Pod != "a/2" ||
+		plan.Refusals[0].Reasons[0].Code != packing.HostPortTaken {
 		t.Errorf("%+v", plan.Refusals)
 	}
 	for _, wrong := range verify.Check(s, fewTypes(), plan) {

@@ -79,7 +79,8 @@ func (ex *exchanger) load(nodes []plannedNode) {
 			}
 			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
 		}
-		if p := ex.problem.Stock.PoolOf(pn.offer); ex.problem.Stock.Offers[pn.offer].IsReserved() || ex.problem.Stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
+		if p := ex.problem.Stock.PoolOf(pn.offer); ex.problem.Stock.Offers[pn.offer].IsReserved() ||
+			ex.problem.Stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
 			ex.fixed = append(ex.fixed, pn)
 			continue
 		}
@@ -167,7 +168,8 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	pn := &ex.nodes[i]
 	used, ports, scale := ex.nodeOffers.used(pn), pn.podPorts(ex.queue), ex.problem.Stock.Room(pn.offer)
 	byPrice := ex.problem.Stock.VariantOf(pn.offer).ByPrice
-	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.problem.Stock.Offers[o].Price), price) })
+	at, _ := slices.BinarySearchFunc(byPrice, pn.price,
+		func(o int, price float64) int { return cmp.Compare(float64(ex.problem.Stock.Offers[o].Price), price) })
 	best := exchangeTarget{node: i, offer: -1}
 	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
 		o := byPrice[n]
@@ -201,8 +203,16 @@ func overflow(used, room, scale resources.Vector) float64 {
 func (ex *exchanger) reachTarget(target exchangeTarget) {
 	pn := &ex.nodes[target.node]
 	es := &exchangeSearch{
-		exchanger: ex, problem: ex.problem, queue: ex.queue, facts: ex.filler.facts, work: ex.work,
-		node: target.node, target: target.offer, targetRoom: ex.problem.Stock.Room(target.offer), scale: ex.problem.Stock.Room(pn.offer), used: ex.nodeOffers.used(pn)}
+		exchanger:  ex,
+		problem:    ex.problem,
+		queue:      ex.queue,
+		facts:      ex.filler.facts,
+		work:       ex.work,
+		node:       target.node,
+		target:     target.offer,
+		targetRoom: ex.problem.Stock.Room(target.offer),
+		scale:      ex.problem.Stock.Room(pn.offer),
+		used:       ex.nodeOffers.used(pn)}
 	es.usedAfter = es.used.Clone()
 	for n := 0; !es.used.Fits(es.targetRoom); n++ {
 		best, ok := es.findExchange()

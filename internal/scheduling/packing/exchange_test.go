@@ -102,7 +102,8 @@ func ruledPods(count int, d *dice) []cluster.Pod {
 			p.Labels = requirements.Labels{"app": "apart"}
 			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selects("app", "apart")}}
 		case 5:
-			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: selects("letter", letter()), Weight: 1 + d.roll(9)}}
+			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: selects("letter", letter()),
+				Weight: 1 + d.roll(9)}}
 		}
 		out = append(out, p)
 	}

@@ -119,7 +119,8 @@ func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
 	if !es.canTake(from, d.get, to.allocations) || !es.problem.Accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
 		return false
 	}
-	return es.exchanger.hostRuleKey[d.give] == es.exchanger.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) && es.hostRulesAllow(from, d.get, d.give)
+	return es.exchanger.hostRuleKey[d.give] == es.exchanger.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) &&
+		es.hostRulesAllow(from, d.get, d.give)
 }
 
 // canTake reports whether the node's offering is in the accept set that a pod of the class has

@@ -65,7 +65,8 @@ func testGap(t *testing.T, market catalog.Market) {
 			sum += gap
 			worst = max(worst, gap)
 		}
-		what := fmt.Sprintf("%d pods of %d deployments: gap %.1f %% on average, %.1f %% at worst", c.pods, c.deployments, 100*sum/seeds, 100*worst)
+		what := fmt.Sprintf("%d pods of %d deployments: gap %.1f %% on average, %.1f %% at worst", c.pods, c.deployments,
+			100*sum/seeds, 100*worst)
 		limit, most := 0.06, 0.15
 		if c.pods >= 1000 {
 			limit, most = 0.03, 0.04

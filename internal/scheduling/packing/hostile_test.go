@@ -94,9 +94,11 @@ var hostileKinds = []hostileKind{
 	}},
 	{"preferences", 20, func(p *cluster.Pod, i, _ int) {
 		for t := range 5000 {
-			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 1 + t%100, Requirements: requirements.Requirements{fmt.Sprint("h.example/k", t): requirements.OneOf("v")}})
+			p.Preferred = append(p.Preferred,
+				cluster.Preference{Weight: 1 + t%100, Requirements: requirements.Requirements{fmt.Sprint("h.example/k", t): requirements.OneOf("v")}})
 		}
-		p.Preferred = append(p.Preferred, cluster.Preference{Weight: 3, Requirements: requirements.Requirements{fmt.Sprint("u", i): requirements.OneOf("x")}})
+		p.Preferred = append(p.Preferred,
+			cluster.Preference{Weight: 3, Requirements: requirements.Requirements{fmt.Sprint("u", i): requirements.OneOf("x")}})
 	}},
 	{"narrowing-preferences", 100, func(p *cluster.Pod, i, _ int) {
 		for t := range 50 {
@@ -104,7 +106,8 @@ var hostileKinds = []hostileKind{
 			for k := range 60 - t {
 				values = append(values, families[(i+k)%len(families)].name)
 			}
-			p.Preferred = append(p.Preferred, cluster.Preference{Weight: 100 - t, Requirements: requirements.Requirements{catalog.LabelFamily: requirements.OneOf(values...)}})
+			p.Preferred = append(p.Preferred,
+				cluster.Preference{Weight: 100 - t, Requirements: requirements.Requirements{catalog.LabelFamily: requirements.OneOf(values...)}})
 		}
 	}},
 	{"tolerations", 1000, func(p *cluster.Pod, i, _ int) {

@@ -96,7 +96,8 @@ func TestOrdinaryBesideHostile(t *testing.T) {
 func fewTypes() catalog.Market {
 	var types []catalog.Type
 	for _, size := range sizes {
-		types = append(types, bigType("m5", "amd64", fmt.Sprint(size.name), 2*size.n, 8*size.n, size.pods, catalog.Price(960*size.n)*100_000, []string{"on-demand"}))
+		types = append(types, bigType("m5", "amd64", fmt.Sprint(size.name), 2*size.n, 8*size.n, size.pods,
+			catalog.Price(960*size.n)*100_000, []string{"on-demand"}))
 	}
 	return catalog.Market{"default": {Region: "us-east-1", Types: types}}
 }

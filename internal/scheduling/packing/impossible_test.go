@@ -193,7 +193,8 @@ func TestThousandsOfDomains(t *testing.T) {
 	})
 	add(5, "near", func(p *cluster.Pod) { p.Affinity = []cluster.Term{affinityTo("example.com/rack", "cache")} })
 	add(20, "odd", func(p *cluster.Pod) {
-		p.Affinity, p.AntiAffinity = []cluster.Term{affinityTo("example.com/rack", "cache")}, []cluster.Term{affinityTo("example.com/rack", "odd")}
+		p.Affinity, p.AntiAffinity = []cluster.Term{affinityTo("example.com/rack", "cache")},
+			[]cluster.Term{affinityTo("example.com/rack", "odd")}
 	})
 
 	market := bigMarket(catalog.OnDemand)

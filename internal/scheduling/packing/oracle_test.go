@@ -121,8 +121,9 @@ func TestOracleOfHosts(t *testing.T) {
 				Namespace: "default", Labels: requirements.Labels{"app": app},
 				Requests: resources.Amounts{CPU: int64(rapid.IntRange(1, 30).Draw(t, "cpu")) * 100, Memory: 1 << 29, Pods: 1},
 				Spread: []cluster.Spread{{
-					Key: "kubernetes.io/hostname", MaxSkew: rapid.IntRange(1, 2).Draw(t, "maxSkew"), MinDomains: rapid.IntRange(0, 3).Draw(t, "minDomains"),
-					Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
+					Key: "kubernetes.io/hostname", MaxSkew: rapid.IntRange(1, 2).Draw(t, "maxSkew"),
+					MinDomains: rapid.IntRange(0, 3).Draw(t, "minDomains"),
+					Selector:   cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
 				}},
 			}
 			for i := range rapid.IntRange(1, 3).Draw(t, "replicas") {

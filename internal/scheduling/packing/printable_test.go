@@ -20,8 +20,10 @@ func TestRefusalsArePrintable(t *testing.T) {
 		return func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: requirements.OneOf(value)}} }
 	}
 	for name, change := range map[string]func(*cluster.Pod){
-		"value": asking("team", hostile), "key": asking(hostile, "a"), "architecture": asking("kubernetes.io/arch", hostile), "zone": asking("topology.kubernetes.io/zone", hostile),
-		"type": asking("node.kubernetes.io/instance-type", hostile), "pool": asking("karpenter.sh/nodepool", hostile), "CPUs": asking("karpenter.k8s.aws/instance-cpu", hostile),
+		"value": asking("team", hostile), "key": asking(hostile, "a"), "architecture": asking("kubernetes.io/arch",
+			hostile), "zone": asking("topology.kubernetes.io/zone", hostile),
+		"type": asking("node.kubernetes.io/instance-type", hostile), "pool": asking("karpenter.sh/nodepool", hostile),
+		"CPUs":          asking("karpenter.k8s.aws/instance-cpu", hostile),
 		"resource":      func(p *cluster.Pod) { p.Requests.Extended = []resources.Extended{{Name: hostile, Value: 1}} },
 		"spread":        func(p *cluster.Pod) { p.Spread = []cluster.Spread{{Key: hostile, MaxSkew: 1}} },
 		"affinity":      func(p *cluster.Pod) { p.Affinity = []cluster.Term{{Key: hostile, Namespaces: []string{"tenant"}}} },

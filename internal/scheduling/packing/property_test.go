@@ -229,12 +229,14 @@ func drawPod(t *rapid.T, name string) cluster.Pod {
 }
 
 func drawRequirements(t *rapid.T) requirements.Requirements {
-	key := rapid.SampledFrom([]string{catalog.LabelZone, catalog.LabelArch, catalog.LabelCapacityType, catalog.LabelCPU, "team", "tier", "nobody"}).Draw(t, "key")
+	key := rapid.SampledFrom([]string{catalog.LabelZone, catalog.LabelArch, catalog.LabelCapacityType, catalog.LabelCPU,
+		"team", "tier", "nobody"}).Draw(t, "key")
 	values := map[string][]string{
 		catalog.LabelZone: zoneNames, catalog.LabelArch: archNames, catalog.LabelCapacityType: {catalog.OnDemand, catalog.Spot},
 		catalog.LabelCPU: {"2", "4", "8"}, "team": teamNames, "tier": {"front", "back"}, "nobody": {"x"},
 	}[key]
-	operator := rapid.SampledFrom([]requirements.Operator{requirements.In, requirements.NotIn, requirements.Exists, requirements.DoesNotExist}).Draw(t, "operator")
+	operator := rapid.SampledFrom([]requirements.Operator{requirements.In, requirements.NotIn, requirements.Exists,
+		requirements.DoesNotExist}).Draw(t, "operator")
 	var v requirements.Values
 	if operator == requirements.Exists || operator == requirements.DoesNotExist {
 		v, _ = requirements.ValuesOf(operator)
@@ -254,7 +256,8 @@ func drawMarket(t *rapid.T) catalog.Market {
 
 func drawType(t *rapid.T, name string) catalog.Type {
 	cpus := int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "cpus"))
-	amounts := resources.Amounts{CPU: cpus*1000 - 70, Memory: cpus << 30 * int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "ratio")), Pods: 10 * cpus}
+	amounts := resources.Amounts{CPU: cpus*1000 - 70,
+		Memory: cpus << 30 * int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "ratio")), Pods: 10 * cpus}
 	if rapid.IntRange(0, 3).Draw(t, "gpu") == 0 {
 		amounts = amounts.With(devices, 1)
 	}

@@ -52,7 +52,12 @@ func refusalInput(sol *solution) refusal.Input {
 		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return pn.matchedPods(sol.queue, group) > 0 })
 	}
 	return refusal.Input{
-		Stock: sol.problem.Stock, Accepts: sol.problem.Accepts, Pods: sol.queue.Pods, DaemonPods: sol.queue.DaemonPods, Topology: sol.topo, Remaining: sol.remaining,
+		Stock:           sol.problem.Stock,
+		Accepts:         sol.problem.Accepts,
+		Pods:            sol.queue.Pods,
+		DaemonPods:      sol.queue.DaemonPods,
+		Topology:        sol.topo,
+		Remaining:       sol.remaining,
 		UnusedInstances: sol.unusedInstances,
 		HasHost:         func(group int) bool { return sol.isHostFixed(group) || hasPlannedPod(group) },
 		MissingMinValue: func(class, offer, set int) (Relaxation, bool) {

@@ -81,7 +81,8 @@ func drawCapacityType(t *rapid.T, p *cluster.Pod) {
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: requirements.OneOf(catalog.Reserved)}}
 	case 1:
 		capacityType := rapid.SampledFrom(capacityTypes).Draw(t, "liked")
-		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(capacityType)}}}
+		p.Preferred = []cluster.Preference{{Weight: 5,
+			Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(capacityType)}}}
 	case 2:
 		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(capacityTypes).Draw(t, "disliked"))
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: not}}

@@ -35,7 +35,12 @@ func newPlanBuilder(sol *solution) planBuilder {
 
 // buildPlan returns the plan, without refusals.
 func (pb planBuilder) buildPlan() Plan {
-	p := Plan{Pods: pb.queue.Pods.Count(), Classes: pb.queue.Whole, Steps: pb.work.steps, LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands())}
+	p := Plan{
+		Pods:       pb.queue.Pods.Count(),
+		Classes:    pb.queue.Whole,
+		Steps:      pb.work.steps,
+		LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands()),
+	}
 	next := make([]int, len(pb.queue.Classes)) // by class: number of pods already named
 	for _, at := range pb.sol.placements {
 		c := &pb.queue.Classes[at.class]

@@ -230,7 +230,8 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 			continue
 		}
 		k.reciprocals = f.facts.perOf(class)
-		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.queue.HasPortConflict(&f.queue.Classes[class], pn.ports) {
+		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] &&
+			f.queue.HasPortConflict(&f.queue.Classes[class], pn.ports) {
 			continue
 		}
 		if !f.passesHostRules(k, pn, class) {

@@ -31,7 +31,16 @@ type strategyRun struct {
 func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.RemainingLimits) *strategyRun {
 	f := newFiller(nc.sol, left)
 	f.careful, f.spreadOut = s.careful, s.spreadOut
-	return &strategyRun{filler: f, sol: nc.sol, problem: nc.problem, queue: nc.queue, prices: nc.prices, work: nc.work, strategy: s, remaining: remaining}
+	return &strategyRun{
+		filler:    f,
+		sol:       nc.sol,
+		problem:   nc.problem,
+		queue:     nc.queue,
+		prices:    nc.prices,
+		work:      nc.work,
+		strategy:  s,
+		remaining: remaining,
+	}
 }
 
 // runStrategy plans nodes for the active classes with one strategy. It changes nothing of the

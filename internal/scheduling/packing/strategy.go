@@ -84,14 +84,16 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	// A plan that spreads the classes well, at a price close to the lower bound, cannot be
 	// improved. A more expensive one is worth more work.
 	stepLimit := nc.stepLimit(active)
-	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}}, active, lots, p, stepLimit)
+	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}},
+		active, lots, p, stepLimit)
 	if !found && nc.queue.LeavesPods(outcomes[0].left, active) {
 		for _, s := range nc.limitStrategies(active) {
 			outcomes = append(outcomes, nc.runStrategy(s, active, lots))
 		}
 	}
 	if !found && nc.cheapestOutcome(outcomes, active).price > p.BoundTimes(retryGap) && nc.work.steps < stepLimit {
-		more, done := nc.tryStrategies([]strategy{{spreadOut: true, hardPrices: true}, {spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
+		more, done := nc.tryStrategies([]strategy{{spreadOut: true, hardPrices: true},
+			{spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
 		outcomes, found = append(outcomes, more...), done
 	}
 	if found {
@@ -105,7 +107,8 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	}
 	if best.price > p.BoundTimes(targetGap) {
 		least := nc.cheapestOutcome(outcomes, active)
-		if exchanged := nc.exchangePods(least, nc.work.steps+int(exchangeShare*float64(nc.stepLimit(active)-nc.work.steps))); exchanged.price < least.price {
+		if exchanged := nc.exchangePods(least,
+			nc.work.steps+int(exchangeShare*float64(nc.stepLimit(active)-nc.work.steps))); exchanged.price < least.price {
 			best = nc.bestOutcome(append(outcomes, exchanged), active, p)
 		}
 	}

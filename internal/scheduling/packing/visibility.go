@@ -21,7 +21,13 @@ type spreadVisibility struct {
 }
 
 func newSpreadVisibility(sol *solution) *spreadVisibility {
-	return &spreadVisibility{projection: newDomainProjection(sol), problem: sol.problem, queue: sol.queue, sol: sol, countedCache: map[int]bitset.Set{}}
+	return &spreadVisibility{
+		projection:   newDomainProjection(sol),
+		problem:      sol.problem,
+		queue:        sol.queue,
+		sol:          sol,
+		countedCache: map[int]bitset.Set{},
+	}
 }
 
 // mayNotCount reports whether the group, which selects pods of the class, may ignore some of them

@@ -169,7 +169,8 @@ func TestCensusClone(t *testing.T) {
 	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
 		t.Errorf("what the clone was told, the first knows: %+v, load %v", c.counts, c.load)
 	}
-	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 || clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
+	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 ||
+		clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
 		t.Errorf("the clone has lost something: %+v, load %v", clone.counts, clone.load)
 	}
 }
@@ -221,7 +222,8 @@ func TestStrains(t *testing.T) {
 			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
 		}
 	}
-	if counts := census.Assign(freely, 2, []Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
+	if counts := census.Assign(freely, 2,
+		[]Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
 		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
 	}
 }

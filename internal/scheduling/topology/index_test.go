@@ -198,7 +198,8 @@ func TestRules(t *testing.T) {
 			pod("web", near(about(Zone, "db"), wish(7, about(Zone, "web")))),
 			[]Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1, Self: true, Weight: 7}},
 		},
-		"apart":    {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))), []Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
+		"apart": {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))),
+			[]Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
 		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
 	} {
 		b := bookOf(nil, c.pod)

@@ -41,7 +41,8 @@ func TestForeignRules(t *testing.T) {
 		return cluster.Resident{Count: 1, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: terms}}
 	}
 	residents := []cluster.Resident{
-		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")), avoiding(about("rack", "db")),
+		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")),
+		avoiding(about("rack", "db")),
 	}
 	b := bookOf(residents, pod("web", spread(Zone, 1, "db")), pod("api"))
 	if got, want := len(b.Groups), 3; got != want {

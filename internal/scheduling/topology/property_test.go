@@ -153,7 +153,8 @@ func (j *judge) admits(pod *cluster.Pod, node map[string]string) bool {
 		}
 	}
 	for i := range pod.AntiAffinity {
-		if t := &pod.AntiAffinity[i]; t.Weight == 0 && slices.ContainsFunc(j.placed, func(q placed) bool { return meets(t, q.pod, q.node, node) }) {
+		if t := &pod.AntiAffinity[i]; t.Weight == 0 &&
+			slices.ContainsFunc(j.placed, func(q placed) bool { return meets(t, q.pod, q.node, node) }) {
 			return false
 		}
 	}

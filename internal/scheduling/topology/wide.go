@@ -318,7 +318,11 @@ func (w *wide) near(terms []cluster.Term) []draft {
 	}
 	for i := range terms {
 		t := &terms[i]
-		d := draft{group: Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Kind: Affinity, Weight: levels[t.Weight]}, members: required}
+		d := draft{
+			group:   Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0},
+			rule:    Rule{Kind: Affinity, Weight: levels[t.Weight]},
+			members: required,
+		}
 		if t.Weight > 0 {
 			d.members = w.crowd.matched(t)
 		}
@@ -358,7 +362,9 @@ func (w *wide) apart(terms []cluster.Term) []draft {
 			continue
 		}
 		out = append(out, draft{
-			group: Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: weight == 0}, rule: Rule{Kind: AntiAffinity, Weight: weight}, members: members,
+			group:   Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: weight == 0},
+			rule:    Rule{Kind: AntiAffinity, Weight: weight},
+			members: members,
 		})
 	}
 	return out

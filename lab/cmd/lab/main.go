@@ -89,7 +89,9 @@ func showDemo() *cobra.Command {
 	o := demo.Options{}
 	keep := false
 	cmd := &cobra.Command{
-		Use: "demo", Short: "show the main job: pods go from Pending to Running on new nodes, and empty nodes are removed", Args: withJoiner(&o.Joiner),
+		Use:   "demo",
+		Short: "show the main job: pods go from Pending to Running on new nodes, and empty nodes are removed",
+		Args:  withJoiner(&o.Joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep {
 				o.Keep = func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error {

@@ -38,7 +38,8 @@ func TestBadInput(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &out, &errs)
-		if text := errs.String(); code != exitBadInput || out.Len() > 0 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "lab: ") || !strings.Contains(text, want) {
+		if text := errs.String(); code != exitBadInput || out.Len() > 0 || strings.Count(text, "\n") != 1 ||
+			!strings.HasPrefix(text, "lab: ") || !strings.Contains(text, want) {
 			t.Errorf("lab %s: exit %d, %q, %q; want %d and one line with %s", args, code, out.String(), text, exitBadInput, want)
 		}
 	}

@@ -155,7 +155,8 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 func (e *AccessEntry) complete() error {
 	fixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
-			return failure.New("InvalidParameterException", "The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
+			return failure.New("InvalidParameterException",
+				"The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
 		}
 		e.Username, e.Groups = username, groups
 		return nil
@@ -186,7 +187,8 @@ func (s *EKS) AccessEntry(cluster, principal string) (*AccessEntry, error) {
 	if e := c.entries[principal]; e != nil {
 		return e, nil
 	}
-	return nil, failure.WithStatus(404, "ResourceNotFoundException", "The specified principalArn could not be found. You must specify a valid principalArn.")
+	return nil, failure.WithStatus(404, "ResourceNotFoundException",
+		"The specified principalArn could not be found. You must specify a valid principalArn.")
 }
 
 // AccessEntries returns the entries of the cluster, by principal.

@@ -24,5 +24,6 @@ func WithStatus(status int, code, format string, args ...any) error {
 
 // Mismatch refuses a second request of one idempotency token that is not the first one.
 func Mismatch() error {
-	return New("IdempotentParameterMismatch", "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
+	return New("IdempotentParameterMismatch",
+		"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")
 }

@@ -45,7 +45,8 @@ func (a *IAM) CreateUser(name string) Session {
 func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
 	r := a.roles[role]
 	if r == nil {
-		return Session{}, failure.WithStatus(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s", a.arn("iam", "role/"+role))
+		return Session{}, failure.WithStatus(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s",
+			a.arn("iam", "role/"+role))
 	}
 	return a.sts.issue(Session{
 		AccessKey: "ASIA" + a.ids.Letters("key", 16),

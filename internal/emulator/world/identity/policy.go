@@ -33,7 +33,8 @@ func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	}
 	p.ARN = a.arn("iam", "policy"+p.Path+p.Name)
 	if a.policies[p.ARN] != nil {
-		return Policy{}, failure.WithStatus(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+		return Policy{}, failure.WithStatus(409, "EntityAlreadyExists",
+			"A policy called %s already exists. Duplicate names are not allowed.", p.Name)
 	}
 	size := 0
 	for _, r := range p.Document {

@@ -31,7 +31,8 @@ func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 // ForInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
 // caller.
 func (r Role) ForInstances() bool {
-	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
+	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
+		strings.Contains(r.TrustPolicy, `"*"`)
 }
 
 // Profile is an instance profile: what gives an instance its role.
@@ -73,7 +74,10 @@ func (a *IAM) CreateSpotRole(now time.Time) (Role, error) {
 		return Role{}, failure.New("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
 	}
 	a.NoSpotRole = false
-	return a.CreateRole(now, Role{Name: name, Path: "/aws-service-role/spot.amazonaws.com/", Description: "Default EC2 Spot Service Linked Role",
+	return a.CreateRole(now, Role{
+		Name:        name,
+		Path:        "/aws-service-role/spot.amazonaws.com/",
+		Description: "Default EC2 Spot Service Linked Role",
 		TrustPolicy: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"spot.amazonaws.com"},"Action":"sts:AssumeRole"}]}`})
 }
 

@@ -20,7 +20,9 @@ type ServiceControlPolicy struct {
 func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
 	read, err := iampolicy.Read([]byte(document))
 	if err != nil {
-		return ServiceControlPolicy{}, failure.New("MalformedPolicyDocumentException", "The provided policy document does not meet the requirements of the specified policy type: %v", err)
+		return ServiceControlPolicy{},
+			failure.New("MalformedPolicyDocumentException",
+				"The provided policy document does not meet the requirements of the specified policy type: %v", err)
 	}
 	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), read: read}
 	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID

@@ -75,7 +75,8 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
-		return WebIdentity{}, "", invalidIdentity("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
+		return WebIdentity{}, "",
+			invalidIdentity("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
 	}
 	provider := a.providers[t.claims.Issuer]
 	if provider == nil {
@@ -86,7 +87,8 @@ func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer stri
 		return WebIdentity{}, "", invalidIdentity("Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}
 	if ends := time.Unix(t.claims.Expires, 0); !now.Before(ends) {
-		return WebIdentity{}, "", failure.New("ExpiredTokenException", "Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
+		return WebIdentity{}, "", failure.New("ExpiredTokenException",
+			"Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
 	}
 	at := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
 	if at < 0 {

@@ -63,7 +63,8 @@ func otherForm(r *userdata.Reader, t userdata.Text) bool {
 		return false
 	}
 	r.Out.Form = form
-	r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At, "it is %s, and Bottlerocket runs nothing: it reads settings in TOML", form).
+	r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At,
+		"it is %s, and Bottlerocket runs nothing: it reads settings in TOML", form).
 		Suggest("write it as [settings.kubernetes], or choose another AMI family", "")
 	return true
 }
@@ -78,12 +79,14 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 			line, column := broken.Position()
 			spot = userdata.Spot{Part: t.At.Part, Line: line, Column: column}
 		}
-		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spot, "it is no TOML from here on: Bottlerocket would take none of the settings")
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spot,
+			"it is no TOML from here on: Bottlerocket would take none of the settings")
 		return nil, false
 	}
 	settings, ok := doc["settings"].(map[string]any)
 	if !ok && len(doc) > 0 {
-		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, t.At, "it has no table [settings]: Bottlerocket would take none of it").
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, t.At,
+			"it has no table [settings]: Bottlerocket would take none of it").
 			Suggest("begin it with", "[settings.kubernetes]")
 		return nil, false
 	}
@@ -97,7 +100,8 @@ func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]user
 		if name == "settings" {
 			continue
 		}
-		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spots[name], "Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.Quoted(name))
+		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spots[name],
+			"Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.Quoted(name))
 		p.Suggest("write it below [settings]", "")
 		if near := userdata.Nearest(name, []string{"settings"}); near != "" {
 			p.Suggest("write", near)
@@ -142,13 +146,15 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 // neededSettings says whether those are there without which no kubelet joins.
 func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
-		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+			"settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
 			Suggest("take it out", "")
 		return false
 	}
 	for _, key := range []string{"api-server", "cluster-certificate", "cluster-name"} {
 		if _, ok := kubernetes[key]; !ok && r.In.Family == userdata.FamilyCustom {
-			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "settings.kubernetes.%s is missing, and Bottlerocket does not find the cluster without it", key).
+			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+				"settings.kubernetes.%s is missing, and Bottlerocket does not find the cluster without it", key).
 				Suggest("write api-server, cluster-certificate and cluster-name", "")
 			return false
 		}

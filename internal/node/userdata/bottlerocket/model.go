@@ -50,17 +50,20 @@ func settingGroups() map[string]rule {
 		"host-containers": named(fields(map[string]rule{
 			"command": listOf(freeText), "enabled": truth, "source": link, "superpowered": truth, "user-data": encoded,
 		})),
-		"kernel":                   kernelSettings(),
-		"kubelet-device-plugins":   fields(map[string]rule{"nvidia": nvidiaPlugin()}),
-		"kubernetes":               fields(kubernetesSettings()),
-		"metrics":                  fields(map[string]rule{"metrics-url": link, "send-metrics": truth, "service-checks": listOf(freeText)}),
-		"motd":                     freeText,
-		"network":                  networkSettings(),
-		"ntp":                      fields(map[string]rule{"logging": listOf(line), "options": listOf(line), "time-servers": timeServers}),
-		"nvidia-container-runtime": fields(map[string]rule{"visible-devices-as-volume-mounts": truth, "visible-devices-envvar-when-unprivileged": truth}),
-		"oci-defaults":             ociDefaults(),
-		"oci-hooks":                fields(map[string]rule{"log4j-hotpatch-enabled": truth}),
-		"pki":                      named(fields(map[string]rule{"data": certificate, "trusted": truth})),
+		"kernel":                 kernelSettings(),
+		"kubelet-device-plugins": fields(map[string]rule{"nvidia": nvidiaPlugin()}),
+		"kubernetes":             fields(kubernetesSettings()),
+		"metrics":                fields(map[string]rule{"metrics-url": link, "send-metrics": truth, "service-checks": listOf(freeText)}),
+		"motd":                   freeText,
+		"network":                networkSettings(),
+		"ntp":                    fields(map[string]rule{"logging": listOf(line), "options": listOf(line), "time-servers": timeServers}),
+		"nvidia-container-runtime": fields(map[string]rule{
+			"visible-devices-as-volume-mounts":         truth,
+			"visible-devices-envvar-when-unprivileged": truth,
+		}),
+		"oci-defaults": ociDefaults(),
+		"oci-hooks":    fields(map[string]rule{"log4j-hotpatch-enabled": truth}),
+		"pki":          named(fields(map[string]rule{"data": certificate, "trusted": truth})),
 		"updates": fields(map[string]rule{
 			"ignore-waves": truth, "metadata-base-url": link, "seed": whole(0, uint32Most), "targets-base-url": link, "version-lock": version,
 		}),
@@ -87,7 +90,8 @@ func kernelSettings() rule {
 		"modules": keyed("letters, digits, dashes and underscores", modules.MatchString, fields(map[string]rule{
 			"allowed": truth, "autoload": truth,
 		})),
-		"sysctl": keyed("a name such as net.core.somaxconn", func(s string) bool { return sysctls.MatchString(s) && !strings.Contains(s, "..") }, freeText),
+		"sysctl": keyed("a name such as net.core.somaxconn",
+			func(s string) bool { return sysctls.MatchString(s) && !strings.Contains(s, "..") }, freeText),
 	})
 }
 
@@ -245,7 +249,8 @@ func nvidiaPlugin() rule {
 		"device-id-strategy": oneOf("uuid index"), "device-list-strategy": oneOrList(oneOf("envvar volume-mounts cdi-cri")),
 		"device-partitioning-strategy": oneOf("none mig"), "device-sharing-strategy": oneOf("none time-slicing mps"), "enabled": truth,
 		"mig": fields(map[string]rule{
-			"profile": keyed("a GPU model such as a100.40gb", gpuModels.MatchString, textThat(`a MIG profile such as "1g.5gb"`, migProfiles.MatchString)),
+			"profile": keyed("a GPU model such as a100.40gb", gpuModels.MatchString,
+				textThat(`a MIG profile such as "1g.5gb"`, migProfiles.MatchString)),
 		}),
 		"mps": anyTable, "pass-device-specs": truth,
 		"time-slicing": fields(map[string]rule{
@@ -272,10 +277,13 @@ func kubernetesSettings() map[string]rule {
 	resources := strings.Fields("cpu memory ephemeral-storage pid")
 	reserved := among(resources, quantity)
 	return map[string]rule{
-		"allowed-unsafe-sysctls": listOf(line), "api-server": link, "authentication-mode": oneOf("aws tls"), "bootstrap-token": textThat("a bootstrap token", tokens.MatchString),
-		"cloud-provider": textThat(`"aws", "external" or ""`, isCloudProvider), "cluster-certificate": encoded, "cluster-dns-ip": oneOrList(address), "cluster-domain": line,
+		"allowed-unsafe-sysctls": listOf(line), "api-server": link, "authentication-mode": oneOf("aws tls"),
+		"bootstrap-token": textThat("a bootstrap token", tokens.MatchString),
+		"cloud-provider":  textThat(`"aws", "external" or ""`, isCloudProvider), "cluster-certificate": encoded,
+		"cluster-dns-ip": oneOrList(address), "cluster-domain": line,
 		"cluster-name": line, "container-log-max-files": i32, "container-log-max-size": quantity, "container-log-max-workers": i32,
-		"container-log-monitor-interval": duration, "container-runtime-endpoint": freeText, "cpu-cfs-quota-enforced": truth, "cpu-manager-policy": oneOf("none static"),
+		"container-log-monitor-interval": duration, "container-runtime-endpoint": freeText,
+		"cpu-cfs-quota-enforced": truth, "cpu-manager-policy": oneOf("none static"),
 		"cpu-manager-policy-options": listOf(oneOf(cpuManagerOptions)), "cpu-manager-reconcile-period": duration,
 		"credential-providers": keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{
 			"cache-duration": duration, "enabled": truth, "environment": tableOfTexts, "image-patterns": listOf(line),
@@ -288,13 +296,16 @@ func kubernetesSettings() map[string]rule {
 		"image-minimum-gc-age": duration, "kube-api-burst": i32, "kube-api-qps": i32, "kube-reserved": reserved, "kubelet-extra-config": encoded,
 		"log-level": whole(0, 255), "max-parallel-image-pulls": i32, "max-pods": whole(0, uint32Most),
 		"memory-manager-policy": oneOf("None Static none static"), "memory-manager-reserved-memory": reservedMemory,
-		"memory-reservation-policy": line, "memory-throttling-factor": anything, "memory-swap-behavior": oneOf("LimitedSwap NoSwap"), "node-ip": address, "node-labels": tableOfTexts,
-		"node-taints":               keyed("a key", func(string) bool { return true }, oneOrList(freeText)), // both are judged with the kubelet's flags
+		"memory-reservation-policy": line, "memory-throttling-factor": anything,
+		"memory-swap-behavior": oneOf("LimitedSwap NoSwap"), "node-ip": address, "node-labels": tableOfTexts,
+		// both are judged with the kubelet's flags
+		"node-taints":               keyed("a key", func(string) bool { return true }, oneOrList(freeText)),
 		"pod-infra-container-image": line, "pod-pids-limit": whole(math.MinInt64, math.MaxInt64),
 		"provider-id": link, "registry-burst": i32, "registry-qps": i32, "reserved-cpus": processors, "seccomp-default": truth,
 		"server-certificate": encoded, "server-key": encoded, "server-tls-bootstrap": truth, "shutdown-grace-period": duration,
 		"shutdown-grace-period-for-critical-pods": duration, "single-process-oom-kill": truth, "standalone-mode": truth,
-		"static-pods":         keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{"enabled": truth, "manifest": encoded})),
+		"static-pods": keyed("letters, digits and dashes", identifiers.MatchString,
+			fields(map[string]rule{"enabled": truth, "manifest": encoded})),
 		"static-pods-enabled": truth, "system-reserved": reserved,
 		"topology-manager-policy": oneOf("none restricted best-effort single-numa-node"), "topology-manager-policy-options": anything,
 		"topology-manager-scope": oneOf("container pod"),

@@ -31,7 +31,8 @@ func (c *settingsCheck) betweenSettings(settings map[string]any) {
 	grace, _ := kubernetes["shutdown-grace-period"].(string)
 	critical, _ := kubernetes["shutdown-grace-period-for-critical-pods"].(string)
 	if all, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > all {
-		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
+		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
+			c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
 			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) has to be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, all).
 			Suggest("raise shutdown-grace-period, of which it is a part", "")
 	}
@@ -53,7 +54,8 @@ type settingsCheck struct {
 
 // rejects reports a value that Bottlerocket rejects, and with it all settings. fix may be empty.
 func (c *settingsCheck) rejects(path, fix, format string, args ...any) {
-	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path), format+": Bottlerocket would take none of the settings", args...).Suggest(fix, "")
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
+		format+": Bottlerocket would take none of the settings", args...).Suggest(fix, "")
 }
 
 // spotOf is where a path stands, or the nearest one above it that is known.

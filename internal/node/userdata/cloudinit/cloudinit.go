@@ -48,7 +48,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 func judgeForm(r *userdata.Reader, all []userdata.Part) {
 	for _, p := range all {
 		switch p.Kind {
-		case userdata.TypeScript, userdata.TypeBoothook, userdata.TypeCloudConfig, "text/x-include-url", "text/x-include-once-url", "text/cloud-config-archive",
+		case userdata.TypeScript, userdata.TypeBoothook, userdata.TypeCloudConfig, "text/x-include-url",
+			"text/x-include-once-url", "text/cloud-config-archive",
 			"text/part-handler", "text/jinja2":
 		case userdata.TypeNodeConfig:
 			if r.System() == catalog.AL2 {
@@ -72,7 +73,8 @@ func cloudConfig(r *userdata.Reader, p userdata.Part) {
 		} `json:"write_files"`
 	}
 	if err := yaml.Unmarshal([]byte(p.Text.Body), &doc); err != nil {
-		r.Report(userdata.SettingInvalid, userdata.Certain, r.ScriptHarm(), userdata.SpotOfYAML(err, p.Text.At), "the cloud-config cannot be read%s, so none of it is done", userdata.PlainYAML(err)).
+		r.Report(userdata.SettingInvalid, userdata.Certain, r.ScriptHarm(), userdata.SpotOfYAML(err, p.Text.At),
+			"the cloud-config cannot be read%s, so none of it is done", userdata.PlainYAML(err)).
 			Suggest("fix its YAML", "")
 		return
 	}

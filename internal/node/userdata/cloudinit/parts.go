@@ -49,7 +49,8 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 		r.Report(userdata.BadMIME, userdata.Likely, userdata.NeverJoins, spot, "it has too many parts, or too many messages within each other")
 		return
 	case err != nil || !strings.HasPrefix(kind, "multipart/"):
-		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "it begins as a MIME message, and its Content-Type is no multipart type").
+		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
+			"it begins as a MIME message, and its Content-Type is no multipart type").
 			Suggest("begin it with", `Content-Type: multipart/mixed; boundary="BOUNDARY"`)
 		return
 	case params["boundary"] == "":
@@ -60,10 +61,12 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 	pieces, closed := splitAt(body, params["boundary"])
 	switch {
 	case len(pieces) == 0:
-		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "the boundary that the MIME message names stands before no part, so it has none").
+		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
+			"the boundary that the MIME message names stands before no part, so it has none").
 			Suggest("write a line of two dashes and the boundary before each part", "")
 	case !closed:
-		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, spot, "the MIME message does not end with its boundary, and may be cut off").
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, spot,
+			"the MIME message does not end with its boundary, and may be cut off").
 			Suggest("end it with a line of two dashes, the boundary and two dashes", "")
 	}
 	for _, piece := range pieces {
@@ -92,7 +95,8 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 		return
 	}
 	if !ok {
-		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, at, "no empty line parts the headers of this part from its body, so some of it is lost").
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, at,
+			"no empty line parts the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")
 	}
 	body, err2 := transferred(head.Get("Content-Transfer-Encoding"), body)

@@ -68,7 +68,8 @@ func (c *configCheck) spotOf(path string) userdata.Spot {
 
 // rejects reports a field with which the kubelet does not start.
 func (c *configCheck) rejects(path, fix, format string, args ...any) {
-	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path), format+", and the kubelet does not start with it", args...).Suggest(fix, "")
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
+		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
 }
 
 // table judges the fields of a table by what the kubelet knows.
@@ -279,7 +280,8 @@ func (c *configCheck) gates(value any) {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		on, ok := table[name].(bool)
 		if !ok {
-			c.rejects("featureGates."+name, "write the value without quotes", "an entry of featureGates has to be true or false, and is %s", jsonName(table[name]))
+			c.rejects("featureGates."+name, "write the value without quotes",
+				"an entry of featureGates has to be true or false, and is %s", jsonName(table[name]))
 			continue
 		}
 		judgeGate(c.r, name, on, c.spotOf("featureGates."+name), userdata.NeverJoins)
@@ -292,7 +294,8 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 	minor := Minor(r)
 	switch {
 	case slices.Contains(NodeadmGates, name):
-		r.Report(userdata.SettingUnknown, userdata.Certain, harm, spot, "%s is a feature gate of nodeadm and none of the kubelet, which does not start with it", name).
+		r.Report(userdata.SettingUnknown, userdata.Certain, harm, spot,
+			"%s is a feature gate of nodeadm and none of the kubelet, which does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta":
 	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newest):

@@ -65,7 +65,8 @@ var Removed = map[string]int{
 	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
 	"container-runtime": 27, "pod-infra-container-image": 35,
 	// These went some time before.
-	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest, "master-service-namespace": newest,
+	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest,
+	"master-service-namespace": newest,
 }
 
 // instead says what there is for a removed flag.
@@ -116,7 +117,8 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
-			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At, "a word among the kubelet's arguments belongs to no flag, and the kubelet does not start with it").
+			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At,
+				"a word among the kubelet's arguments belongs to no flag, and the kubelet does not start with it").
 				Suggest("write --flag=value, without blanks or quotes", "")
 		}
 	}
@@ -131,7 +133,8 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 			} else if version > 0 && minor < newest {
 				continue
 			}
-			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At, "the kubelet has no flag --%s any more%s, and does not start with it", a.Name, since(minor))
+			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
+				"the kubelet has no flag --%s any more%s, and does not start with it", a.Name, since(minor))
 			p.Suggest("leave it out", "")
 			if text, ok := instead[a.Name]; ok {
 				p.Fix = text
@@ -139,7 +142,8 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 		case !KnownFlag(a.Name):
 			unknownFlag(r, a, harm)
 		case !a.HasValue && !IsSwitch(a.Name):
-			r.Report(userdata.ValueMissing, userdata.Certain, harm, a.At, "--%s has no value, and the kubelet does not start with it", a.Name).Suggest("give it one, or leave it out", "")
+			r.Report(userdata.ValueMissing, userdata.Certain, harm, a.At,
+				"--%s has no value, and the kubelet does not start with it", a.Name).Suggest("give it one, or leave it out", "")
 		case a.Name == "feature-gates":
 			judgeGateFlag(r, a, harm)
 		default:
@@ -159,7 +163,8 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 		if near := userdata.Nearest(a.Value, words); near != "" {
 			fix = "write --" + a.Name + "=" + near
 		}
-		r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "--%s has to be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
+		r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
+			"--%s has to be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
 	}
 }
 
@@ -171,7 +176,8 @@ func since(minor int) string {
 }
 
 func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
-	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At, "the kubelet knows no such flag%s, and does not start with one that it does not know", userdata.Quoted("--"+a.Name))
+	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
+		"the kubelet knows no such flag%s, and does not start with one that it does not know", userdata.Quoted("--"+a.Name))
 	p.Suggest("leave it out", "")
 	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
 		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have it

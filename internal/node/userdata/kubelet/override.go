@@ -91,7 +91,8 @@ func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by 
 	} else {
 		cause += fmt.Sprintf(": %s replaces that table", by)
 	}
-	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, spot, "%s", cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
+	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, spot, "%s",
+		cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
 }
 
 // elsewhere names the value that counts.
@@ -138,12 +139,14 @@ var classFields = map[string]string{
 	"maxPods": "maxPods", "max-pods": "maxPods", "maxPodsExpression": "maxPods", "clusterDNS": "clusterDNS", "cluster-dns-ip": "clusterDNS",
 	"podsPerCore": "podsPerCore", "systemReserved": "systemReserved", "system-reserved": "systemReserved", "kubeReserved": "kubeReserved",
 	"kube-reserved": "kubeReserved", "evictionHard": "evictionHard", "eviction-hard": "evictionHard", "evictionSoft": "evictionSoft",
-	"eviction-soft": "evictionSoft", "evictionSoftGracePeriod": "evictionSoftGracePeriod", "eviction-soft-grace-period": "evictionSoftGracePeriod",
-	"evictionMaxPodGracePeriod": "evictionMaxPodGracePeriod", "eviction-max-pod-grace-period": "evictionMaxPodGracePeriod",
+	"eviction-soft": "evictionSoft", "evictionSoftGracePeriod": "evictionSoftGracePeriod",
+	"eviction-soft-grace-period": "evictionSoftGracePeriod",
+	"evictionMaxPodGracePeriod":  "evictionMaxPodGracePeriod", "eviction-max-pod-grace-period": "evictionMaxPodGracePeriod",
 	"imageGCHighThresholdPercent": "imageGCHighThresholdPercent", "image-gc-high-threshold-percent": "imageGCHighThresholdPercent",
 	"imageGCLowThresholdPercent": "imageGCLowThresholdPercent", "image-gc-low-threshold-percent": "imageGCLowThresholdPercent",
 	"cpuCFSQuota": "cpuCFSQuota", "cpu-cfs-quota-enforced": "cpuCFSQuota", "cpu-cfs-quota": "cpuCFSQuota", "cluster-dns": "clusterDNS",
-	"pods-per-core": "podsPerCore", "image-gc-high-threshold": "imageGCHighThresholdPercent", "image-gc-low-threshold": "imageGCLowThresholdPercent",
+	"pods-per-core": "podsPerCore", "image-gc-high-threshold": "imageGCHighThresholdPercent",
+	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
 // insteadOf says where a value is to be set. custom is true where the user writes all user data.
@@ -179,7 +182,8 @@ func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.St
 		if field == "" || !planned || a.At.Part == r.Ours && r.Ours > 0 || flagText(value) == a.Value {
 			continue
 		}
-		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At, "the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
+		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At,
+			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
 			Suggest("take the flag out, and write spec.kubelet."+field+" of the EC2NodeClass", "")
 	}
 }

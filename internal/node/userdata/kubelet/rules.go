@@ -87,7 +87,8 @@ func (c *configCheck) enforcement() {
 			if near := userdata.Nearest(name, []string{"kube-reserved", "none", "pods", "system-reserved"}); near != "" {
 				fix = "write " + near
 			}
-			c.rejects("enforceNodeAllocatable", fix, "an entry of enforceNodeAllocatable%s has to be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
+			c.rejects("enforceNodeAllocatable", fix,
+				"an entry of enforceNodeAllocatable%s has to be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
 		case needs != "" && !c.isSet(needs):
 			c.rejects("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:
@@ -105,7 +106,8 @@ func (c *configCheck) enforcement() {
 func (c *configCheck) pulls() {
 	serial, _ := c.start.Config["serializeImagePulls"].(bool)
 	if most, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && most > 1 {
-		c.rejects("maxParallelImagePulls", "set serializeImagePulls to false", "maxParallelImagePulls has to be 1 where serializeImagePulls is true")
+		c.rejects("maxParallelImagePulls", "set serializeImagePulls to false",
+			"maxParallelImagePulls has to be 1 where serializeImagePulls is true")
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 
 // oldTaints are names that the startup taint, or one like it, had before.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
-var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered", "karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
+var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
+	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
 
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
@@ -70,7 +71,8 @@ func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) 
 	for i := range args {
 		if args[i].Name == "register-with-taints" {
 			if last != nil {
-				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At, "--register-with-taints is given again later, and the kubelet takes the last one only").
+				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At,
+					"--register-with-taints is given again later, and the kubelet takes the last one only").
 					Suggest("write all taints into one flag, with commas between", "")
 			}
 			last = &args[i]
@@ -110,7 +112,8 @@ func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
 	if IsKey(key) && userdata.IsTelling(key) {
 		name = "the taint " + key
 	}
-	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "%s cannot be read, and the kubelet does not start with it: the form is key=value:effect", name)
+	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot,
+		"%s cannot be read, and the kubelet does not start with it: the form is key=value:effect", name)
 	if near := userdata.Nearest(effect, effects); near != "" {
 		p.Cause = fmt.Sprintf("the effect of %s is none of NoSchedule, PreferNoSchedule and NoExecute, and the kubelet does not start with it", name)
 		p.Suggest("write", near)
@@ -161,7 +164,8 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 		}
 	}
 	if s.Hidden || len(r.Opaque) > 0 && len(r.Out.Taints) == 0 {
-		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsAmiss, s.At, "the user data does not show whether the node registers with the taint %s", want).
+		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsAmiss, s.At,
+			"the user data does not show whether the node registers with the taint %s", want).
 			Suggest("see to it that the kubelet gets", StartupFlag)
 		return
 	}
@@ -259,7 +263,8 @@ func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 				labels[key] = userdata.Label{Key: key, Value: value, At: spot}
 			}
 			if !ok {
-				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "a label of --node-labels has no value, and the kubelet does not start with it").
+				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot,
+					"a label of --node-labels has no value, and the kubelet does not start with it").
 					Suggest("write key=value,key=value, without blanks or quotes", "")
 			}
 		}
@@ -288,7 +293,8 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 		}
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet may not set %s on its own node, since %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
 	case !IsKey(key):
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name, whyNoKey(key), refused).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
+			whyNoKey(key), refused).Suggest(fix, "")
 	case value != "" && !IsLabelValue(value):
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the value of %s is invalid: it has to be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
 	default:
@@ -326,7 +332,8 @@ func IsKubernetes(key string) bool {
 	if !ok {
 		return false
 	}
-	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"},
+		func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 // IsKubeletsOwn reports whether a kubelet may set a label of Kubernetes' domains on its node.

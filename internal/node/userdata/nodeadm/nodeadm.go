@@ -95,7 +95,8 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 		err = json.Unmarshal(data, &config)
 	}
 	if err != nil { // each was read by itself: they disagree about what a field is
-		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at, "the NodeConfigs cannot be merged: a field is of one kind in one and of another in the next")
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at,
+			"the NodeConfigs cannot be merged: a field is of one kind in one and of another in the next")
 		return
 	}
 	addNodeadm(r, config, all, spots)
@@ -105,7 +106,12 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots map[string]userdata.Spot) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
-		By: userdata.ByNodeadm, At: all[len(all)-1].at, Sure: true, Config: config.Spec.Kubelet.Config, Spots: map[string]userdata.Spot{}, Within: spots,
+		By:          userdata.ByNodeadm,
+		At:          all[len(all)-1].at,
+		Sure:        true,
+		Config:      config.Spec.Kubelet.Config,
+		Spots:       map[string]userdata.Spot{},
+		Within:      spots,
 		Environment: kubelet.EnvironmentOf(config.Spec.Instance, spots),
 		Cluster:     userdata.Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
 		Endpoint:    userdata.Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
@@ -126,15 +132,18 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 	}
 	for _, field := range []struct {
 		name, value string
-	}{{"name", cluster.Name}, {"apiServerEndpoint", cluster.APIServerEndpoint}, {"certificateAuthority", string(cluster.CertificateAuthority)}, {"cidr", cluster.CIDR}} {
+	}{{"name", cluster.Name}, {"apiServerEndpoint", cluster.APIServerEndpoint},
+		{"certificateAuthority", string(cluster.CertificateAuthority)}, {"cidr", cluster.CIDR}} {
 		if field.value == "" {
-			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At, "the NodeConfig has no spec.cluster.%s, and nodeadm ends with an error", field.name).
+			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At,
+				"the NodeConfig has no spec.cluster.%s, and nodeadm ends with an error", field.name).
 				Suggest("write all of spec.cluster: name, apiServerEndpoint, certificateAuthority and cidr", "")
 			return
 		}
 	}
 	if _, err := netip.ParsePrefix(cluster.CIDR); err != nil {
-		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spots["spec.cluster.cidr"], "spec.cluster.cidr is no range of addresses, and nodeadm ends with an error").
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spots["spec.cluster.cidr"],
+			"spec.cluster.cidr is no range of addresses, and nodeadm ends with an error").
 			Suggest("write the range of the cluster's services, for instance 10.100.0.0/16", "")
 		return
 	}
@@ -188,7 +197,8 @@ func moreDocuments(r *userdata.Reader, t userdata.Text) {
 		switch {
 		case strings.HasPrefix(line, "---") && seen:
 			spot := userdata.Spot{Part: t.At.Part, Line: t.At.Line + n}
-			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot, "nodeadm reads one document of each part, and ignores what is below this line").
+			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
+				"nodeadm reads one document of each part, and ignores what is below this line").
 				Suggest("write each NodeConfig as a MIME part of its own", "")
 			return
 		case line != "" && line[0] != '#' && !strings.HasPrefix(line, "---"):
@@ -211,7 +221,9 @@ func unknownFields(r *userdata.Reader, one oneConfig) {
 				continue
 			}
 			path := strings.TrimPrefix(table+"."+name, ".")
-			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, userdata.FirstKnown(one.spots[path], one.at), "nodeadm knows no such field%s%s of a NodeConfig, and ignores it", userdata.Quoted(name), userdata.Within(table))
+			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss,
+				userdata.FirstKnown(one.spots[path], one.at), "nodeadm knows no such field%s%s of a NodeConfig, and ignores it",
+				userdata.Quoted(name), userdata.Within(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
 			} else {
@@ -230,12 +242,14 @@ func judgeNodeadmValues(r *userdata.Reader, one oneConfig, shape nodeConfig) {
 	name, isText := strategy.(string)
 	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
 	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
-		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins, userdata.FirstKnown(one.spots["spec.instance.localStorage.strategy"], one.at),
+		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
+			userdata.FirstKnown(one.spots["spec.instance.localStorage.strategy"], one.at),
 			"spec.instance.localStorage.strategy has to be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
 	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
-		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, userdata.FirstKnown(one.spots["spec.containerd.config"], one.at),
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins,
+			userdata.FirstKnown(one.spots["spec.containerd.config"], one.at),
 			"spec.containerd.config is no TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
 	}
 }
@@ -249,10 +263,12 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 		switch {
 		case slices.Contains(kubelet.NodeadmGates, name):
 		case ofKubelet:
-			r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, spot, "%s is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates", name).
+			r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, spot,
+				"%s is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates", name).
 				Suggest("write it into spec.kubelet.config.featureGates", "")
 		default:
-			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot, "nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
+			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
+				"nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
 			p.Suggest("take it out", "")
 			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
 				p.Suggest("write", near)
@@ -260,7 +276,8 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 		}
 	}
 	if on, _ := gates["InstanceIdNodeName"].(bool); on {
-		r.NamedByInstance(userdata.FirstKnown(one.spots["spec.featureGates.InstanceIdNodeName"], one.at), "InstanceIdNodeName names nodes by their instance ID")
+		r.NamedByInstance(userdata.FirstKnown(one.spots["spec.featureGates.InstanceIdNodeName"], one.at),
+			"InstanceIdNodeName names nodes by their instance ID")
 	}
 }
 

@@ -21,7 +21,8 @@ func overridden(r *userdata.Reader, all []oneConfig) {
 				if value == nil && l.Path == "spec.kubelet.maxPodsExpression" {
 					value = userdata.Dig(later.doc, "spec", "kubelet", "config", "maxPods")
 				}
-				if _, isTable := value.(map[string]any); value == nil || isTable || fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
+				if _, isTable := value.(map[string]any); value == nil || isTable ||
+					fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
 					continue
 				}
 				by := "a later NodeConfig"

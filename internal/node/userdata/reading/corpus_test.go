@@ -89,7 +89,8 @@ func (s sample) read(t *testing.T) string {
 		pods := int64(29)
 		data, err := bootstrap.UserData(bootstrap.Node{
 			Family: s.input.Family, UserData: s.input.Own, ImageName: s.input.Image,
-			Cluster: bootstrap.Cluster{Name: "prod", Endpoint: "https://ENDPOINT.example", CA: "Q0E=", ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+			Cluster: bootstrap.Cluster{Name: "prod", Endpoint: "https://ENDPOINT.example", CA: "Q0E=",
+				ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
 			Kubelet: bootstrap.Kubelet{MaxPods: &pods}, Labels: requirements.Labels{"team": "a"},
 		})
 		if err != nil {

@@ -34,7 +34,8 @@ func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks
 }
 
 // step makes one change.
-func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem, checks []string) (better string, left []userdata.Problem, ok bool) {
+func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem,
+	checks []string) (better string, left []userdata.Problem, ok bool) {
 	for _, p := range problems {
 		if len(checks) > 0 && !slices.Contains(checks, p.Check()) || p.At.Part > 0 || p.At.Ours {
 			continue
@@ -109,7 +110,8 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 		}
 	case userdata.NeverReached:
 		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
-	case userdata.SettingUnknown, userdata.SettingInvalid, userdata.NodeConfigBroken, userdata.BadMIME, userdata.OtherFamily, userdata.Unwritable:
+	case userdata.SettingUnknown, userdata.SettingInvalid, userdata.NodeConfigBroken, userdata.BadMIME,
+		userdata.OtherFamily, userdata.Unwritable:
 		return valid(in, own, l, p)
 	default:
 	}
@@ -162,7 +164,8 @@ func joining(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil
 	}
-	return []string{strings.TrimRight(own, "\n") + "\n" + userdata.BySh + " " + in.Cluster + " " + kubelet.ExtraArgs + " '" + kubelet.StartupFlag + "'\n"}
+	return []string{strings.TrimRight(own, "\n") + "\n" + userdata.BySh + " " + in.Cluster + " " + kubelet.ExtraArgs +
+		" '" + kubelet.StartupFlag + "'\n"}
 }
 
 // lines are those of a text, each without its end.

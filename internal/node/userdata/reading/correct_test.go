@@ -11,38 +11,54 @@ import (
 // TestCorrect: problems that need no decision of the user are fixed, and nothing else is changed.
 func TestCorrect(t *testing.T) {
 	t.Parallel()
-	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod", "--register-with-taints=karpenter.sh/unregistered:NoExecute"
+	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod",
+		"--register-with-taints=karpenter.sh/unregistered:NoExecute"
 	right := head + call + " --kubelet-extra-args '" + taint + "'\n"
 	proxied := func(line string) string {
 		return strings.Replace(right, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
 	}
 	tests := map[string]struct{ family, data, want string }{
-		"nothing is wrong":       {"Custom", right, right},
-		"no taint":               {"Custom", head + call + "\n", right},
-		"an equals sign":         {"Custom", head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", right},
-		"no quotes":              {"Custom", head + call + " --kubelet-extra-args --v=2 " + taint + "\n", head + call + " --kubelet-extra-args '--v=2 " + taint + "'\n"},
-		"an older name":          {"Custom", head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
-		"two flags":              {"Custom", head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n", head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
-		"a flag of old":          {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
-		"an unknown gate":        {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
-		"a gate among others":    {"Custom", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint + "'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
-		"another cluster":        {"Custom", strings.Replace(right, "prod", "staging", 1), right},
-		"no cluster":             {"Custom", strings.Replace(right, " prod", "", 1), right},
-		"another authority":      {"Custom", strings.Replace(right, " prod", " prod --b64-cluster-ca T1RIRVI=", 1), strings.Replace(right, " prod", " prod --b64-cluster-ca T1dO", 1)},
-		"an open quote":          {"Custom", strings.Replace(right, "NoExecute'", "NoExecute", 1), right},
-		"lines of Windows":       {"Custom", strings.ReplaceAll(right, "\n", "\r\n"), right},
-		"no interpreter":         {"Custom", strings.TrimPrefix(right, "#!/bin/bash\n"), right},
-		"an early end":           {"Custom", strings.Replace(right, call, "exit 0\n"+call, 1), strings.Replace(right, call, "true\n"+call, 1)},
-		"nothing joins":          {"Custom", head, right},
-		"a variable":             {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n", head + call + " --kubelet-extra-args \"$ARGS\"\n"},
-		"a program of another":   {"Custom", strings.Replace(right, call, "curl -O https://example.com/agent-arm64\n"+call, 1), strings.Replace(right, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
-		"a setting":              {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
-		"a setting of no kind":   {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n", "[settings.kubernetes]\nevent-qps = 5\n"},
-		"a bracket":              {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
-		"a script for settings":  {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
-		"a proxy":                {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`), proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
-		"a proxy alone":          {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
-		"half of it by a person": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n", head + "true\n" + call + " --kubelet-extra-args \"$ARGS\"\n"},
+		"nothing is wrong": {"Custom", right, right},
+		"no taint":         {"Custom", head + call + "\n", right},
+		"an equals sign": {"Custom",
+			head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", right},
+		"no quotes": {"Custom", head + call + " --kubelet-extra-args --v=2 " + taint + "\n",
+			head + call + " --kubelet-extra-args '--v=2 " + taint + "'\n"},
+		"an older name": {"Custom",
+			head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
+		"two flags": {"Custom",
+			head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n",
+			head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
+		"a flag of old":   {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
+		"an unknown gate": {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
+		"a gate among others": {"Custom",
+			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint +
+				"'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
+		"another cluster": {"Custom", strings.Replace(right, "prod", "staging", 1), right},
+		"no cluster":      {"Custom", strings.Replace(right, " prod", "", 1), right},
+		"another authority": {"Custom", strings.Replace(right, " prod", " prod --b64-cluster-ca T1RIRVI=", 1),
+			strings.Replace(right, " prod", " prod --b64-cluster-ca T1dO", 1)},
+		"an open quote":    {"Custom", strings.Replace(right, "NoExecute'", "NoExecute", 1), right},
+		"lines of Windows": {"Custom", strings.ReplaceAll(right, "\n", "\r\n"), right},
+		"no interpreter":   {"Custom", strings.TrimPrefix(right, "#!/bin/bash\n"), right},
+		"an early end":     {"Custom", strings.Replace(right, call, "exit 0\n"+call, 1), strings.Replace(right, call, "true\n"+call, 1)},
+		"nothing joins":    {"Custom", head, right},
+		"a variable": {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n",
+			head + call + " --kubelet-extra-args \"$ARGS\"\n"},
+		"a program of another": {"Custom",
+			strings.Replace(right, call, "curl -O https://example.com/agent-arm64\n"+call, 1),
+			strings.Replace(right, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
+		"a setting": {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"a setting of no kind": {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n",
+			"[settings.kubernetes]\nevent-qps = 5\n"},
+		"a bracket":             {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"a script for settings": {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
+		"a proxy": {"Custom",
+			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`),
+			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
+		"a proxy alone": {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
+		"half of it by a person": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n",
+			head + "true\n" + call + " --kubelet-extra-args \"$ARGS\"\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +84,8 @@ func TestCorrect(t *testing.T) {
 // TestCorrectOnly: what belongs to other checks is left as it is.
 func TestCorrectOnly(t *testing.T) {
 	t.Parallel()
-	in := userdata.Input{Family: "Custom", Arch: "amd64", Own: "#!/bin/bash\ncurl -O https://example.com/agent-arm64\n/etc/eks/bootstrap.sh prod\n"}
+	in := userdata.Input{Family: "Custom", Arch: "amd64",
+		Own: "#!/bin/bash\ncurl -O https://example.com/agent-arm64\n/etc/eks/bootstrap.sh prod\n"}
 	read := func(own string) []userdata.Problem {
 		one := in
 		one.Own = own
@@ -109,12 +126,14 @@ func TestGrant(t *testing.T) {
 		"pods":         {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
 		"nothing else": {Correction{Program: "mkswap"}, "", ""},
 	} {
-		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish), strings.Replace(own, test.old, test.new, 1); got != want {
+		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish),
+			strings.Replace(own, test.old, test.new, 1); got != want {
 			t.Errorf("%s: it becomes\n%s\nwant\n%s", name, got, want)
 		}
 	}
 	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
-	if got := Grant(userdata.Input{Family: "AL2023", Own: config}, Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
+	if got := Grant(userdata.Input{Family: "AL2023", Own: config},
+		Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
 		t.Errorf("the NodeConfig becomes\n%s", got)
 	}
 }

@@ -34,7 +34,8 @@ func readNode(t *testing.T, n bootstrap.Node) userdata.Reading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reading.Read(userdata.Input{Family: n.Family, Own: n.UserData, Data: data, Cluster: n.Cluster.Name, Endpoint: n.Cluster.Endpoint, Version: "1.33"})
+	return reading.Read(userdata.Input{Family: n.Family, Own: n.UserData, Data: data, Cluster: n.Cluster.Name,
+		Endpoint: n.Cluster.Endpoint, Version: "1.33"})
 }
 
 // TestRead: what a node was made from reaches the kubelet of every family.
@@ -72,7 +73,8 @@ func TestRead(t *testing.T) {
 				}
 			}
 			for _, taint := range []string{"team=a:NoSchedule", "karpenter.sh/unregistered:NoExecute"} {
-				if i := slices.IndexFunc(k.Flags, func(f string) bool { return strings.HasPrefix(f, "--register-with-taints=") }); i >= 0 && !strings.Contains(k.Flags[i], taint) {
+				if i := slices.IndexFunc(k.Flags,
+					func(f string) bool { return strings.HasPrefix(f, "--register-with-taints=") }); i >= 0 && !strings.Contains(k.Flags[i], taint) {
 					t.Errorf("%s: %s lacks %s", family, k.Flags[i], taint)
 				}
 			}
@@ -94,7 +96,8 @@ spec:
 	if !slices.Equal(k.Flags, want) {
 		t.Errorf("flags %q, want %q", k.Flags, want)
 	}
-	if got := fmt.Sprintf("%v %v %v", k.Config["maxPods"], k.Config["shutdownGracePeriod"], k.Config["evictionHard"]); got != "29 30s map[memory.available:5% nodefs.available:10% pid.available:3%]" {
+	if got := fmt.Sprintf("%v %v %v", k.Config["maxPods"], k.Config["shutdownGracePeriod"],
+		k.Config["evictionHard"]); got != "29 30s map[memory.available:5% nodefs.available:10% pid.available:3%]" {
 		t.Errorf("config %s", got)
 	}
 }
@@ -103,14 +106,17 @@ spec:
 func TestSettingsOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ userData, want string }{
-		"text for a number":    {`log-level = "4"`, "settings.kubernetes.log-level has to be a number, and is text"},
-		"a number for text":    {"cluster-domain = 4", "settings.kubernetes.cluster-domain has to be text, and is a number"},
-		"text for a truth":     {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default has to be true or false, and is text"},
-		"text for a list":      {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls has to be a list, and is text"},
-		"a number in a list":   {"allowed-unsafe-sysctls = [1]", "an entry of settings.kubernetes.allowed-unsafe-sysctls has to be text, and is a number"},
-		"a number in a table":  {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu has to be text, and is a number"},
-		"a truth as a label":   {"[settings.kubernetes.node-labels]\ngpu = true", "settings.kubernetes.node-labels.gpu has to be text, and is true or false"},
-		"a table for a number": {"[settings.kubernetes.pod-pids-limit]\nsoft = 1", "settings.kubernetes.pod-pids-limit has to be a number, and is a table"},
+		"text for a number": {`log-level = "4"`, "settings.kubernetes.log-level has to be a number, and is text"},
+		"a number for text": {"cluster-domain = 4", "settings.kubernetes.cluster-domain has to be text, and is a number"},
+		"text for a truth":  {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default has to be true or false, and is text"},
+		"text for a list":   {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls has to be a list, and is text"},
+		"a number in a list": {"allowed-unsafe-sysctls = [1]",
+			"an entry of settings.kubernetes.allowed-unsafe-sysctls has to be text, and is a number"},
+		"a number in a table": {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu has to be text, and is a number"},
+		"a truth as a label": {"[settings.kubernetes.node-labels]\ngpu = true",
+			"settings.kubernetes.node-labels.gpu has to be text, and is true or false"},
+		"a table for a number": {"[settings.kubernetes.pod-pids-limit]\nsoft = 1",
+			"settings.kubernetes.pod-pids-limit has to be a number, and is a table"},
 	} {
 		fatal, ok := readNode(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+c.userData+"\n")).Fatal()
 		if !ok || !strings.HasPrefix(fatal.String(), "spec.userData, line ") || !strings.Contains(fatal.Cause, c.want) {

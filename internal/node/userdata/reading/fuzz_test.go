@@ -74,10 +74,11 @@ func hostile() map[string]string {
 		"deep TOML":        "[settings.kubernetes]\nmax-pods = " + many("[", 15000),
 		"deep TOML tables": "[settings.kubernetes]\nmax-pods = " + many("{a=", 5000),
 		"a long key":       "[settings." + many("a.", 7000) + "b]\n",
-		"PowerShell":       "<powershell>\n$a = 'xxxxxxxx'\n" + many("$a = \"$a$a\"\n", 1000) + "Start-EKSBootstrap.ps1 -EKSClusterName \"" + many("$a", 2000) + "\"\n</powershell>\n",
-		"one long word":    "#!/bin/bash\n/etc/eks/bootstrap.sh prod --" + many("x", 15000) + "\n",
-		"many flags":       "#!/bin/bash\n" + call + "'" + many("--a=b ", 2500) + "'\n",
-		"cloud-config":     "#cloud-config\nruncmd:\n" + many("- (\n", 3000),
+		"PowerShell": "<powershell>\n$a = 'xxxxxxxx'\n" + many("$a = \"$a$a\"\n", 1000) +
+			"Start-EKSBootstrap.ps1 -EKSClusterName \"" + many("$a", 2000) + "\"\n</powershell>\n",
+		"one long word": "#!/bin/bash\n/etc/eks/bootstrap.sh prod --" + many("x", 15000) + "\n",
+		"many flags":    "#!/bin/bash\n" + call + "'" + many("--a=b ", 2500) + "'\n",
+		"cloud-config":  "#cloud-config\nruncmd:\n" + many("- (\n", 3000),
 	}
 }
 

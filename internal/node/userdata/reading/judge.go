@@ -85,7 +85,8 @@ func several(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].Sure {
 		return
 	}
-	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At, "it starts the kubelet by %s itself, which comes first, so what a later part says is lost", r.Starts[0].By)
+	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At,
+		"it starts the kubelet by %s itself, which comes first, so what a later part says is lost", r.Starts[0].By)
 	p.Suggest("take the call out: Joiner writes it", "")
 	if r.In.Family == userdata.FamilyCustom {
 		p.Suggest("start it once", "")
@@ -101,17 +102,21 @@ func nothingStarts(r *userdata.Reader) {
 		return
 	}
 	switch {
-	case r.In.Family == userdata.FamilyCustom && r.System() == "", r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "only the image knows what it makes of its user data").
+	case r.In.Family == userdata.FamilyCustom && r.System() == "",
+		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{},
+			"only the image knows what it makes of its user data").
 			Suggest("see to it that the kubelet gets", kubelet.StartupFlag)
 	case len(r.Opaque) > 0:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{}, "nothing in it is seen to start the kubelet: %s", r.Opaque[0])
+		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{},
+			"nothing in it is seen to start the kubelet: %s", r.Opaque[0])
 	default:
 		what := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
 			userdata.BottlerocketSystem: "names the cluster", userdata.WindowsSystem: "calls " + userdata.ByPS,
 		}[r.System()]
-		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "nothing in it %s, so the instance does not know its cluster", what).
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+			"nothing in it %s, so the instance does not know its cluster", what).
 			Suggest("write it for "+r.System(), "")
 	}
 }
@@ -128,7 +133,8 @@ func settle(r *userdata.Reader) {
 			p.Harm = harm
 		}
 		// What only the instance can know may start the kubelet all the same.
-		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily && p.Kind != userdata.TooLong {
+		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
+			p.Kind != userdata.TooLong {
 			p.Certainty = userdata.Likely
 		}
 	}
@@ -171,12 +177,15 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 		if !s.Sure {
 			certainty = userdata.Likely
 		}
-		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At, "it is for %s, and this is %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
+		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At,
+			"it is for %s, and this is %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
 			Suggest("write", r.In.Cluster)
 	}
 	end := s.Endpoint
-	if end.IsSet() && !end.Vague && r.In.Endpoint != "" && !strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
-		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At, "the API server that it names is not this cluster's").Suggest("write", r.In.Endpoint)
+	if end.IsSet() && !end.Vague && r.In.Endpoint != "" &&
+		!strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
+		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At,
+			"the API server that it names is not this cluster's").Suggest("write", r.In.Endpoint)
 	}
 }
 
@@ -225,7 +234,8 @@ func judgeArch(r *userdata.Reader) {
 			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
 		}
 		if has(other) && !has(r.In.Arch) {
-			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n}, "it names something of %s, and the image is of %s, which cannot run it", other, r.In.Arch).
+			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n},
+				"it names something of %s, and the image is of %s, which cannot run it", other, r.In.Arch).
 				Suggest("take what uname -m says", "")
 			return
 		}

@@ -53,7 +53,8 @@ func read(r *userdata.Reader) {
 		data = []byte(r.In.Own)
 	}
 	if len(data) > userdata.MaxBytes {
-		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "it has %d bytes, and EC2 takes %d", len(data), userdata.MaxBytes).
+		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
+			"it has %d bytes, and EC2 takes %d", len(data), userdata.MaxBytes).
 			Suggest("shorten it, or pack it with gzip, which cloud-init and nodeadm undo", "")
 	}
 	if len(data) > userdata.MaxInput {
@@ -61,7 +62,8 @@ func read(r *userdata.Reader) {
 	}
 	plain, err := userdata.Unpack(data)
 	if err != nil {
-		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "%s", err.Error()).Suggest("pack it again, or write it as it is", "")
+		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "%s",
+			err.Error()).Suggest("pack it again, or write it as it is", "")
 		return
 	}
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})

@@ -238,7 +238,8 @@ func tidied(in userdata.Input, all []string, drop string) []string {
 		}
 		out = append(out, one)
 	}
-	return append(out, "--register-with-taints="+strings.Join(kubelet.RightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
+	return append(out, "--register-with-taints="+
+		strings.Join(kubelet.RightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
 }
 
 // ownLabels are those of a list of labels that a kubelet may set.
@@ -246,7 +247,8 @@ func ownLabels(value string) string {
 	var out []string
 	for _, one := range strings.Split(value, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
-		if ok && kubelet.IsKey(key) && (value == "" || kubelet.IsLabelValue(value)) && (!kubelet.IsKubernetes(key) || kubelet.IsKubeletsOwn(key)) {
+		if ok && kubelet.IsKey(key) && (value == "" || kubelet.IsLabelValue(value)) &&
+			(!kubelet.IsKubernetes(key) || kubelet.IsKubeletsOwn(key)) {
 			out = append(out, key+"="+value)
 		}
 	}
@@ -312,7 +314,8 @@ func eachCall(own, program string, change func(string) string) string {
 			return true
 		}
 		call, ok := s.Cmd.(*syntax.CallExpr)
-		if ok && slices.ContainsFunc(call.Args[:min(2, len(call.Args))], func(w *syntax.Word) bool { return path.Base(w.Lit()) == path.Base(program) }) {
+		if ok && slices.ContainsFunc(call.Args[:min(2, len(call.Args))],
+			func(w *syntax.Word) bool { return path.Base(w.Lit()) == path.Base(program) }) {
 			spans = append(spans, span{call.Pos().Offset(), call.End().Offset()})
 		}
 		return true

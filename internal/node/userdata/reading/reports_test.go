@@ -315,22 +315,27 @@ func TestKubeletConfiguration(t *testing.T) {
 	} {
 		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+config+"\n")
 		want, fatal := strings.CutPrefix(want, "!")
-		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), want) || r.Problems[0].IsFatal() != fatal || !strings.Contains(r.Problems[0].String(), ", line 6, ") && !strings.Contains(r.Problems[0].String(), ", line 7, ") {
+		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), want) || r.Problems[0].IsFatal() != fatal ||
+			!strings.Contains(r.Problems[0].String(), ", line 6, ") && !strings.Contains(r.Problems[0].String(), ", line 7, ") {
 			t.Errorf("%s: %q, want one problem with %q (fatal: %t)", config, r.Problems, want, fatal)
 		}
 	}
 	for _, config := range []string{
 		"shutdownGracePeriod: 30s", "featureGates: {NodeSwap: true}", "memorySwap: {swapBehavior: LimitedSwap}", "podPidsLimit: 100",
 		"systemReserved: {cpu: 100m, memory: 100Mi}", "authentication: {anonymous: {enabled: false}}", "registerNode: true",
-		"cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}", "logging: {format: json}", "singleProcessOOMKill: true", "topologyManagerPolicy: best-effort",
-		"kind: KubeletConfiguration", "evictionMinimumReclaim: {memory.available: 0Mi}", "allowedUnsafeSysctls: [net.core.somaxconn]", "readOnlyPort: 0",
+		"cpuManagerPolicyOptions: {full-pcpus-only: \"true\"}", "logging: {format: json}",
+		"singleProcessOOMKill: true", "topologyManagerPolicy: best-effort",
+		"kind: KubeletConfiguration", "evictionMinimumReclaim: {memory.available: 0Mi}",
+		"allowedUnsafeSysctls: [net.core.somaxconn]", "readOnlyPort: 0",
 		"containerLogMaxSize: 50Mi", "reservedSystemCPUs: 0-1,3", "tlsMinVersion: VersionTLS12", "containerLogMonitorInterval: 10s",
 		"shutdownGracePeriod: 60s\n      shutdownGracePeriodCriticalPods: 10s", "imageMaximumGCAge: 0s", "imageMaximumGCAge: 24h",
-		"enforceNodeAllocatable: [pods, kube-reserved]\n      kubeReservedCgroup: /kube", "enforceNodeAllocatable: [none]", "maxParallelImagePulls: 5",
+		"enforceNodeAllocatable: [pods, kube-reserved]\n      kubeReservedCgroup: /kube", "enforceNodeAllocatable: [none]",
+		"maxParallelImagePulls: 5",
 		"maxParallelImagePulls: 5\n      serializeImagePulls: false", "clusterDNS: 10.100.0.10",
 		"shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 5}]",
 	} {
-		if r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+config+"\n"); len(r.Problems) > 0 {
+		if r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+
+			config+"\n"); len(r.Problems) > 0 {
 			t.Errorf("%s: %v", config, r.Problems)
 		}
 	}
@@ -344,7 +349,8 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reading.Read(userdata.Input{Family: n.Family, Own: own, Data: data, Cluster: n.Cluster.Name, Endpoint: n.Cluster.Endpoint, Version: "1.36"})
+	return reading.Read(userdata.Input{Family: n.Family, Own: own, Data: data, Cluster: n.Cluster.Name,
+		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
 // TestNodeadmGates: gates of the kubelet do nothing among nodeadm's, and nodes named by instance ID need another mapping.
@@ -407,16 +413,19 @@ func TestOverridden(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "
 	for _, test := range []struct{ family, own, want string }{
-		{catalog.AL2023, head + "kubelet: {maxPodsExpression: \"ips\"}\n", "maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29)"},
+		{catalog.AL2023, head + "kubelet: {maxPodsExpression: \"ips\"}\n",
+			"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29)"},
 		{catalog.AL2023, head + "kubelet: {config: {evictionHard: {memory.available: 9%}}}\n", "evictionHard.memory.available (9%) has no effect: the NodeConfig that Joiner writes sets it to 5%, and wins: write spec.kubelet.evictionHard"},
 		{catalog.AL2023, head + "kubelet: {config: {imageGCHighThresholdPercent: 70}}\n", "imageGCHighThresholdPercent (70) has no effect"},
 		{catalog.AL2023, head + "kubelet: {config: {clusterDNS: [10.0.0.1]}}\n", "clusterDNS (10.0.0.1) has no effect"},
 		{catalog.AL2023, head + "kubelet: {config: {registerWithTaints: [{key: a, effect: NoSchedule}]}}\n", "registerWithTaints has no effect: the NodeConfig that Joiner writes sets it, and wins: write taints into the NodePool"},
 		{catalog.AL2023, head + "cluster: {cidr: 10.9.0.0/16}\n", "cluster.cidr (10.9.0.0/16) has no effect"},
 		{catalog.AL2023, head + "kubelet: {flags: [--max-pods=7]}\n", "the flag --max-pods (7) wins over maxPods (29), with which Joiner plans: take the flag out, and write spec.kubelet.maxPods"},
-		{catalog.AL2023, head + "kubelet: {flags: [--cluster-dns=10.0.0.1]}\n", "the flag --cluster-dns (10.0.0.1) wins over clusterDNS (10.100.0.10)"},
+		{catalog.AL2023, head + "kubelet: {flags: [--cluster-dns=10.0.0.1]}\n",
+			"the flag --cluster-dns (10.0.0.1) wins over clusterDNS (10.100.0.10)"},
 		{catalog.Bottlerocket, "[settings.kubernetes]\nmax-pods = 7\n", "settings.kubernetes.max-pods (7) has no effect: Joiner sets it to 29, and wins: write spec.kubelet.maxPods"},
-		{catalog.Bottlerocket, "[settings.kubernetes]\ncluster-dns-ip = \"10.0.0.1\"\n", "settings.kubernetes.cluster-dns-ip (10.0.0.1) has no effect: Joiner sets it to 10.100.0.10"},
+		{catalog.Bottlerocket, "[settings.kubernetes]\ncluster-dns-ip = \"10.0.0.1\"\n",
+			"settings.kubernetes.cluster-dns-ip (10.0.0.1) has no effect: Joiner sets it to 10.100.0.10"},
 		{catalog.Bottlerocket, "[settings.kubernetes.eviction-hard]\n\"pid.available\" = \"3%\"\n", "settings.kubernetes.eviction-hard.pid.available (3%) has no effect: Joiner replaces that table: write spec.kubelet.evictionHard"},
 		{catalog.Bottlerocket, "[settings.kubernetes.node-taints]\nmine = [\"a:NoSchedule\"]\n", "settings.kubernetes.node-taints.mine has no effect: Joiner replaces that table: write taints into the NodePool"},
 		{catalog.Bottlerocket, "[settings.kubernetes.node-labels]\nteam = \"b\"\n", "settings.kubernetes.node-labels.team has no effect: Joiner sets it, and wins: write labels into the NodePool"},
@@ -424,7 +433,8 @@ func TestOverridden(t *testing.T) {
 		{catalog.AL2023, head + "kubelet: {config: {maxPods: 29, shutdownGracePeriod: 30s}}\n", ""},
 	} {
 		r := readNode(t, node(test.family, test.own))
-		if got := fmt.Sprint(r.Problems); len(r.Problems) > 1 || (len(r.Problems) == 1) != (test.want != "") || !strings.Contains(got, test.want) {
+		if got := fmt.Sprint(r.Problems); len(r.Problems) > 1 || (len(r.Problems) == 1) != (test.want != "") ||
+			!strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %q", test.own, got, test.want)
 		}
 		for _, p := range r.Problems {
@@ -440,7 +450,8 @@ func TestShortErrors(t *testing.T) {
 	t.Parallel()
 	word := strings.Repeat("x", 50_000)
 	for family, own := range map[string]string{
-		catalog.Bottlerocket: "[settings]\nmotd = " + word + "\n", catalog.AL2023: "Content-Type: " + word + "\n\n", catalog.AL2: "Content-Type: " + word + "\n\n",
+		catalog.Bottlerocket: "[settings]\nmotd = " + word + "\n", catalog.AL2023: "Content-Type: " + word + "\n\n",
+		catalog.AL2: "Content-Type: " + word + "\n\n",
 	} {
 		if _, err := bootstrap.UserData(node(family, own)); err == nil || len(err.Error()) > 500 {
 			t.Errorf("%s: %.600v", family, err)
@@ -469,7 +480,8 @@ func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	const call = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '%s'\n"
 	for _, c := range []struct{ family, own, want string }{
-		{catalog.AL2, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n", "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it"},
+		{catalog.AL2, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n",
+			"a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it"},
 		{catalog.Windows2022, "#!/bin/bash\necho hi\n", "it is a shell script, which Windows does not run"},
 		{catalog.Windows2022, "[settings.kubernetes]\nmax-pods = 3\n", "which Windows does not run"},
 		{catalog.Windows2022, "Write-Host hi\n", ""},

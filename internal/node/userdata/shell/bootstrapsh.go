@@ -56,7 +56,8 @@ func sorryAL2023(r *userdata.Reader, c command) {
 	if !c.sure {
 		certainty = userdata.Likely
 	}
-	r.Report(userdata.OtherFamily, certainty, r.ScriptHarm(), c.at, "%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", userdata.BySh).
+	r.Report(userdata.OtherFamily, certainty, r.ScriptHarm(), c.at,
+		"%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", userdata.BySh).
 		Suggest("write a NodeConfig for nodeadm instead, as a MIME part of type "+userdata.TypeNodeConfig, "")
 }
 
@@ -97,11 +98,13 @@ func (s *shCall) parse() {
 func (s *shCall) lacksValue(option, value userdata.Word) {
 	if len(value.Unset) > 0 {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
-			"%s is set nowhere in the user data, so %s has no value and takes the word after it instead", userdata.Variable(value.Unset[0]), option.Text).
+			"%s is set nowhere in the user data, so %s has no value and takes the word after it instead", userdata.Variable(value.Unset[0]),
+			option.Text).
 			Suggest(fmt.Sprintf("set it before, or leave %s out: without --apiserver-endpoint and --b64-cluster-ca the script asks EKS for both", option.Text), "")
 		return
 	}
-	s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), option.At, "%s has no value, and the script ends with an error", option.Text).
+	s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), option.At,
+		"%s has no value, and the script ends with an error", option.Text).
 		Suggest("write the value behind it as a word of its own", "")
 }
 
@@ -157,7 +160,8 @@ func (s *shCall) outside(w userdata.Word) {
 
 // unknownOption reports an unknown option and returns the near one.
 func (s *shCall) unknownOption(w userdata.Word, name string) string {
-	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At, "%s knows no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
+	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
+		"%s knows no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
 	near := userdata.Nearest(name, ShOptions)
 	if near != "" {
 		p.Suggest("write", near)
@@ -180,13 +184,15 @@ func (s *shCall) fill() {
 	switch {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
 		s.dead = true
-		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At, "%s takes its first argument that is no option for the cluster's name, and this is none", userdata.BySh).
+		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At,
+			"%s takes its first argument that is no option for the cluster's name, and this is none", userdata.BySh).
 			Suggest("write the name of the cluster first", "")
 	case len(s.rest) > 0:
 		s.start.Cluster = s.rest[0].Value()
 	case !s.dead:
 		s.dead = true
-		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.c.at, "%s is called without the name of the cluster, and ends with an error", userdata.BySh).
+		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.c.at,
+			"%s is called without the name of the cluster, and ends with an error", userdata.BySh).
 			Suggest("write the name behind it", "")
 	}
 	s.start.Endpoint, s.start.CA = s.options["--apiserver-endpoint"].ValueOrNone(), s.options["--b64-cluster-ca"].ValueOrNone()
@@ -236,7 +242,8 @@ func (s *shCall) extra(extra userdata.Word) {
 		return
 	}
 	for _, name := range extra.Unset {
-		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At, "%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
+		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At,
+			"%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
 			Suggest("set it before, or take it out", "")
 	}
 	s.start.Hidden = extra.IsVague()

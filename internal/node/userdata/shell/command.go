@@ -46,7 +46,8 @@ func hasDefault(arg *syntax.Word) bool {
 }
 
 // wrappers are commands that run the command that follows them.
-var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval", "nice", "stdbuf", "bash", "sh", "timeout", "retry", "unbuffer"}
+var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval", "nice", "stdbuf", "bash", "sh",
+	"timeout", "retry", "unbuffer"}
 
 // do goes through an expanded command.
 func (w *walker) do(c command, s *syntax.Stmt) {
@@ -283,7 +284,8 @@ func (w *walker) option(option string) {
 }
 
 // touched are the files on an instance that change how its kubelet starts.
-var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/", "/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
+var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
+	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
 // NoteTouched notes a file that the kubelet's start depends on.
 func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {

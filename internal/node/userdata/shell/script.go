@@ -55,10 +55,12 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 	first, _, _ := strings.Cut(body, "\n")
 	switch {
 	case strings.HasPrefix(body, "#!") && strings.HasSuffix(first, "\r"):
-		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "its lines end as those of Windows do, and Linux finds no interpreter for the script").
+		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at,
+			"its lines end as those of Windows do, and Linux finds no interpreter for the script").
 			Suggest("end each line with a line feed alone", "")
 		return
-	case !strings.HasPrefix(body, "#!") && slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
+	case !strings.HasPrefix(body, "#!") &&
+		slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
 		r.UnknownPart(p)
 		return
 	case !strings.HasPrefix(body, "#!") && userdata.FormOf(body) == userdata.FormNodeConfig && r.System() == catalog.AL2:

@@ -33,7 +33,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	if own := userdata.FormOf(r.In.Own); r.Ours > 0 || r.In.Data != nil {
 		switch own {
 		case userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig, userdata.FormMIME:
-			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsAmiss, userdata.Spot{Line: 1, Column: 1}, "it is %s, which Windows does not run", own).
+			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsAmiss, userdata.Spot{Line: 1, Column: 1},
+				"it is %s, which Windows does not run", own).
 				Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		}
 	}
@@ -60,7 +61,8 @@ func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 		}
 		return userdata.Text{}, false
 	case from < 0 || to < from:
-		r.Report(userdata.ScriptBroken, userdata.Certain, userdata.NeverJoins, t.At, "it has <powershell> or </powershell> without the other, so EC2Launch runs none of it").
+		r.Report(userdata.ScriptBroken, userdata.Certain, userdata.NeverJoins, t.At,
+			"it has <powershell> or </powershell> without the other, so EC2Launch runs none of it").
 			Suggest("write the commands between the two", "")
 		return userdata.Text{}, false
 	}
@@ -137,7 +139,8 @@ func (p *psReader) call(words []userdata.Word) {
 		name, joined, has := strings.Cut(name, ":")
 		option := psOption(name)
 		if option == "" {
-			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At, "%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
+			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
+				"%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
 			if near := userdata.Nearest(name, psOptions); near != "" {
 				pr.Suggest("write", "-"+near)
 			}
@@ -146,7 +149,8 @@ func (p *psReader) call(words []userdata.Word) {
 		value := userdata.Word{Text: joined, At: words[i].At}
 		if !has || joined == "" {
 			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].Whole {
-				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At, "-%s has no value, and %s ends with an error", option, userdata.ByPS)
+				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At,
+					"-%s has no value, and %s ends with an error", option, userdata.ByPS)
 				return
 			}
 			value = words[i]
@@ -154,7 +158,8 @@ func (p *psReader) call(words []userdata.Word) {
 		p.option(&s, option, value)
 	}
 	if !s.Cluster.IsSet() && !s.Hidden {
-		p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At, "%s is called without -EKSClusterName, and ends with an error", userdata.ByPS).Suggest("add -EKSClusterName", "")
+		p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At,
+			"%s is called without -EKSClusterName, and ends with an error", userdata.ByPS).Suggest("add -EKSClusterName", "")
 		return
 	}
 	p.r.Starts = append(p.r.Starts, s)

@@ -189,7 +189,8 @@ func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bo
 		bu.queue.Left[m.Class] -= m.N * n
 	}
 	bu.queue.Classes = append(bu.queue.Classes, b)
-	bu.queue.Left, bu.queue.Stage, bu.queue.DroppedWeight = append(bu.queue.Left, n), append(bu.queue.Stage, 0), append(bu.queue.DroppedWeight, 0)
+	bu.queue.Left, bu.queue.Stage, bu.queue.DroppedWeight = append(bu.queue.Left, n), append(bu.queue.Stage, 0),
+		append(bu.queue.DroppedWeight, 0)
 	return true
 }
 

@@ -118,7 +118,12 @@ func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	for i, d := range demands {
 		sets[i] = d.Set
 	}
-	rc := &reservationCredit{pricer: pr, lots: pr.Accepts.Lots(sets), savings: make([]catalog.Price, len(pr.Stock.Reservations)), options: map[Demand]int{}}
+	rc := &reservationCredit{
+		pricer:  pr,
+		lots:    pr.Accepts.Lots(sets),
+		savings: make([]catalog.Price, len(pr.Stock.Reservations)),
+		options: map[Demand]int{},
+	}
 	for _, d := range demands {
 		for _, l := range rc.lots {
 			if pr.Accepts.Sets[d.Set].Has(l.Offer) {
@@ -147,7 +152,8 @@ func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 		best := catalog.Price(-1)
 		for _, l := range rc.lots {
 			lacks := func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(l.Offer) }
-			if price := rc.pricer.Stock.Offers[l.Offer].Price; (best < 0 || price < best) && rc.pricer.Stock.Room(o).Fits(rc.pricer.Stock.Room(l.Offer)) &&
+			if price := rc.pricer.Stock.Offers[l.Offer].Price; (best < 0 || price < best) &&
+				rc.pricer.Stock.Room(o).Fits(rc.pricer.Stock.Room(l.Offer)) &&
 				!slices.ContainsFunc(users, lacks) {
 				best = price
 			}

@@ -273,7 +273,8 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingL
 	default:
 		f.reason.Code, f.rank = EffortSpent, rankEffort
 		if missing, ok := e.missingMinValueAlone(o); ok {
-			f.reason.Code, f.reason.Detail, f.rank, f.missing = MinValues, fmt.Sprintf("%s: %d of %d", missing.Key, missing.Have, missing.Asked), rankValues, missing
+			f.reason.Code, f.reason.Detail, f.rank, f.missing = MinValues, fmt.Sprintf("%s: %d of %d", missing.Key, missing.Have,
+				missing.Asked), rankValues, missing
 		}
 	}
 	e.add(f)
@@ -312,7 +313,8 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 		if groups := e.in.Topology.UnmetAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
 			return PodAffinity, e.in.Pods.Topology.Groups[groups[0]].Key
 		}
-		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) && (!self || slices.ContainsFunc(groups, e.in.HasHost)) {
+		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) &&
+			(!self || slices.ContainsFunc(groups, e.in.HasHost)) {
 			return PodAffinity, topology.Hostname
 		}
 		if e.in.Topology.IsCrowded(e.in.Pods.Topology, profile, o) {
@@ -334,7 +336,8 @@ func (e *explanation) profile() *topology.Profile {
 	return &e.in.Pods.Topology.Profiles[e.class.Profile]
 }
 
-var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity, topology.AntiAffinity: PodAntiAffinity}
+var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity,
+	topology.AntiAffinity: PodAntiAffinity}
 
 // firstConflict returns the first port of a that conflicts with one of b.
 func firstConflict(a, b []cluster.HostPort) string {

@@ -112,7 +112,8 @@ func (e *explanation) poolToFix() *offering.Pool {
 func limitHint(f *finding) string {
 	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
 	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
-		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each), format(f.excess.taken), format(f.excess.each))
+		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each),
+		format(f.excess.taken), format(f.excess.each))
 }
 
 // topologyHint returns the change that would satisfy the spread or affinity rule.

@@ -171,7 +171,8 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 		case bytes >= ask && (local == 0 || bytes < local):
 			local = bytes
 		}
-		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.in.Stock.Room(o)[r], ask); n > 0 && (size == 0 || n < size) {
+		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.in.Stock.Room(o)[r],
+			ask); n > 0 && (size == 0 || n < size) {
 			size = n
 		}
 	})

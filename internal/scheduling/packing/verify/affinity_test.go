@@ -42,7 +42,8 @@ func TestAffinity(t *testing.T) {
 	tiers := func(p *cluster.Pod) { // one pod must be both
 		p.Affinity = []cluster.Term{
 			{Key: zone, Namespaces: []string{"default"}, Selector: app("db")},
-			{Key: zone, Namespaces: []string{"default"}, Selector: cluster.Selector{Labels: requirements.Requirements{"tier": requirements.OneOf("x")}}},
+			{Key: zone, Namespaces: []string{"default"},
+				Selector: cluster.Selector{Labels: requirements.Requirements{"tier": requirements.OneOf("x")}}},
 		}
 	}
 	run(t, map[string]verdict{

@@ -27,7 +27,8 @@ func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 		}
 	}
 	share := func(d *cluster.Daemon) float64 {
-		return max(float64(d.Requests.CPU)/float64(max(o.typ.Allocatable.CPU, 1)), float64(d.Requests.Memory)/float64(max(o.typ.Allocatable.Memory, 1)))
+		return max(float64(d.Requests.CPU)/float64(max(o.typ.Allocatable.CPU, 1)),
+			float64(d.Requests.Memory)/float64(max(o.typ.Allocatable.Memory, 1)))
 	}
 	slices.SortStableFunc(others, func(a, b *cluster.Daemon) int {
 		return cmp.Or(cmp.Compare(share(a), share(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -49,7 +50,13 @@ func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNeg
 func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
 		for _, one := range types[i].Offerings {
-			choice := packing.Choice{InstanceType: types[i].Name, Zone: one.Zone, CapacityType: one.CapacityType, Price: one.Price, Reservation: one.Reservation.ID}
+			choice := packing.Choice{
+				InstanceType: types[i].Name,
+				Zone:         one.Zone,
+				CapacityType: one.CapacityType,
+				Price:        one.Price,
+				Reservation:  one.Reservation.ID,
+			}
 			other := newOffer(s, &types[i], like.pool, like.extra, choice)
 			if other != nil && len(other.unmet()) == 0 && !other.isCrowded() {
 				return false

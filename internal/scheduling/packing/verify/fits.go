@@ -32,7 +32,8 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 	var sum resources.Amounts
 	var taken []cluster.HostPort
 	for i := range pods {
-		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) || conflicts(pods[i].HostPorts, taken) {
+		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) ||
+			conflicts(pods[i].HostPorts, taken) {
 			return false
 		}
 		taken = append(taken, pods[i].HostPorts...)

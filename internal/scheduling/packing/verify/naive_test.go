@@ -67,7 +67,8 @@ func (w *world) String() string {
 	}
 	s += fmt.Sprint(w.plan.Placements, "\n")
 	for _, p := range w.Pods {
-		s += fmt.Sprintf("%s required=%v spread=%+v near=%+v apart=%+v tolerates=%v\n", p.Name, p.Required, p.Spread, p.Affinity, p.AntiAffinity, p.Tolerations)
+		s += fmt.Sprintf("%s required=%v spread=%+v near=%+v apart=%+v tolerates=%v\n", p.Name, p.Required, p.Spread,
+			p.Affinity, p.AntiAffinity, p.Tolerations)
 	}
 	return s
 }
@@ -325,7 +326,8 @@ func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool 
 			return false
 		}
 	}
-	if !s.AnyNode && len(p.Required) > 0 && !slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(node.labels) }) {
+	if !s.AnyNode && len(p.Required) > 0 &&
+		!slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(node.labels) }) {
 		return false
 	}
 	if s.HonorTaints {

@@ -54,11 +54,12 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
-		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2", func(w *world) {
-			w.web(2, spread(zone, 1, "web"))
-			w.launch("b", "web-1", "web-2")
-			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
-		}),
+		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2",
+			func(w *world) {
+				w.web(2, spread(zone, 1, "web"))
+				w.launch("b", "web-1", "web-2")
+				w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
+			}),
 		"that of a leaving one does not, when it has gone": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.launch("b", "web-1", "web-2")
