@@ -2,9 +2,10 @@
 // its service account (Rules), each with the reason for it. The chart, Terraform and CloudFormation are written from
 // these lists.
 //
-// In: the cluster's name, account and region; the roles of its nodes and its interruption queue. Out: IAM policies
-// statement by statement, RBAC rules, and whether a rule allows a request. Never: a permission that no call of the
-// controller needs, a change to resources without the cluster's tags, or a call to AWS or Kubernetes.
+// In: the cluster's name, account and region; the roles of its nodes and its interruption queue.
+// Out: IAM policies statement by statement, RBAC rules, and whether a rule allows a request.
+// Never: a permission that no call of the controller needs, a change to resources without the cluster's tags, or a call
+// to AWS or Kubernetes.
 package permissions
 
 import (

@@ -1,8 +1,9 @@
 // Package eks reads the EKS cluster.
 //
-// In: the cluster's name; for zonal shifts, its ARN. Out: facts about the cluster, its access entries, node groups and
-// Fargate profiles, the zonal shifts in force; errors classified by package awserr. Never: a change to the cluster, its
-// authentication or a shift; Kubernetes.
+// In: the cluster's name; for zonal shifts, its ARN.
+// Out: facts about the cluster, its access entries, node groups and Fargate profiles, the zonal shifts in force; errors
+// classified by package awserr.
+// Never: a change to the cluster, its authentication or a shift; Kubernetes.
 package eks
 
 import (

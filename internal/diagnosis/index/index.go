@@ -1,8 +1,9 @@
 // Package index looks up in the evidence what checks of several subjects need: the symptoms of instances, the Node of
 // an instance, and statements about launches.
 //
-// In: diagnosis.Evidence. Out: an Index, which no check changes, and the type Check of the checks that judge it. Never:
-// a call, a clock, or a verdict without the evidence for it.
+// In: diagnosis.Evidence.
+// Out: an Index, which no check changes, and the type Check of the checks that judge it.
+// Never: a call, a clock, or a verdict without the evidence for it.
 package index
 
 import (

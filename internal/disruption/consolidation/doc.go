@@ -1,8 +1,9 @@
 // Package consolidation finds the nodes whose removal saves money.
 //
 // In: a snapshot of the cluster, the market, and which nodes may be removed, with their prices and the cost of moving
-// their pods. Out: moves: nodes to remove together, the nodes to launch in their place, where their pods go, and the
-// saving. Never: a clock, an API object; the caller revalidates a move against newer state before it acts.
+// their pods.
+// Out: moves: nodes to remove together, the nodes to launch in their place, where their pods go, and the saving.
+// Never: a clock, an API object; the caller revalidates a move against newer state before it acts.
 //
 // # Terms
 //

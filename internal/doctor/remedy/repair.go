@@ -1,9 +1,9 @@
 // Package remedy carries out the fix of a diagnosis: the value, and never its text.
 //
-// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things. Out: the changes, each
-// with what is there before and after, and whether it was made. Never: a change that was not shown first, a program of
-// the user's computer, a part of a fix that it cannot do whole, or a deletion of what is not any more what the
-// diagnosis has seen.
+// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things.
+// Out: the changes, each with what is there before and after, and whether it was made.
+// Never: a change that was not shown first, a program of the user's computer, a part of a fix that it cannot do whole,
+// or a deletion of what is not any more what the diagnosis has seen.
 package remedy
 
 import (

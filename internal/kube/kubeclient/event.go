@@ -40,19 +40,16 @@ const (
 	ReasonHeldBack     Reason = "HeldBack"     // garbage collection is held because it would remove too much
 
 	// NodeClaims.
-	ReasonLaunched    Reason = "Launched"    // the launched instance
-	ReasonRegistered  Reason = "Registered"  // the Node has joined
-	ReasonInitialized Reason = "Initialized" // the Node is ready
-	// EC2 has no capacity for any offering of the claim; its pods are planned again
-	ReasonInsufficientCapacity Reason = "InsufficientCapacityError"
-	ReasonLaunchFailed         Reason = "LaunchFailed"             // EC2 rejected the launch or could not be reached
-	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing" // the Node joined without the taint that its bootstrap should set
-	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"   // the Node has less than its claim promised
-	ReasonNotJoining           Reason = "NodeNotJoining"           // the instance is late or terminated, with the known cause
-	// a Node has the provider ID of the instance but is not its Node; the message says what differs
-	ReasonNodeMismatch Reason = "NodeMismatch"
-	// the instance lost its tags and is not terminated; the message has the commands
-	ReasonTagsMissing Reason = "InstanceTagsMissing"
+	ReasonLaunched             Reason = "Launched"                  // the launched instance
+	ReasonRegistered           Reason = "Registered"                // the Node has joined
+	ReasonInitialized          Reason = "Initialized"               // the Node is ready
+	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 has no capacity for the claim; its pods are planned again
+	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 rejected the launch or could not be reached
+	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
+	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
+	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or terminated, with the known cause
+	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the instance's provider ID but is not its Node
+	ReasonTagsMissing          Reason = "InstanceTagsMissing"       // the instance lost its tags and is not terminated
 
 	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what blocks voluntary disruption of the node
 	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what blocks consolidation of the node
@@ -63,20 +60,17 @@ const (
 	// NodeClaims and Nodes.
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // when the node's pods are deleted by force
 	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is disrupted; the message gives the cause
-	// the node is unhealthy and stays: too many nodes of its NodePool are
-	ReasonRepairBlocked Reason = "NodeRepairBlocked"
+	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // too many nodes of the NodePool are unhealthy to replace one
 
 	// NodeClaims and Nodes: what AWS reports about their instance.
-	ReasonSpotInterrupted        Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
-	ReasonReservationInterrupted Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
-	// EC2 reports a higher interruption risk of the spot instance
-	ReasonRebalanceRecommended Reason = "SpotRebalanceRecommendation"
-	ReasonInstanceStopping     Reason = "InstanceStopping"      // the instance stops or has stopped
-	ReasonInstanceTerminating  Reason = "InstanceTerminating"   // the instance is being terminated, or is gone
-	ReasonEndedOutside         Reason = "TerminatedFromOutside" // the instance was terminated by neither Joiner nor AWS
-	// AWS Health announces a change that ends or stops the instance
-	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"
-	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption" // the node is drained because of an interruption message
+	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
+	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
+	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 reports a higher risk of interruption
+	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
+	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
+	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
+	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops it
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
 	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
 	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced

@@ -1,6 +1,7 @@
 // Package network is the state of a region's VPCs: subnets with their addresses, security groups, route tables,
 // endpoints, network ACLs and DHCP options.
 //
-// In: calls about VPCs as values, and the addresses that instances take and return. Out: VPCs and what is in them, and
-// free addresses. Never: an instance, a packet, a clock or a wire format.
+// In: calls about VPCs as values, and the addresses that instances take and return.
+// Out: VPCs and what is in them, and free addresses.
+// Never: an instance, a packet, a clock or a wire format.
 package network
