@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,18 +89,6 @@ func (b book) files() []file {
 		files = append(files, file{r.name + ".tsv", r.file()})
 	}
 	return files
-}
-
-func (b book) typesFile() []byte {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out) // writes a newline after each
-	enc.SetEscapeHTML(false)
-	for _, f := range b.types {
-		if err := enc.Encode(f); err != nil {
-			panic(err) // Facts are strings and numbers
-		}
-	}
-	return out.Bytes()
 }
 
 func (b book) leftOutFile() []byte {

@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
-// tables holds types.jsonl, with one Facts a line, and for each region a file
-// of prices and zones. hack/catalog writes them; left-out.txt beside them says
-// which types are missing, and why.
+// tables holds types.jsonl and, for each region, a file of prices and zones. hack/catalog writes them; left-out.txt
+// beside them lists the missing types, each with the reason.
+//
+// The first line of types.jsonl has the facts that most types share, each further line the name of a type and the facts
+// that differ.
 //
 //go:embed table/*.jsonl table/*.tsv
 var tables embed.FS
@@ -31,10 +33,11 @@ func Embedded() (Table, error) {
 	if err != nil {
 		return Table{}, fmt.Errorf("read embedded types: %w", err)
 	}
+	shared, lines, _ := bytes.Cut(data, []byte("\n"))
 	var t Table
-	for line := range bytes.Lines(data) {
-		var f Facts
-		if err := json.Unmarshal(line, &f); err != nil {
+	for line := range bytes.Lines(lines) {
+		var f Facts // decoded for each type, so that no two types share a slice
+		if err := cmp.Or(json.Unmarshal(shared, &f), json.Unmarshal(line, &f)); err != nil {
 			return Table{}, fmt.Errorf("read embedded type %d: %w", len(t.types)+1, err)
 		}
 		t.types = append(t.types, f)

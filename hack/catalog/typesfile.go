@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// usual are the facts that most types share: the first line of types.jsonl.
+var usual = catalog.Facts{
+	CurrentGeneration:   true,
+	UsageClasses:        []string{"on-demand", "spot"},
+	Virtualization:      []string{"hvm"},
+	Hypervisor:          "nitro",
+	PlacementStrategies: []string{"cluster", "partition", "spread"},
+	RootDevices:         []string{"ebs"},
+	Processor:           catalog.Processor{Architectures: []string{"x86_64"}, Manufacturer: "Intel", ThreadsPerCore: 2},
+	EBS:                 catalog.EBS{Optimized: "default", NVMe: "required"},
+	Network:             catalog.Network{IPv6: true, ENA: "required", EncryptionInTransit: true},
+}
+
+// typesFile returns types.jsonl: the usual facts, then a line per type with its name and the facts that differ from the
+// usual ones.
+func (b book) typesFile() []byte {
+	var out bytes.Buffer
+	base := fields(usual)
+	delete(base, "name")
+	writeLine(&out, "", base)
+	for _, f := range b.types {
+		own := fields(f)
+		delete(own, "name")
+		writeLine(&out, f.Name, differing(base, own))
+	}
+	return out.Bytes()
+}
+
+// fields returns the JSON object of the facts.
+func fields(f catalog.Facts) map[string]any {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // Facts are strings and numbers
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var out map[string]any
+	if err := dec.Decode(&out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// differing returns the fields of own that differ from base, and the zero value of the fields that only base has.
+func differing(base, own map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, value := range own {
+		inBase, isObject := base[name].(map[string]any)
+		switch {
+		case isObject:
+			if d := differing(inBase, value.(map[string]any)); len(d) > 0 {
+				out[name] = d
+			}
+		case !reflect.DeepEqual(value, base[name]):
+			out[name] = value
+		}
+	}
+	for name, value := range base {
+		if _, ok := own[name]; !ok {
+			out[name] = zeroOf(value)
+		}
+	}
+	return out
+}
+
+// zeroOf returns the zero value of the type of a JSON value; that of a list is null.
+func zeroOf(value any) any {
+	switch value := value.(type) {
+	case string:
+		return ""
+	case bool:
+		return false
+	case json.Number:
+		return 0
+	case map[string]any:
+		out := map[string]any{}
+		for name, v := range value {
+			out[name] = zeroOf(v)
+		}
+		return out
+	default:
+		return nil
+	}
+}
+
+// writeLine writes an object with the name first and the other fields in alphabetical order.
+func writeLine(out *bytes.Buffer, name string, object map[string]any) {
+	out.WriteString(`{"name":"` + name + `"`)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		var value bytes.Buffer
+		enc := json.NewEncoder(&value)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(object[key]); err != nil {
+			panic(err)
+		}
+		out.WriteString(`,"` + key + `":`)
+		out.Write(bytes.TrimSpace(value.Bytes()))
+	}
+	out.WriteString("}\n")
+}
