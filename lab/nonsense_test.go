@@ -33,7 +33,7 @@ var nonsenses = []nonsense{
 	{
 		name: "nonsense-wishes", annotations: `{joiner.sh/minimum-node-lifetime: 9000h, joiner.sh/drift-wave: 50%}`, budgets: "{nodes: 20%}",
 		condition: karpenterv1.ConditionDisruptionPolicyValid,
-		says: []string{karpenterv1.AnnotationMinimumLifetime, "no node gets as old", karpenterv1.AnnotationDriftWave,
+		says: []string{karpenterv1.AnnotationMinimumLifetime, "all nodes expire before that age", karpenterv1.AnnotationDriftWave,
 			"50% is more than spec.disruption.budgets[0] allows"},
 	},
 	{

@@ -224,7 +224,7 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(r.log.String(), "cannot go on with EC2NodeClass"); n != 1 {
+	if n := strings.Count(r.log.String(), "cannot reconcile EC2NodeClass"); n != 1 {
 		t.Errorf("one cause is logged %d times\n%s", n, r.log)
 	}
 }

@@ -182,7 +182,7 @@ func TestNonsenseAboutDrift(t *testing.T) {
 		"a field of another object": {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags",
 			`"spec.template.spec.tags" (is tags meant?) is no field`, true},
 		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
-		"half a word":               {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
+		"half a word":               {karpv1.AnnotationDrift, "observ", `"observ" is not observe or replace`, true},
 		"many at once":              {karpv1.AnnotationDriftWave, "many", "neither a number", true},
 		"no canary":                 {karpv1.AnnotationDriftCanary, "0", "above 0", true},
 	} {
@@ -494,7 +494,7 @@ func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 	known := r.Market.Offered
 	r.Market.Offered = ec2.Market{}
 	if !drifts() {
-		t.Error("it does not drift any more, and nobody knows what can be bought")
+		t.Error("it is no longer drifted, and nobody knows what can be bought")
 	}
 	r.Market.Offered = known
 	if drifts() {

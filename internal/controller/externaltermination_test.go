@@ -79,7 +79,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 			if n := counted(t, r.Claims.Metrics.Foreign, "apps", nodeclaim.EndedByCall); n != 1 {
 				t.Errorf("counted %d times\n%s", n, r.log)
 			}
-			if r.events.has("NodeClaim/TerminatedFromOutside", id, "TerminateInstances was called from outside Joiner",
+			if r.events.has("NodeClaim/TerminatedFromOutside", id, "another client called TerminateInstances",
 				"aws cloudtrail lookup-events") == "" {
 				t.Errorf("it is not told: %v", r.events.told)
 			}

@@ -173,7 +173,7 @@ func TestMoveWaitsForProtectedPod(t *testing.T) {
 	if got := f.types(); got != "2 m5.2xlarge" {
 		t.Fatalf("left: %s\n%s", got, f.log)
 	}
-	if f.events.has("NodeClaim/DisruptionUndone", "asks not to be disrupted") == "" {
+	if f.events.has("NodeClaim/DisruptionUndone", "has the annotation karpenter.sh/do-not-disrupt") == "" {
 		t.Errorf("nobody said why: %v", f.events.told)
 	}
 }

@@ -95,7 +95,7 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 			if why := f.isReopened(t); why != "" {
 				t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 			}
-			if f.events.has("NodeClaim/DisruptionUndone", "it was undone") == "" {
+			if f.events.has("NodeClaim/DisruptionUndone", "the move was undone") == "" {
 				t.Errorf("nobody said so: %v", f.events.told)
 			}
 		})

@@ -83,12 +83,12 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 		"a duration below 0": {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
 		"a saving of abc": {annotations: note(karpv1.AnnotationMinimumSaving, "abc"),
 			want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
-		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "no percentage", wantHeld: []string{under}},
-		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "no percentage", wantHeld: []string{under}},
+		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "is not a percentage", wantHeld: []string{under}},
+		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "is not a percentage", wantHeld: []string{under}},
 		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "no amount", wantHeld: []string{under}},
 		"a life of a day": {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration",
 			wantHeld: []string{drifted, under}},
-		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "no node gets as old",
+		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "all nodes expire before that age",
 			wantHeld: []string{drifted, under}},
 		"no moves at all": {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
 		"drift off": {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace",
@@ -156,7 +156,7 @@ func TestConditionsOfPolicies(t *testing.T) {
 	seen.Write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
-		!strings.Contains(c.Message, "no drifted or underutilized node is taken away") {
+		!strings.Contains(c.Message, "no drifted or underutilized node is disrupted") {
 		t.Errorf("what makes no sense is told as %+v", c)
 	}
 	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)

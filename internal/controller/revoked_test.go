@@ -102,13 +102,13 @@ func TestUsersChangeTheirMind(t *testing.T) {
 		}, "was paused"},
 		"turns consolidation off": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
-		}, "wants no node taken away to save money any more"},
+		}, "no longer allows disruption to save money"},
 		"wants only empty nodes to go": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
-		}, "wants no node taken away to save money any more"},
+		}, "no longer allows disruption to save money"},
 		"says what makes no sense": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationMinimumSaving, "much") })
-		}, "does not allow it any more"},
+		}, "no longer allows the move"},
 		"keeps the Node": {false, func(t *testing.T, f *park) {
 			for _, n := range f.nodes(t) {
 				driftcheck.Annotate(&n, karpv1.AnnotationDoNotDisrupt, "true")
@@ -121,7 +121,7 @@ func TestUsersChangeTheirMind(t *testing.T) {
 				f.check(t, f.api.Update(t.Context(), &c))
 			}
 		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the NodeClaim"},
-		"takes the change back": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "does not drift any more"},
+		"takes the change back": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "is no longer drifted"},
 		"only observes drift": {true, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationDrift, "observe") })
 		}, "only observes drift now"},

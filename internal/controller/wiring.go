@@ -35,26 +35,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Controllers holds all loops of the controller.
+// Controllers holds all control loops.
 type Controllers struct {
 	Provisioner *provisioner.Provisioner     // launches nodes for pending pods
 	Claims      *nodeclaim.Reconciler        // reconciles NodeClaims
 	Orphans     *nodeclaim.OrphanReconciler  // drains deleted Nodes that have no NodeClaim
 	NodeClasses *nodeclass.Reconciler        // reconciles EC2NodeClasses
 	Pools       *nodepool.Reconciler         // reconciles NodePools
-	Overlays    *offerings.OverlayReconciler // nil: NodeOverlays are ignored
+	Overlays    *offerings.OverlayReconciler // validates NodeOverlays; nil: NodeOverlays are ignored
 	Emptiness   *disruptor.Emptiness         // deletes empty nodes
 	Moves       *disruptor.Disruptor         // replaces drifted and underutilized nodes
 	Sweeper     *gc.Collector                // deletes orphaned objects
 	Market      *offerings.Catalogs          // reads the offerings of EC2
-	Pods        *nodestate.PodWatch
+	Pods        *nodestate.PodWatch          // handles changes of pods
 	// Statics keeps static pools at spec.replicas; nil disables it.
 	Statics *nodepool.StaticReconciler
 	// Interruption processes the interruption queue and replaces interrupted nodes; nil disables it.
 	Interruption *interruptions.Handler
-	// Shifts follows zonal shifts; nil disables it.
+	// Shifts follows zonal shifts of EKS; nil disables it.
 	Shifts *offerings.ZonalShifts
-	// Honour reports settings that have no effect.
+	// Honour reports settings that have no effect in Joiner.
 	Honour *nodeclass.IneffectiveFieldWarner
 	// Diagnoses finds out why nodes do not join; nil disables it.
 	Diagnoses *diagnoser.Diagnoser
@@ -64,7 +64,8 @@ type Controllers struct {
 	Progress *loop.Progress
 }
 
-// The number of objects of a kind that are reconciled in parallel: many claims, because they mostly wait for EC2.
+// Number of objects of one kind that are reconciled concurrently. It is high for claims, because they mostly wait for
+// EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
@@ -109,12 +110,13 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 
 // objectLoop reconciles the objects of a kind.
 type objectLoop struct {
-	name    string // one of the Loop constants
-	build   *builder.Builder
-	loop    reconcile.Reconciler
-	workers int
+	name    string               // one of the Loop constants of package loop
+	build   *builder.Builder     // defines the watches of the loop
+	loop    reconcile.Reconciler // reconciles the objects
+	workers int                  // number of objects that are reconciled concurrently
 }
 
+// addObjects adds the loops that reconcile objects to the manager.
 func (l Controllers) addObjects(m manager.Manager) error {
 	cached := m.GetCache()
 	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
@@ -170,7 +172,8 @@ func (l Controllers) addObjects(m manager.Manager) error {
 	return nil
 }
 
-// watchStatics reconciles a pool when its spec or its readiness changes, and when one of its claims is created or deleted.
+// watchStatics returns a builder that reconciles a pool when its spec or its readiness changes, and when the number of
+// its claims changes.
 func watchStatics(m manager.Manager) *builder.Builder {
 	ofClaim := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if pool := o.GetLabels()[karpv1.LabelNodePool]; pool != "" {
@@ -183,7 +186,8 @@ func watchStatics(m manager.Manager) *builder.Builder {
 		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.CrewMatters()))
 }
 
-// watch reconciles objects when they are created and when their spec or annotations change. A cluster may not have the CRD of NodeOverlays.
+// watchHonour returns loops that check an object when it is created and when its spec or annotations change. The
+// cluster may lack the CRD of NodeOverlays.
 func watchHonour(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
 	on := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
@@ -194,7 +198,7 @@ func watchHonour(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objec
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class),
 		on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
 	}
-	if h.Unseen { // without the permission their informer would never sync, and waiting for all informers would never end
+	if h.Unseen { // without permission to list NodeOverlays, their informer would never sync, and the manager waits for all informers
 		return out
 	}
 	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
@@ -214,15 +218,16 @@ func watchOverlays(m manager.Manager) *builder.Builder {
 		Watches(&karpv1alpha1.NodeOverlay{}, toAll, changed).Watches(&karpv1.NodePool{}, toAll, changed)
 }
 
-// leading is a loop that only the leader runs.
+// leading is a loop that runs only on the leader.
 type leading func(context.Context) error
 
+// Start runs the loop.
 func (l leading) Start(ctx context.Context) error { return l(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
-// claimsOfNode returns the claims that a Node belongs to.
+// claimsOfNode returns the claims that have the provider ID of a Node.
 func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	node, ok := o.(*corev1.Node)
 	if !ok || node.Spec.ProviderID == "" {
@@ -236,8 +241,8 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 	return requests(namesOf(claims.Items))
 }
 
-// waitingClaims returns the claims that wait for a class to become ready, and those that wait for a Node: a change of the class may outdate
-// their launch.
+// waitingClaims returns the claims that wait for a class to become ready, and those whose instance has no Node yet,
+// because a change of the class may outdate their launch.
 func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()},
@@ -253,7 +258,7 @@ func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) [
 	return requests(names)
 }
 
-// unjoinedClaims returns the claims of a NodePool that wait for a Node.
+// unjoinedClaims returns the claims of a NodePool whose instance has no Node yet.
 func unjoinedClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -268,6 +273,7 @@ func unjoinedClaims(ctx context.Context, reader client.Reader, o client.Object) 
 	return requests(names)
 }
 
+// classOfClaim returns the node class of a claim.
 func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	claim, ok := o.(*karpv1.NodeClaim)
 	if !ok || claim.Spec.NodeClassRef == nil {

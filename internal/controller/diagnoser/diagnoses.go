@@ -27,69 +27,69 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Diagnoser finds out why nodes do not join: for EC2NodeClasses before anything is launched, and for claims that are late.
-// All share one report, so that a thousand late claims cost as many AWS calls as one. Its methods may be called
-// concurrently, and on nil, which knows nothing.
+// Diagnoser finds out why nodes do not join: for EC2NodeClasses before the first launch, and for claims that are late.
+// All share one report, so that a thousand late claims need as many AWS calls as one. Its methods may be called
+// concurrently, and accept a nil receiver, which finds nothing.
 type Diagnoser struct {
-	Clients collector.Clients         // with a rate limit apart from that of launches; Late is set for each report
+	Clients collector.Clients         // their rate limit is separate from that of launches; Late is set for each report
 	Cache   client.Reader             // reads objects from the informers
 	Cluster loop.NodeReader           // reads cluster state from the informers
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Batch   *loop.Batch               // ended at once when a cause is fixed
+	Batch   *loop.Batch               // gets a request for a plan when a cause is fixed
 	After   time.Duration             // a claim is late when its instance has no Node this long after its launch
 	Tell    loop.EventRecorder        // emits events
-	Drip    *loop.RateLimitedRecorder // for events on pods and claims, of which there may be thousands; nil: they are emitted at once
+	Drip    *loop.RateLimitedRecorder // emits the events on pods and claims, of which there may be thousands; nil: they are emitted at once
 	Metrics *metrics.Metrics          // the metrics of this process
 	Log     *slog.Logger              // the log of this process
 	Now     loop.Clock                // the clock; nil uses time.Now
 
 	mu       sync.Mutex
-	report   report
+	report   report                  // the latest report
 	Verdicts map[types.UID]Verdict   // latest verdict by UID of the late claim
-	cured    map[types.UID]time.Time // since when the cause that kept a late claim from joining is no longer found
+	cured    map[types.UID]time.Time // by UID: since when the cause that kept a late claim from joining is gone
 	waiting  map[string]time.Time    // by UID and generation: since when a class waits for its first report
-	Woken    chan event.GenericEvent // classes to be reconciled
-	Late     chan event.GenericEvent // claims to be reconciled
+	Woken    chan event.GenericEvent // node classes to reconcile
+	Late     chan event.GenericEvent // claims to reconcile
 }
 
-// Intervals between collections of evidence. They are shorter while something is wrong, so that a fix is noticed soon, and
-// shortest just after a new finding, when the user may be fixing it.
+// Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is noticed
+// soon.
 const (
-	againTold    = 5 * time.Second
+	againTold    = 5 * time.Second // for justTold after the findings have changed, because the user may be fixing them
 	justTold     = time.Minute
-	AgainSick    = 20 * time.Second
-	againHealthy = 10 * time.Minute
-	againAtLeast = 2 * time.Second // between two
-	lookEvery    = time.Second     // for late claims, in the cache
+	AgainSick    = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
+	againHealthy = 10 * time.Minute // otherwise
+	againAtLeast = 2 * time.Second  // the minimum in all cases
+	lookEvery    = time.Second      // interval of the scan of the cache for late claims
 )
 
-// mostNews is how many objects can wait to be reconciled because of one report.
+// mostNews is how many objects can wait to be reconciled after a report.
 const mostNews = 4096
 
 // report is the result of one collection of evidence.
 type report struct {
-	at       time.Time // when the collection started; zero: there is none yet
-	since    time.Time // since when the findings in ahead are the same
-	evidence diagnosis.Evidence
-	findings []diagnosis.Finding
+	at       time.Time                      // when the collection started; zero: there is no report yet
+	since    time.Time                      // since when the findings in ahead are the same
+	evidence diagnosis.Evidence             // the collected evidence
+	findings []diagnosis.Finding            // the findings of all checks
 	ahead    map[string][]diagnosis.Finding // by class: findings that are certain without an instance
 	classes  map[string]string              // by name: fingerprints of the classes that the report covers
 }
 
-// lateClaim is a claim whose instance has no Node although Diagnoses.After has passed since its launch.
+// lateClaim is a claim whose instance has no Node, although Diagnoser.After has passed since its launch.
 type lateClaim struct {
 	claim  *karpv1.NodeClaim
-	pool   string
-	class  string
-	id     string // of the instance
-	bought time.Time
+	pool   string    // name of its NodePool
+	class  string    // name of its EC2NodeClass
+	id     string    // ID of its instance
+	bought time.Time // when the instance was launched
 }
 
-// lateScan is what a pass sees in the cache.
+// lateScan is the result of one scan of the cache.
 type lateScan struct {
 	late    []lateClaim
-	classes map[string]string // by name: fingerprints of the classes whose subnets, security groups and images are known
-	pools   map[string]*karpv1.NodePool
+	classes map[string]string           // by name: fingerprints of the classes whose subnets, security groups and images are known
+	pools   map[string]*karpv1.NodePool // by name
 }
 
 // Start scans for late claims until ctx ends.
@@ -103,7 +103,7 @@ func (d *Diagnoser) Start(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		if err := d.Pass(ctx); err != nil && ctx.Err() == nil {
-			d.Log.Error("cannot look for nodes that do not join", "error", err.Error())
+			d.Log.Error("cannot check for nodes that do not join", "error", err.Error())
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (d *Diagnoser) Pass(ctx context.Context) error {
 	return nil
 }
 
-// see finds the late claims, and the classes that can be judged.
+// see finds the late claims, and the classes that the checks can judge.
 func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
 	out := lateScan{classes: map[string]string{}, pools: map[string]*karpv1.NodePool{}}
 	var classes awsv1.EC2NodeClassList
@@ -164,7 +164,8 @@ func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
 		if err != nil {
 			return out, err
 		}
-		// A Node that does not belong to the instance does not hide that the instance's own Node is missing.
+		// A Node with this provider ID that does not belong to the instance does not count: the instance's own Node is
+		// missing.
 		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
 			out.late = append(out.late, one)
@@ -173,7 +174,7 @@ func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
 	return out, nil
 }
 
-// isLate reports whether the instance of the claim should have joined by now. It reads nothing but the claim.
+// isLate reports whether the claim's instance should have joined by now. It checks only the claim, not its Nodes.
 func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, bool) {
 	seen := nodestate.ClaimSeen(claim)
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
@@ -193,7 +194,7 @@ func isResolved(c *awsv1.EC2NodeClass) bool {
 	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
 }
 
-// fingerprint returns a text that changes when the class changes in a way that matters for joining.
+// fingerprint returns a text that changes when a field of the class changes that affects joining.
 func fingerprint(c *awsv1.EC2NodeClass) string {
 	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
 	if public := c.Spec.AssociatePublicIPAddress; public != nil {
@@ -211,7 +212,7 @@ func fingerprint(c *awsv1.EC2NodeClass) string {
 	return strings.Join(parts, " ")
 }
 
-// isDue reports whether evidence has to be collected.
+// isDue reports whether evidence must be collected now.
 func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,13 +234,13 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	case age >= AgainSick:
 		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
 	}
-	// A claim has become late since, and no known finding explains it.
+	// A claim became late after the last report, and no known finding explains it.
 	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
 		return l.bought.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
 	})
 }
 
-// collect asks, and publishes what came of it.
+// collect collects evidence, runs the checks, and stores the report. It wakes the classes whose findings changed.
 func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	clients := d.Clients
 	clients.Now, clients.Late = d.Now.Now, map[string]bool{}
@@ -249,7 +250,7 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	d.Metrics.Diagnoses.Inc()
 	found := collector.Collect(ctx, clients)
 	if ctx.Err() != nil {
-		return // the process is stopping, and missing answers mean nothing
+		return // the process is stopping, so answers may be missing
 	}
 	r := report{at: now, evidence: found, findings: checks.Diagnose(found), ahead: checks.Preflight(found), classes: seen.classes}
 	d.mu.Lock()
@@ -279,8 +280,8 @@ func (r report) about(l lateClaim) []diagnosis.Finding {
 	return diagnosis.Joining(r.findings, quest)
 }
 
-// wake has an object reconciled by its loop. If the channel is full, the object is skipped: its loop reconciles it anyway,
-// later.
+// wake makes the object's loop reconcile it. If the channel is full, the object is skipped; its loop reconciles it
+// later anyway.
 func (d *Diagnoser) wake(to *chan event.GenericEvent, object client.Object, name string) {
 	object.SetName(name)
 	select {
@@ -289,7 +290,7 @@ func (d *Diagnoser) wake(to *chan event.GenericEvent, object client.Object, name
 	}
 }
 
-// Channel creates the channel on first use.
+// Channel returns the channel, which it creates on first use.
 func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -299,7 +300,7 @@ func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent 
 	return *c
 }
 
-// pending returns the pods that the claim was made for and that have no node, the first few.
+// pending returns the pods that the claim was created for and that have no node, at most maxPodEvents.
 func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, id := range pods {
@@ -318,12 +319,13 @@ func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
 // DiagnosisPatience is how long one query of a report may take, including the wait for its rate limit.
 const DiagnosisPatience = 2 * time.Minute
 
-// AheadPatience is how long a new class waits for the first report about it. After that it is used without one, so that slow
-// checks do not keep pods pending.
+// AheadPatience is how long a new class waits for its first report. After that the class is used without a report, so
+// that slow checks do not keep pods pending.
 const AheadPatience = 15 * time.Second
 
-// Ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report covers
-// the class in its present state. isOver is true if it does, or if the class has waited long enough for a report.
+// Ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report
+// covers the class in its present state. isOver is true if known is true, or if the class has waited AheadPatience for
+// a report.
 func (d *Diagnoser) Ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

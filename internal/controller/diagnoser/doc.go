@@ -1,7 +1,7 @@
-// Package diagnoser finds out why nodes do not join: it collects evidence, runs the checks, and reports the cause on the
-// NodeClaim, the NodePool and the pods that wait.
+// Package diagnoser finds out why nodes do not join. It collects evidence, runs the checks, and reports the cause on
+// the NodeClaim, its NodePool and its pending pods.
 //
 // In: late NodeClaims, evidence.
 // Out: findings as conditions and events.
-// Never: a fix.
+// Never: applying a fix.
 package diagnoser

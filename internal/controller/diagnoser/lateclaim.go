@@ -18,15 +18,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// maxPodEvents is the highest number of pods that get an event because of one late claim. Further pods get none.
+// maxPodEvents is the maximum number of pods that get an event because of one late claim.
 const maxPodEvents = 20
 
-// Verdict is why a claim is late, as its condition reports it.
+// Verdict is the reason why a claim is late, as its condition shows it.
 type Verdict struct {
-	Check   string // "AUTH-5"; empty: no cause was found
+	Check   string // ID of the check that found the cause, such as "AUTH-5"; empty: no cause was found
 	Message string // text for conditions and events
-	Known   bool   // the cause is certain, so that other instances of the pool will not join either
-	ahead   bool   // and the check finds it without an instance
+	Known   bool   // the cause is certain, so other instances of the pool will not join either
+	ahead   bool   // the check finds the cause without an instance
 }
 
 // reason returns the check as the reason of a condition, which must not contain a hyphen.
@@ -37,7 +37,7 @@ func (v Verdict) reason() string {
 	return poolhealth.ReasonOfCheck(v.Check)
 }
 
-// allOf returns a text that differs whenever the findings differ.
+// allOf returns a text that differs if the findings differ.
 func allOf(findings []diagnosis.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
@@ -46,7 +46,7 @@ func allOf(findings []diagnosis.Finding) string {
 	return b.String()
 }
 
-// judge says of each late claim why it is late.
+// judge returns for each late claim why it is late; nothing before the first report.
 func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,6 +60,7 @@ func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
 	return out
 }
 
+// verdict returns why claim l is late. after is Diagnoser.After.
 func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 	about := r.about(l)
 	if len(about) == 0 {
@@ -70,7 +71,7 @@ func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
 		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
 			text = "the instance has not joined the cluster within " + after.String() +
-				", and why is not known: allow the controller " + strings.Join(gaps, ", ")
+				", and the cause is not known: to find it, allow the controller " + strings.Join(gaps, ", ")
 		}
 		return Verdict{Message: text}
 	}
@@ -83,8 +84,8 @@ func (r report) verdict(l lateClaim, after time.Duration) Verdict {
 	return v
 }
 
-// Verdict returns reason and message for the condition Registered of a claim that waits for its Node. After a start it
-// returns what a previous process wrote, until there is a report.
+// Verdict returns reason and message for the condition Registered of a claim that waits for its Node. After a restart
+// it returns the verdict of the previous process, until there is a new report.
 func (d *Diagnoser) Verdict(claim *karpv1.NodeClaim) (reason, message string, ok bool) {
 	if d == nil {
 		return "", "", false
@@ -98,7 +99,7 @@ func (d *Diagnoser) Verdict(claim *karpv1.NodeClaim) (reason, message string, ok
 	return c.Reason, c.Message, d.report.at.IsZero() && poolhealth.IsOfCheck(c)
 }
 
-// WillNotJoin returns why the claim will not join as things are, if that is known.
+// WillNotJoin returns why the claim's instance will not join the cluster. isKnown is false if no cause is certain.
 func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isKnown bool) {
 	if d == nil {
 		return "", false
@@ -109,7 +110,7 @@ func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isKnown bo
 	return v.Message, v.Known
 }
 
-// hold stops the launches of pools whose instances certainly do not join, and resumes them when the cause is gone.
+// hold stops the launches of pools whose instances certainly do not join, and resumes launches when the cause is gone.
 func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	now := d.Now.Now()
 	for _, l := range seen.late {
@@ -128,14 +129,15 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 			continue
 		}
 		d.Holds.Anew(pool)
-		d.Log.Info("what kept nodes from joining is gone", "nodePool", pool, "check", check)
+		d.Log.Info("the cause that kept nodes from joining is gone", "nodePool", pool, "check", check)
 		if d.Batch != nil {
 			d.Batch.Hurry("fixed " + pool)
 		}
 	}
 }
 
-// clears reports whether a check that had a finding about a class has none any more. A check that cannot run clears nothing.
+// clears reports whether a check that had a finding about a class no longer has one. A check that cannot run clears
+// nothing.
 func (r report) clears(class, check string) bool {
 	judged := false
 	for _, f := range r.findings {
@@ -156,7 +158,8 @@ func (r report) clears(class, check string) bool {
 	return judged
 }
 
-// publish reports new verdicts: it sets conditions of the claims, emits events for claims, pools and pods, logs, and counts.
+// publish stores the verdicts and reports new ones: on conditions of the claims, in events for claims, pools and pods,
+// in the log, and in metrics.
 func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[types.UID]Verdict) {
 	d.mu.Lock()
 	before := d.Verdicts
@@ -186,9 +189,9 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 	}
 }
 
-// cure records for which late claims the cause is gone, compared with the verdicts before, or with those that a previous
-// process wrote on their conditions. The lock must be held. Claims that one fix cures have one time: they are replaced
-// together, see Claims.outdated.
+// cure records for which late claims the cause is gone. It compares the verdicts with before, or with the conditions
+// that a previous process wrote. The caller must hold the lock. Claims that the same fix cures get the same time, so
+// that they are replaced together; see nodeclaim.Reconciler.outdated.
 func (d *Diagnoser) cure(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {
@@ -207,8 +210,8 @@ func (d *Diagnoser) cure(late []lateClaim, before map[types.UID]Verdict) {
 	d.cured = cured
 }
 
-// CuredAt returns since when the cause that kept a late claim from joining is gone; the zero time if none was known or it is
-// still there. isKnown reports whether a cause is known now.
+// CuredAt returns since when the cause that kept a late claim from joining is gone. The time is zero if no cause was
+// known, or if the cause still exists. isKnown reports whether a cause is known now.
 func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
 	if d == nil {
 		return time.Time{}, false
@@ -218,6 +221,7 @@ func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown b
 	return d.cured[claim.UID], d.Verdicts[claim.UID].Known
 }
 
+// publishOne emits the events about one late claim.
 func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
 	later := d.Tell.Tell
 	if d.Drip != nil {
@@ -228,7 +232,7 @@ func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, 
 		d.Tell.Tell(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
 	}
 	for _, pod := range d.pending(ctx, conversion.PodsOf(l.claim)) {
-		later(pod, kubeclient.ReasonNotJoining, "The node that is meant for the pod does not join the cluster: "+v.Message)
+		later(pod, kubeclient.ReasonNotJoining, "The node that was launched for the pod does not join the cluster: "+v.Message)
 	}
 }
 

@@ -19,48 +19,47 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// DisruptableConditionWriter records why each node is not disrupted, and after a while writes it to the Disruptable
-// condition of its NodeClaim, which joiner explain node reads. Its methods are safe for concurrent use, and accept a
-// nil receiver, which records nothing.
+// DisruptableConditionWriter records why each node is not disrupted. If the cause lasts, it writes the cause to the
+// Disruptable condition of the node's NodeClaim, which joiner explain node reads. Its methods are safe for concurrent
+// use, and accept a nil receiver, which records nothing.
 type DisruptableConditionWriter struct {
 	Objects loop.ObjectWriter  // writes objects to the API server
 	Tell    loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 
 	mu     sync.Mutex
-	heard  map[staySource][]disruption.Stay
-	nodes  map[string]staying // by node name
+	heard  map[staySource][]disruption.Stay // the latest reasons of each source
+	nodes  map[string]staying               // by node name
 	newest loop.NewestVersions
 }
 
-// staySource is a source of reasons. If several sources name one node, the first one counts.
+// staySource is a source of reasons. If several sources name the same node, the reason of the first source counts.
 type staySource int
 
 const (
-	stayDrifted staySource = iota // drifted nodes that stay for another reason than a budget
-	stayDriftRoom
-	stayEmpty
-	staySaving
-	staySavingRoom
-	stayWorth
-	staySources
+	stayDrifted    staySource = iota // drifted nodes that stay for another reason than a budget
+	stayDriftRoom                    // drifted nodes whose budget is used up, or whose pods were moved too often
+	stayEmpty                        // empty nodes
+	staySaving                       // nodes that are not candidates for moves that save money
+	staySavingRoom                   // nodes of such moves whose budget is used up
+	stayWorth                        // candidates whose disruption would not save enough
+	staySources                      // number of sources
 )
 
-// staying is a node that stays.
+// staying is a node that is not disrupted.
 type staying struct {
 	disruption.Stay
-	since time.Time // for this cause
+	since time.Time // since when Cause has held
 
-	said    disruption.Cause // on the condition, as written by this process; empty if not written yet
-	written time.Time
+	said    disruption.Cause // cause of the condition as written by this process; empty if not written yet
+	written time.Time        // when the condition was last written
 }
 
-// How long a cause must last to be written, how often a text is written anew whose cause is the same, and how many conditions
-// are written at a time: pods that come and go must not make a write each.
+// Limits of writes, so that pods that come and go do not cause a write each.
 const (
-	StaySettles = 30 * time.Second
-	stayRepeats = 15 * time.Minute
-	stayWrites  = 50
+	StaySettles = 30 * time.Second // how long a cause must last before it is written
+	stayRepeats = 15 * time.Minute // how often the message is updated while the cause is the same
+	stayWrites  = 50               // maximum number of conditions per call of Write
 )
 
 // Note replaces the reasons of a source.
@@ -76,7 +75,7 @@ func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption
 	s.heard[source] = stays
 }
 
-// Write updates records, metrics and conditions at now.
+// Write merges the reasons of all sources at now, and updates the metrics and the conditions.
 func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster.Snapshot,
 	claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	if s == nil {
@@ -138,7 +137,7 @@ func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims ma
 		claim = s.newest.Of(claim)
 		stay := current[n.Name]
 		if n.Leaving || !n.Initialized {
-			stay = disruption.Stay{} // not a candidate anyway
+			stay = disruption.Stay{} // such a node is not a candidate, whatever the sources report
 		}
 		entry := s.nodes[n.Name]
 		if entry.Cause != stay.Cause || entry.since.IsZero() {
@@ -172,7 +171,7 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition differs from a cause that has lasted for a while.
+// isDue reports whether the claim's condition must be updated: it differs from a cause that has lasted for StaySettles.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {
@@ -186,7 +185,7 @@ func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	return c.Message != e.Sentence() && now.Sub(e.written) >= stayRepeats
 }
 
-// writeStay writes the Disruptable condition to the claim.
+// writeStay writes the Disruptable condition to the claim, or removes it if there is no cause.
 func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 	if stay.Cause == "" {
 		claim.StatusConditions().Remove(karpv1.ConditionDisruptable)
@@ -197,7 +196,8 @@ func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 	})
 }
 
-// publish remembers the written condition, and emits an event for it. Recent changes of the node's pods get no event.
+// publish records the written condition and emits an event if the cause is new. The cause TooSoon, which follows each
+// change of the node's pods, gets no event.
 func (s *DisruptableConditionWriter) publish(d dueStay, now time.Time) {
 	s.mu.Lock()
 	entry := s.nodes[d.node]

@@ -23,36 +23,36 @@ type objectReader interface {
 	Objects(ctx context.Context) (snapshot.Objects, error)
 }
 
-// Emptiness removes nodes that run nothing but DaemonSet pods and other pods that run on every node.
+// Emptiness deletes empty nodes: nodes without pods other than DaemonSet pods and static pods.
 type Emptiness struct {
-	Cluster nodestate.Snapshots // reads cluster state from the informers
-	Reader  objectReader
-	Live    loop.LiveReader   // reads objects from the API server, not from the informers
-	Market  nodestate.Markets // offerings of EC2
-	Solve   nodestate.Solver  // computes plans
-	Objects loop.ObjectWriter // writes objects to the API server
-	Pods    *nodestate.PodWatch
-	Gate    *nodestate.DisruptionLock   // shared with Moves
-	Ledger  *snapshot.Ledger            // of the Provisioner
+	Cluster nodestate.Snapshots         // reads cluster state from the informers
+	Reader  objectReader                // reads the objects behind the snapshot
+	Live    loop.LiveReader             // reads objects from the API server, not from the informers
+	Market  nodestate.Markets           // offerings of EC2
+	Solve   nodestate.Solver            // computes plans
+	Objects loop.ObjectWriter           // writes objects to the API server
+	Pods    *nodestate.PodWatch         // when pods last came to nodes and left them
+	Gate    *nodestate.DisruptionLock   // shared with Disruptor
+	Ledger  *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Pauses  *loop.Pauses                // pauses of voluntary disruption
 	Staying *DisruptableConditionWriter // shared with Disruptor
 	Tell    loop.EventRecorder          // emits events
 	Metrics *metrics.Metrics            // the metrics of this process
 	Log     *slog.Logger                // the log of this process
 
-	// proposed are the nodes of the last proposal. A node is removed when it is proposed twice in a row, so that a pod that
-	// kube-scheduler is just binding to it is seen.
+	// proposed are the nodes that the last pass proposed. A node is deleted when two passes in a row propose it,
+	// because kube-scheduler may just be binding a pod to it.
 	proposed map[string]bool
-	IsNews   bool                        // some of them were not in the one before
-	told     map[string]disruption.Cause // why each node stayed, last time
+	IsNews   bool                        // the last pass proposed nodes that the pass before did not
+	told     map[string]disruption.Cause // by node: why it stayed in the last pass
 }
 
-// Intervals of the loop. The second check of a node that was found empty comes sooner than a first one: a node is deleted at
-// most three seconds and two checks after its last pod is gone.
+// Intervals of the loop. After a pass that proposes new nodes, the next pass starts sooner. So a node is deleted at
+// most three seconds and the duration of two passes after its last pod is gone.
 const (
-	EmptinessEvery = 2 * time.Second
-	EmptinessAgain = time.Second
-	quietEvery     = 10 * time.Second
+	EmptinessEvery = 2 * time.Second  // between two passes
+	EmptinessAgain = time.Second      // after a pass that proposed new nodes
+	quietEvery     = 10 * time.Second // between two writes of a claim's lastPodEventTime
 )
 
 // Start runs the loop until ctx ends.
@@ -72,14 +72,14 @@ func (e *Emptiness) Start(ctx context.Context) error {
 			next, hint := loop.SortError(err)
 			if next != kubeclient.Reread && next != kubeclient.Gone {
 				e.Metrics.Failures.WithLabelValues("disruption", string(next)).Inc()
-				e.Log.Error("cannot look for empty nodes", "error", err.Error(), "hint", hint)
+				e.Log.Error("cannot check for empty nodes", "error", err.Error(), "hint", hint)
 			}
 		}
 	}
 }
 
-// Pause returns the time between the end of a pass that lasted took and the next one. After a long pass, a quarter of the
-// interval is left to other loops.
+// Pause returns the time between the end of a pass and the start of the next one. took is the duration of the pass. The
+// pause is at least a quarter of the interval, to leave time for other loops.
 func (e *Emptiness) Pause(took time.Duration) time.Duration {
 	every := EmptinessEvery
 	if e.IsNews {
@@ -88,7 +88,7 @@ func (e *Emptiness) Pause(took time.Duration) time.Duration {
 	return max(every-took, every/4)
 }
 
-// Pass terminates the nodes that have had no pods for their NodePool's consolidateAfter, as far as budgets allow.
+// Pass deletes the nodes that have had no pods for their NodePool's consolidateAfter, as far as budgets allow.
 func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopEmptiness, "").End()
 	looked := time.Now()
@@ -118,12 +118,12 @@ func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	e.Pods.Keep(books.Nodes)
 	e.report(proposal)
 	e.Staying.Note(stayEmpty, proposal.Stays...)
-	// Removals go first: they need not wait until the quiet times of all other nodes are written.
+	// Removals go first, so that they do not wait for the writes to the claims of all other nodes.
 	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
 }
 
-// countInvalid counts the nodes that the last pass proposed and this one does not, because pods came to them in between.
-// Nodes that were deleted since are not counted.
+// countInvalid counts the nodes that the last pass proposed and this pass does not, because pods came to them in
+// between. Nodes that were deleted in between are not counted.
 func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Proposal) {
 	again := map[string]bool{}
 	for _, move := range proposal.Moves {
@@ -139,7 +139,7 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 	}
 }
 
-// choose says which nodes may go, and which of them do: those that were proposed this time and the last.
+// choose returns the proposal of this pass, and the nodes to delete now: those that the last pass has proposed too.
 func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodestate.Records) (disruption.Proposal, []emptyNode) {
 	e.Gate.Enter()
 	defer e.Gate.Leave()
@@ -165,8 +165,8 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodes
 	return proposal, out
 }
 
-// noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether
-// consolidation may consider them.
+// noteQuiet writes to the claims when a pod last came to the node or left it, so that the time survives a restart. It
+// also sets the condition Consolidatable, which reports whether consolidation may consider the node.
 func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodestate.Records, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -198,7 +198,7 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodesta
 	return group.Wait()
 }
 
-// report logs why empty nodes stay when the cause has changed.
+// report sets the metrics, and logs why an empty node stays when the cause has changed.
 func (e *Emptiness) report(p disruption.Proposal) {
 	nodestate.CountRooms(e.Metrics, p.Rooms)
 	told := map[string]disruption.Cause{}
@@ -213,6 +213,7 @@ func (e *Emptiness) report(p disruption.Proposal) {
 	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
 }
 
+// anyEmpty reports whether the snapshot has an initialized node without pods.
 func anyEmpty(s cluster.Snapshot) bool {
 	for _, n := range s.Nodes {
 		if n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0 {

@@ -18,13 +18,13 @@ import (
 
 // emptyNode is an empty node that is about to be removed.
 type emptyNode struct {
-	node   string
-	object *corev1.Node // nil: the cache no longer has it
-	claim  *karpv1.NodeClaim
-	move   disruption.Move // that it is part of
+	node   string            // name of the node
+	object *corev1.Node      // the Node; nil: the cache no longer has it
+	claim  *karpv1.NodeClaim // the NodeClaim of the node
+	move   disruption.Move   // the proposed move with this node
 }
 
-// withNodes fills in the Node objects.
+// withNodes sets the Node objects of the empty nodes, and returns the slice.
 func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 	for i := range leaving {
 		for _, n := range nodes {
@@ -36,7 +36,7 @@ func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 	return leaving
 }
 
-// remove deletes the claims of nodes.
+// remove deletes the claims of empty nodes.
 func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Time) error {
 	begun := time.Now()
 	var group errgroup.Group
@@ -55,10 +55,11 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 	return group.Wait()
 }
 
-// removeOne deletes the claim of a node, unless a pod has come to it: then the node stays. A deletion cannot be taken back, and evicts
-// who is there; so the Node is closed to new pods first, and the API server is asked for those that kube-scheduler has bound since the
-// cache was read. A busy kube-scheduler binds dozens in that time. If the claim cannot be deleted, for
-// example because of a conflict, the Node is opened again: the next pass would take a closed Node for one that is already being removed.
+// removeOne deletes the claim of a node, unless a pod has been bound to the node: then stays is true. A deletion cannot
+// be undone and evicts the node's pods. So the Node is first closed to new pods. Then the API server is asked for the
+// pods that kube-scheduler has bound since the cache was read; a busy kube-scheduler binds dozens in that time. If the
+// claim cannot be deleted, for example because of a conflict, the Node is opened again. Otherwise the next pass would
+// treat the closed Node as already leaving.
 func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (stays bool, err error) {
 	if l.object == nil {
 		return false, e.deleteEmpty(ctx, l, now)
@@ -94,8 +95,8 @@ func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time)
 	return nil
 }
 
-// closeEmpty closes the Node to new pods and returns it. Where it is not empty after all, or where that cannot be read, it is opened
-// again, and nil is returned.
+// closeEmpty closes the Node to new pods and returns it. If the Node is not empty, or if its pods cannot be read,
+// closeEmpty opens the Node again and returns nil.
 func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, error) {
 	closed, err := e.Objects.PatchNode(ctx, l.object, nodestate.CloseNode)
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// InFlightMove is a move that is in progress, as the objects show it.
+// InFlightMove is a move in progress. Its data comes from the annotations of NodeClaims.
 type InFlightMove struct {
 	Mark    nodestate.MoveMark      // the annotation that all claims of the move have
 	Leaving []*karpv1.NodeClaim     // claims with the mark, sorted by name
-	coming  []*karpv1.NodeClaim     // their replacements, sorted by name
-	nodes   map[string]*corev1.Node // by claim: the Nodes of leaving
-	problem string                  // what is wrong with the mark
+	coming  []*karpv1.NodeClaim     // replacements, sorted by name
+	nodes   map[string]*corev1.Node // the Nodes of Leaving, by claim name
+	problem string                  // why the mark is unreadable; empty if it is readable
 
-	Pods map[string][]*corev1.Pod // by Node, of all Nodes; shared by all flights
+	Pods map[string][]*corev1.Pod // the pods of all Nodes, by Node name; shared by all moves in flight
 }
 
-// flightsOf returns the moves that are recorded on the claims. late are claims that the cache may not show yet. The moves
-// are sorted by ID.
+// flightsOf returns the moves that are recorded on the claims, sorted by ID. late are claims created by this process
+// that claims may not contain yet.
 func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlightMove {
 	byID := map[string]*InFlightMove{}
 	known := map[string]bool{}
@@ -84,8 +84,8 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 
 func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
 
-// seen returns the flight as replacement.Next needs it, except for what needs a plan. late knows claims that do not join;
-// nil: nothing is known.
+// seen returns the input of replacement.Next, without the parts that need a plan. late reports which claims will not
+// join; nil reports none.
 func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
 	out := replacement.Seen{Started: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
 	for _, c := range f.Leaving {
@@ -97,6 +97,7 @@ func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
 	return out
 }
 
+// comerOf returns the state of a replacement.
 func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replacement {
 	conditions := c.StatusConditions()
 	out := replacement.Replacement{Claim: c.Name, State: replacement.Launching}
@@ -116,6 +117,7 @@ func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replace
 	return out
 }
 
+// leavingOf returns the state of a candidate.
 func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.CandidateState {
 	m, _ := nodestate.MoveOf(c)
 	node := f.nodes[c.Name]
@@ -143,9 +145,9 @@ func (f *InFlightMove) isReady(s replacement.Seen) bool {
 	return ready == s.Wanted
 }
 
-// blocked returns which pod of the leaving nodes could not be evicted now, or has no ready node to go to; empty if there is
-// none. A PodDisruptionBudget that allows no eviction at the moment does not block a move: the drain waits for it. unbound
-// are pods that kube-scheduler would leave pending.
+// blocked returns which pod of the leaving nodes cannot be evicted now, or has no ready node to go to; empty if no pod
+// blocks the move. A PodDisruptionBudget that allows no eviction now does not block the move, because the drain waits
+// for it. unbound are the pods that kube-scheduler would leave pending.
 func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
 	lost := homeless(s, plan, unbound)
 	for _, c := range f.Leaving {
@@ -158,7 +160,7 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 			p := nodestate.DrainPod(pod)
 			why := lost[p.ID()]
 			if p.Protected(now) && !isEventual {
-				why = "asks not to be disrupted"
+				why = "has the annotation " + karpv1.AnnotationDoNotDisrupt
 			}
 			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
 				return "pod " + p.ID() + " " + why
@@ -168,40 +170,40 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 	return ""
 }
 
-// homeless says of pods, by "namespace/name", why they have no place that is ready.
+// homeless returns why pods have no ready node to go to, by "namespace/name".
 func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
 	ready, lost := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
 		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
 	}
 	for id := range unbound {
-		lost[id] = "would be left without a place by kube-scheduler"
+		lost[id] = "would be left pending by kube-scheduler"
 	}
 	for i := range plan.Refusals {
-		lost[plan.Refusals[i].Pod] = "has no place to go to"
+		lost[plan.Refusals[i].Pod] = "fits on no node"
 	}
 	for _, p := range plan.Placements {
 		if !ready[p.Node] {
-			lost[p.Pod] = "has its next place on a node that is not ready"
+			lost[p.Pod] = "is planned for a node that is not ready"
 		}
 	}
 	for i := range plan.PlannedNodes {
 		for _, id := range plan.PlannedNodes[i].Pods {
-			lost[id] = "has room on no existing node, only on a node that would be launched"
+			lost[id] = "fits on no existing node, only on a node that would be launched"
 		}
 	}
 	return lost
 }
 
-// saving returns what the move saves per hour: the price of its nodes less that of their replacements; false if a price is
-// not known.
+// saving returns the hourly saving of the move: the price of its nodes minus the price of their replacements. It
+// returns false if a price is not known.
 func (f *InFlightMove) saving(types nodestate.TypeMarket) (catalog.Price, bool) {
 	old, ok1 := priceOfClaims(types, f.Leaving)
 	fresh, ok2 := priceOfClaims(types, f.coming)
 	return old - fresh, ok1 && ok2
 }
 
-// priceOfClaims returns the hourly price of the claims' instances; false if one of them is not known.
+// priceOfClaims returns the total hourly price of the claims' instances; false if one of the prices is not known.
 func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
 	var sum catalog.Price
 	for _, c := range claims {
@@ -215,7 +217,7 @@ func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (cata
 	return sum, true
 }
 
-// podsByNode returns the pods that matter to moves, by the name of their Node; pods without a Node are under the empty name.
+// podsByNode returns the pods by the name of their Node. Pods without a Node are under the empty name.
 func podsByNode(o snapshot.Objects) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range o.Pods {
@@ -224,8 +226,8 @@ func podsByNode(o snapshot.Objects) map[string][]*corev1.Pod {
 	return out
 }
 
-// IsInTurn reports whether the pods of the move are evicted one after the other, now or soon. A move that takes longer than
-// staleAfter does not count.
+// IsInTurn reports whether the move evicts its pods one after the other, now or soon. A move that takes longer than
+// nodestate.StaleAfter does not count.
 func (f *InFlightMove) IsInTurn(now time.Time) bool {
 	if len(f.Mark.Turns) == 0 || now.Sub(f.Mark.Begun) > nodestate.StaleAfter {
 		return false
@@ -236,7 +238,7 @@ func (f *InFlightMove) IsInTurn(now time.Time) bool {
 	})
 }
 
-// Stale returns by name the nodes that have been leaving for longer than staleAfter.
+// Stale returns the names of the nodes that have been leaving for longer than nodestate.StaleAfter.
 func (s *DisruptionInput) Stale() map[string]bool {
 	since := map[string]time.Time{} // by claim
 	for _, f := range s.Flights {

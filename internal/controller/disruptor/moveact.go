@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
-// the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
+// begin starts a move. It writes the mark to the claims, creates the replacements with buy, and taints the nodes, in
+// this order: a plan that sees the nodes tainted then also sees the replacements for their pods. If a step fails, the
+// next call of Advance undoes the move.
 func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
 	nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
 	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
@@ -38,7 +39,7 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	return onNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
 }
 
-// createReplacements creates the planned NodeClaims.
+// createReplacements creates the planned NodeClaims with the annotations.
 func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) error {
 	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
 		if created.Err != nil {
@@ -53,7 +54,7 @@ func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.P
 	return nil
 }
 
-// act does the next step of a move.
+// act carries out the next step of a move.
 func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	switch step.Action {
 	case replacement.Wait:
@@ -75,7 +76,7 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 	return nil
 }
 
-// open returns the Nodes of the move that are not tainted.
+// open returns the Nodes of the move that do not have the disrupted taint.
 func (f *InFlightMove) open() []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range f.nodes {
@@ -86,7 +87,7 @@ func (f *InFlightMove) open() []*corev1.Node {
 	return out
 }
 
-// commit marks the move as committed on its claims: from then on it is not undone.
+// commit marks the move as committed on its claims. A committed move is never undone.
 func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) error {
 	mark := f.Mark
 	mark.Committed = true
@@ -124,8 +125,8 @@ func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) 
 	return nil
 }
 
-// undo removes the taint from the nodes of a move, deletes the replacements that are of no use, and removes the annotations.
-// In this order a controller that restarts in between finds what is left to do.
+// undo removes the taint from the nodes of a move, deletes the replacements that are not needed, and removes the
+// annotations. Because of this order, a controller that restarts in between can complete the undo.
 func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	if err := onNodes(ctx, m.Objects, f.closed(), nodestate.OpenNode); err != nil {
 		return err
@@ -151,8 +152,8 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 	return nil
 }
 
-// deleteReplacements deletes the replacements that the step does not keep. It records before that a replacement joined and did not fit:
-// this cannot be read once the claim is deleted.
+// deleteReplacements deletes the replacements that the step does not keep. For a replacement that joined but did not
+// fit, it first records a failed launch, because the cause cannot be read after the claim is deleted.
 func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	for _, c := range f.coming {
 		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
@@ -171,7 +172,7 @@ func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, ste
 	return nil
 }
 
-// isUsed reports whether pods other than DaemonSet pods run on a replacement.
+// isUsed reports whether pods other than DaemonSet pods run on the node of replacement c.
 func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	return c.Status.NodeName != "" && slices.ContainsFunc(f.Pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
 		p := nodestate.DrainPod(pod)
@@ -179,7 +180,7 @@ func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	})
 }
 
-// closed returns the Nodes of the move that are tainted because of it, and for no other reason.
+// closed returns the Nodes of the move whose disrupted taint has no other cause than the move.
 func (f *InFlightMove) closed() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.Leaving {
@@ -193,7 +194,7 @@ func (f *InFlightMove) closed() []*corev1.Node {
 	return out
 }
 
-// onAll patches claims in parallel. A claim that no longer exists is no error.
+// onAll patches claims in parallel. A claim that no longer exists is not an error.
 func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -212,7 +213,7 @@ func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, chang
 	return group.Wait()
 }
 
-// onNodes patches Nodes in parallel. A Node that no longer exists is no error.
+// onNodes patches Nodes in parallel. A Node that no longer exists is not an error.
 func onNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Node, change func(*corev1.Node)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -228,6 +229,7 @@ func onNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Nod
 	return group.Wait()
 }
 
+// nodeNames returns the sorted names of the Nodes.
 func nodeNames(nodes []*corev1.Node) []string {
 	var out []string
 	for _, n := range nodes {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// freshen begins to replace nodes that have drifted, as many as the budgets allow.
+// freshen starts to replace drifted nodes, as many as the budgets allow.
 func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Time) error {
 	looked := time.Now()
 	moves := m.drifting(ctx, s, now)
@@ -22,7 +22,8 @@ func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Ti
 	return m.BeginAll(ctx, s, disruption.Drifted, moves, now)
 }
 
-// drifting returns the moves that replace drifted nodes now. It starts those of static pools itself, because they need no plan.
+// drifting returns the moves that replace drifted nodes now. Moves of static pools need no plan; drifting starts them
+// itself.
 func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
 	granted, others := m.grantDrifted(s)
 	if len(granted) == 0 {
@@ -35,8 +36,8 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 	return moves
 }
 
-// grantDrifted returns the drifted nodes to replace now; their share of the disruption budgets is reserved. It also returns why
-// other drifted nodes stay: their budget is used up, or their pods were moved too often.
+// grantDrifted returns the drifted nodes to replace now, and reserves their share of the disruption budgets. It also
+// returns why other drifted nodes stay: their budget is used up, or their pods were moved too often.
 func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
@@ -65,8 +66,9 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	return granted, slices.Concat(waiting, tired)
 }
 
-// timely returns the moves that can be completed, and why other nodes stay. A node stays until the next scan if launches of its pool are
-// held, or if a node is not ready yet, such as the replacement of an earlier move. A node with a pod that has no place is held for a while.
+// timely returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan in two
+// cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
+// replacement of an earlier move. A node with a pod that fits on no node is held for a while.
 func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	by := nodestate.NodesByName(s.In.Snapshot)
@@ -94,13 +96,14 @@ func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result,
 		}
 		for _, name := range move.Nodes {
 			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves,
-				Detail: "pod " + move.Placements[at].Pod + " would go to node " + move.Placements[at].Node + ", which is not ready yet"})
+				Detail: "pod " + move.Placements[at].Pod + " would move to node " + move.Placements[at].Node + ", which is not ready yet"})
 		}
 	}
 	return moves, later
 }
 
-// inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
+// inWaves returns the drifted nodes that the waves of their pools allow to replace now, and why the other nodes stay. A
+// wave starts after a few canary nodes.
 func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []string, later []disruption.Stay) {
 	if m.Drift == nil {
 		return nodes, nil
@@ -127,7 +130,7 @@ func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []strin
 	return allowed, later
 }
 
-// oldestFirst sorts nodes by when they drifted.
+// oldestFirst sorts nodes by the time when they drifted, earliest first.
 func (s *DisruptionInput) oldestFirst(nodes []string) {
 	since := map[string]time.Time{}
 	by := nodestate.NodesByName(s.In.Snapshot)

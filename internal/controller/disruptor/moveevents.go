@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// recordWait says what a move waits for, once.
+// recordWait emits an event and logs what the move waits for, once for each reason.
 func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	if m.told[f.Mark.ID] == step.Reason {
 		return
@@ -24,12 +24,12 @@ func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	}
 	m.told[f.Mark.ID] = step.Reason
 	for _, c := range f.Leaving {
-		m.Tell.Tell(c, kubeclient.ReasonWaitingReadiness, f.Mark.Said()+"; it waits: "+step.Reason)
+		m.Tell.Tell(c, kubeclient.ReasonWaitingReadiness, f.Mark.Said()+"; the move waits: "+step.Reason)
 	}
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
 }
 
-// recordDone counts a move that was done, with what it turned out to save.
+// recordDone counts and reports a completed move, with the saving at the prices of the launched instances.
 func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Begun).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()
@@ -53,14 +53,14 @@ func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	decision, kind, found := f.Mark.Decision()
 	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
 	for _, c := range f.Leaving {
-		m.Tell.Tell(c, kubeclient.ReasonMoveUndone, f.Mark.Said()+"; it was undone: "+why)
+		m.Tell.Tell(c, kubeclient.ReasonMoveUndone, f.Mark.Said()+"; the move was undone: "+why)
 	}
 	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(),
 		"newNodeClaims", f.claimNames())
 }
 
-// recordStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves
-// what was found.
+// recordStays logs how many nodes stay for each cause, when the counts change. candidates are the nodes that the scan
+// considered, and moves are the moves that it found.
 func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, moves []consolidation.Move) {
 	counts := map[disruption.Cause]int{}
 	for _, s := range stays {
@@ -79,6 +79,6 @@ func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, mo
 	}
 	if said := strings.Join(text, ", "); said != m.Search.told {
 		m.Search.told = said
-		m.Log.Info("looked at all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
+		m.Log.Info("searched all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
 	}
 }

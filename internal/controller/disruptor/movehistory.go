@@ -20,31 +20,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// tripStore persists the records of moved pods.
+// tripStore persists the records of moved pods as text.
 type tripStore interface {
 	Read(ctx context.Context) (string, error)
 	Write(ctx context.Context, text string) error
 }
 
-// MoveHistory records which workloads' pods were moved off which kind of node, and which nodes must stay because of it. Its methods
-// are safe for concurrent use, and accept a nil receiver, which records nothing and keeps no node.
+// MoveHistory records which workloads' pods were moved off which kind of node. From that it finds the nodes that must
+// stay, so that the same pods are not moved too often. Its methods
 type MoveHistory struct {
 	Store tripStore    // keeps the trips across restarts
 	Log   *slog.Logger // the log of this process
 
 	mu      sync.Mutex
 	Trips   disruption.Trips // past moves of pods
-	read    bool             // the records of an earlier process were read
+	read    bool             // the records of earlier processes were read
 	news    bool             // there are unsaved records
-	written time.Time
-	told    string // the last logged error
+	written time.Time        // when the records were last saved
+	told    string           // the last logged error
 }
 
-// MoveHistoryInterval is the shortest interval between writes. A crash loses the records of that time.
+// MoveHistoryInterval is the shortest interval between writes. A crash loses the records since the last write.
 const MoveHistoryInterval = 10 * time.Second
 
-// Recall reads the records of an earlier process once, and saves new ones. While they cannot be read it returns an error, and no voluntary
-// disruption may start: the same pods might be moved again.
+// Recall reads the records of earlier processes once, and saves new ones. While they cannot be read, it returns an
+// error, and the caller must not start voluntary disruption: the same pods might be moved again.
 func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -55,13 +55,13 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 		text, err := t.Store.Read(ctx)
 		switch {
 		case errors.Is(err, kubeclient.ErrTripsUnreadable):
-			t.Log.Warn("what is known of pods that were moved cannot be read, and is forgotten", "error", err.Error())
+			t.Log.Warn("cannot parse the stored history of moved pods; it starts empty", "error", err.Error())
 		case err != nil:
 			return err
 		}
 		known, unread := disruption.DecodeTrips(text)
 		if unread > 0 {
-			t.Log.Warn("some of what is known of pods that were moved cannot be read", "lines", unread)
+			t.Log.Warn("cannot parse parts of the stored history of moved pods; these parts are dropped", "lines", unread)
 		}
 		t.Trips, t.read = t.Trips.Add(now, known...), true
 	}
@@ -77,12 +77,12 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	if text := err.Error(); text != t.told && ctx.Err() == nil {
 		t.told = text
 		_, hint := loop.SortError(err)
-		t.Log.Warn("cannot write which pods were moved; a restart would forget it", "error", text, "hint", hint)
+		t.Log.Warn("cannot write the history of moved pods; a restart would lose it", "error", text, "hint", hint)
 	}
 	return nil
 }
 
-// Moved records that the pods of the claims' Nodes leave at now; pods has the pods of all Nodes by Node name.
+// Moved records that the pods of the claims' Nodes leave at now. pods has the pods of all Nodes, by Node name.
 func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
 	if t == nil {
 		return
@@ -108,7 +108,8 @@ func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*k
 	t.Trips = t.Trips.Add(now, trips...)
 }
 
-// Stays returns which of the nodes must stay, and why. With together set, all of them would leave, in this order.
+// Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
+// each counts for the next; otherwise each node is judged alone.
 func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s TravelScene, together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {
 		return nil
@@ -137,14 +138,14 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 	return trips.Stays(traffic)
 }
 
-// TravelScene is the input of Stays beside the snapshot.
+// TravelScene is the input of Stays in addition to the snapshot.
 type TravelScene struct {
-	Claims map[string]*karpv1.NodeClaim // by name
-	Pods   map[string][]*corev1.Pod     // as podsByNode returns them
+	Claims map[string]*karpv1.NodeClaim // NodeClaims by name
+	Pods   map[string][]*corev1.Pod     // pods by Node name, see podsByNode
 }
 
-// started returns the trips of moves that are not committed yet. They are recorded on commit, but count from the start: otherwise two
-// moves that wait for their replacements would each use the rest of the hourly limit.
+// started returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count from the
+// start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly limit.
 func (s TravelScene) started(now time.Time) []disruption.Trip {
 	var out []disruption.Trip
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
@@ -169,7 +170,8 @@ func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
 	return WorkloadsOf(pods[c.Status.NodeName])
 }
 
-// WorkloadsOf counts the movable pods by workload. Pods without a controller do not come again, and are left out.
+// WorkloadsOf counts the movable pods by workload. It ignores pods without a controller, because they are not
+// recreated.
 func WorkloadsOf(pods []*corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, pod := range pods {

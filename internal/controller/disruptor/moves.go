@@ -33,66 +33,65 @@ type replacementMaker interface {
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
-// Disruptor replaces drifted nodes and nodes whose pods cost less elsewhere, and completes the moves that it has started.
-// The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
+// Disruptor replaces drifted nodes, and nodes whose pods would cost less elsewhere. It completes the moves that it has
+// started. The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
 type Disruptor struct {
-	Cluster   nodestate.Snapshots // reads cluster state from the informers
-	Reader    objectReader
-	Market    nodestate.Markets         // offerings of EC2
-	Types     nodestate.TypeMarket      // instance types with their prices
-	Solve     nodestate.Solver          // computes plans
-	Claims    replacementMaker          // creates replacements
-	Ledger    *snapshot.Ledger          // claims in flight that this process created
-	Holds     *poolhealth.LaunchBackoff // of the Provisioner: they hold back replacements too
-	Objects   loop.ObjectWriter         // writes objects to the API server
-	Diagnoses *diagnoser.Diagnoser      // finds claims that will not join; nil disables this
-	Pods      *nodestate.PodWatch
+	Cluster   nodestate.Snapshots         // reads cluster state from the informers
+	Reader    objectReader                // reads the objects behind the snapshot
+	Market    nodestate.Markets           // offerings of EC2
+	Types     nodestate.TypeMarket        // instance types with their prices
+	Solve     nodestate.Solver            // computes plans
+	Claims    replacementMaker            // creates replacements
+	Ledger    *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	Holds     *poolhealth.LaunchBackoff   // pools whose launches are on hold; shared with the provisioner
+	Objects   loop.ObjectWriter           // writes objects to the API server
+	Diagnoses *diagnoser.Diagnoser        // finds claims that will not join; nil disables this
+	Pods      *nodestate.PodWatch         // when pods last came to nodes and left them
 	Pauses    *loop.Pauses                // pauses of voluntary disruption
 	Travel    *MoveHistory                // limits how often pods are moved
 	Staying   *DisruptableConditionWriter // shared with Emptiness
 	Gate      *nodestate.DisruptionLock   // shared with Emptiness
-	Batch     *loop.Batch                 // the pods that wait for the next plan
+	Batch     *loop.Batch                 // collects requests for the next plan
 	Tell      loop.EventRecorder          // emits events
 	Metrics   *metrics.Metrics            // the metrics of this process
 	Log       *slog.Logger                // the log of this process
 	Now       loop.Clock                  // the clock; nil uses time.Now
 
-	// Drift limits which drifted nodes may go now; nil: only the budgets do.
+	// Drift limits which drifted nodes may be replaced now; nil: only the budgets limit them.
 	Drift *driftcheck.Reconciler
 
-	// SpotToSpot allows to replace spot instances with cheaper spot instances.
+	// SpotToSpot allows replacing spot instances with cheaper spot instances.
 	SpotToSpot bool
 
-	newest  loop.NewestVersions
-	held    map[types.UID]holding   // claims of moves that were undone
+	newest  loop.NewestVersions     // claims as this loop wrote them last
+	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move
-	told    map[string]string       // the logged reason why each move waits, by its ID
-	strays  map[types.UID]time.Time // tainted Nodes without a known cause, and since when
-	Search  searching               // state of the scans for moves; the zero value has none yet
+	told    map[string]string       // by ID of the move: the logged reason why it waits
+	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
+	Search  searching               // state of the scans for moves; the zero value means no scan yet
 }
 
 // holding excludes a claim from moves for a while.
 type holding struct {
-	until time.Time
-	cause string
-	times int // consecutive moves of it that were undone
+	until time.Time // end of the exclusion
+	cause string    // why the last move was undone
+	times int       // consecutive moves of this claim that were undone
 }
 
 // blockage is why a move cannot continue.
 type blockage struct {
-	cause string
-	since time.Time
+	cause string    // a pod, or missing data
+	since time.Time // since when something blocks the move
 }
 
-// Moves in flight are advanced every advanceEvery. Scans for new moves start searchEvery to searchLeast apart. The nodes of an undone move
-// are held for HoldFirst, and twice as long each further time, up to HoldMost.
+// Intervals of the loop.
 const (
-	advanceEvery = time.Second
-	searchEvery  = 10 * time.Second
-	searchLeast  = 5 * time.Minute
-	searchShare  = 4 // the pause after a scan is this many times its duration
-	HoldFirst    = 2 * time.Minute
-	HoldMost     = time.Hour
+	advanceEvery = time.Second      // between two steps of the moves in flight
+	searchEvery  = 10 * time.Second // shortest time between two scans for new moves
+	searchLeast  = 5 * time.Minute  // longest time between two scans whose input is the same
+	searchShare  = 4                // the pause after a scan is at least this many times its duration
+	HoldFirst    = 2 * time.Minute  // how long the nodes of an undone move are excluded; it doubles each further time
+	HoldMost     = time.Hour        // longest exclusion
 )
 
 // Start runs the loop until ctx ends.
@@ -113,6 +112,7 @@ func (m *Disruptor) Start(ctx context.Context) error {
 	}
 }
 
+// complain counts and logs an error that the next pass may not fix.
 func (m *Disruptor) complain(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -123,7 +123,7 @@ func (m *Disruptor) complain(err error) {
 	}
 }
 
-// Advance does the next step of each move.
+// Advance carries out the next step of each move in flight.
 func (m *Disruptor) Advance(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopMoves, "").End()
 	// 1. read
@@ -152,7 +152,7 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// flights returns the moves in progress.
+// flights returns the moves in flight.
 func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
 	for _, c := range o.Claims {
@@ -170,7 +170,8 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	return out
 }
 
-// see collects the input of replacement.Next for each move. A plan is made only if a move needs to know whether its pods can be placed.
+// see returns the input of replacement.Next for each move. It makes a plan only if a ready move must know whether its
+// pods can be placed.
 func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot.Objects, now time.Time) ([]replacement.Seen, error) {
 	seen := make([]replacement.Seen, len(flights))
 	isDue := false
@@ -192,7 +193,7 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	market := m.Market.Market(now)
 	if why := unsaid(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = why, now // the move waits, and is not undone because of it
+			seen[i].Blocked, seen[i].BlockedSince = why, now // BlockedSince is now, so the move waits and is not undone
 		}
 		return seen, nil
 	}
@@ -213,19 +214,20 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	return seen, nil
 }
 
-// unsaid returns what must be known before a move continues and is not known yet: after a start, or while an API does not answer.
-// Empty if all is known.
+// unsaid returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
+// no input is missing.
 func unsaid(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:
 		return "the offerings of EC2 are not known yet"
 	case paused.IsUnread:
-		return "it cannot be read whether all NodePools are paused"
+		return "the global pause cannot be read"
 	}
 	return ""
 }
 
-// unboundOf returns the pods of nodes ready to leave that kube-scheduler, which does not know the plan, could not schedule.
+// unboundOf returns the pods, of moves whose replacements are ready, that kube-scheduler could not schedule.
+// kube-scheduler does not know the plan.
 func unboundOf(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
 	var nodes, turns []string
 	for i, f := range flights {
@@ -246,7 +248,8 @@ func unboundOf(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snaps
 	return out
 }
 
-// block records the time since when something blocks the move.
+// block records since when something blocks the move, and returns the cause and that time. An empty cause removes the
+// record.
 func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string, time.Time) {
 	if cause == "" {
 		delete(m.blocked, f.Mark.ID)
@@ -301,7 +304,7 @@ func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
 	}
 	for _, c := range f.Leaving {
 		h := m.held[c.UID]
-		if now.Sub(h.until) > HoldMost { // the last hold ended long ago
+		if now.Sub(h.until) > HoldMost { // the last exclusion ended long ago
 			h.times = 0
 		}
 		h.times++
@@ -321,6 +324,7 @@ func (f *InFlightMove) nodeNames() string {
 	return strings.Join(out, ",")
 }
 
+// claimNames returns the names of the replacements, for logs.
 func (f *InFlightMove) claimNames() string {
 	var out []string
 	for _, c := range f.coming {
@@ -329,7 +333,7 @@ func (f *InFlightMove) claimNames() string {
 	return strings.Join(out, ",")
 }
 
-// holdStuck holds back a node whose pods cannot be placed.
+// holdStuck excludes a node from moves for a while, because a pod of it cannot be placed.
 func (m *Disruptor) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim != nil {
 		m.hold(&InFlightMove{Leaving: []*karpv1.NodeClaim{claim}}, why, now)

@@ -23,29 +23,30 @@ import (
 
 // searching is the state of the scans for moves.
 type searching struct {
-	Next time.Time // the next scan is not before
-	last uint64    // fingerprint of the input of the last scan
-	full time.Time // time of the last scan that found nothing
+	Next time.Time // earliest time of the next scan
+	last uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
+	full time.Time // time of the last scan
 	told string    // the last logged counts of nodes that stay
 
-	steady consolidation.ChurnDetector
+	steady consolidation.ChurnDetector // measures how often pods come and go
 
-	blockers time.Time // when deadlocks were counted last
+	blockers time.Time // when deadlocks were last counted
 }
 
-// DisruptionInput is the state of the cluster for one scan, with all that decides which nodes may be disrupted.
+// DisruptionInput is the state of the cluster for one scan, with all facts that decide which nodes may be disrupted.
 type DisruptionInput struct {
-	In      disruption.Input // input of the disruption rules
-	market  catalog.Market
-	objects snapshot.Objects
-	Claims  map[string]*karpv1.NodeClaim // by name
-	Flights []*InFlightMove              // moves in progress; empty if there are none
-	pods    map[string][]*corev1.Pod     // by Node; nil until needed
-	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.ChurnDetector.
+	In      disruption.Input             // input of the disruption rules
+	market  catalog.Market               // the available offerings
+	objects snapshot.Objects             // the objects behind the snapshot
+	Claims  map[string]*karpv1.NodeClaim // NodeClaims by name
+	Flights []*InFlightMove              // moves in flight; empty if there are none
+	pods    map[string][]*corev1.Pod     // pods by Node name; nil until needed
+	// steady: no pod has come or gone for a while. restless: pods come and go frequently. See
+	// consolidation.ChurnDetector.
 	steady, restless bool
 }
 
-// Look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
+// Look searches for moves and starts them: first of drifted nodes, then of nodes whose pods cost less elsewhere.
 func (m *Disruptor) Look(ctx context.Context) error {
 	now := m.Now.Now()
 	if now.Before(m.Search.Next) {
@@ -108,7 +109,7 @@ func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInpu
 	return out, nil
 }
 
-// begunIn marks the nodes that are leaving already, and holds back their replacements.
+// begunIn marks the nodes that are already leaving, and excludes their replacements from disruption.
 func begunIn(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, gate *nodestate.DisruptionLock) {
 	going, made := map[string]bool{}, map[string]bool{}
 	for _, f := range flights {
@@ -127,13 +128,14 @@ func begunIn(in disruption.Input, flights []*InFlightMove, claims map[string]*ka
 		}
 		r.Going = r.Going || going[n.Claim] || gate.Going(claims[n.Claim].UID, in.Now)
 		if made[n.Claim] {
-			r.Held, r.HeldCause = in.Now.Add(searchEvery), "pods are on their way to it"
+			r.Held, r.HeldCause = in.Now.Add(searchEvery), "a move is about to bring pods to this node"
 		}
 		in.Records[n.Name] = r
 	}
 }
 
-// settled returns those of the nodes whose pods may be moved again, and why the others stay. Together: all that are left will go.
+// settled returns the nodes whose pods may be moved again, and why the other nodes stay. If together is true, all
+// returned nodes can leave at once; otherwise each node is judged alone.
 func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes []string, together bool) ([]string, []disruption.Stay) {
 	if s.pods == nil {
 		s.pods = podsByNode(s.objects)
@@ -146,7 +148,8 @@ func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes 
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] }), stays
 }
 
-// countDeadlocks sets the metric of what blocks the draining of nodes until a user fixes it, at most every deadlocksEvery.
+// countDeadlocks sets the metric of the objects that block the draining of nodes until a user fixes them. It does so at
+// most every deadlocksEvery.
 func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 	if now.Sub(m.Search.blockers) < deadlocksEvery {
 		return
@@ -160,7 +163,8 @@ func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 // deadlocksEvery is how often deadlocks are counted.
 const deadlocksEvery = time.Minute
 
-// worthTheirPrice are the nodes that could have gone, and that none of the moves takes.
+// worthTheirPrice returns the candidates that are in none of the moves, as nodes that stay because their disruption
+// would not save enough.
 func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.Stay {
 	goes := nodestate.NodesOfMoves(moves)
 	var out []disruption.Stay
@@ -172,8 +176,8 @@ func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.St
 	return out
 }
 
-// withRoom returns the nodes whose pools' budgets allow one more disruption to save money, and why the others stay. Moves of the
-// others could not be started, so they are not searched.
+// withRoom returns the nodes of pools whose budgets allow one more disruption to save money, and why the other nodes
+// stay. Moves of the other nodes could not be started, so the scan ignores these nodes.
 func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (some []string, stays []disruption.Stay) {
 	full, by := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
 	for _, room := range rooms {
@@ -191,7 +195,8 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (som
 	return some, stays
 }
 
-// Save starts moves that save money. The scan of all nodes holds no lock; the chosen moves are revalidated before they start.
+// Save searches for moves that save money and starts them. The scan of all nodes holds no lock; Choose revalidates the
+// found moves before they start.
 func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	looked := time.Now()
 	s, err := m.Scenery(ctx, now)
@@ -211,7 +216,7 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
 	mark := s.fingerprint(nodes)
 	if slices.ContainsFunc(s.Flights, func(f *InFlightMove) bool { return f.IsInTurn(now) }) {
-		return nil // nodes that leave now take away room that a move would count on; the recorded reasons to stay remain valid
+		return nil // leaving nodes reduce the room that a move would need; the recorded reasons to stay remain valid
 	}
 	if len(nodes) == 0 || mark == m.Search.last && now.Sub(m.Search.full) < searchLeast {
 		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
@@ -259,8 +264,8 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest holds the granted nodes of the best move for a while if revalidation confirmed no move. Otherwise each scan would find only
-// the same move.
+// holdBest excludes the nodes of the best granted move for a while. It is called if revalidation confirmed no move:
+// otherwise each scan would find the same move again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {
@@ -276,8 +281,8 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 	}
 }
 
-// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. The share of
-// the latter is reserved.
+// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. It reserves
+// the budgets for the latter.
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
@@ -301,7 +306,7 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	return nodes, granted
 }
 
-// reserve reserves the nodes and their share of the disruption budgets. The caller must hold the lock.
+// reserve reserves the nodes, which use up their share of the disruption budgets. The caller must hold the lock.
 func (s *DisruptionInput) reserve(lock *nodestate.DisruptionLock, nodes []string) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
@@ -309,7 +314,7 @@ func (s *DisruptionInput) reserve(lock *nodestate.DisruptionLock, nodes []string
 	}
 }
 
-// release frees the reserved share of the budgets of nodes that are in none of the moves.
+// release drops the reservations of the nodes that are in none of the moves.
 func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string, moves []consolidation.Move) {
 	goes := nodestate.NodesOfMoves(moves)
 	by := nodestate.NodesByName(s.In.Snapshot)
@@ -320,7 +325,7 @@ func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string
 	}
 }
 
-// Weighing is what consolidation looks at.
+// Weighing returns the input of consolidation with these candidates.
 func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot:    disruption.WithoutVacant(s.In),
@@ -350,7 +355,8 @@ func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.I
 	return out
 }
 
-// BeginAll starts moves one after another, but those that need a launch that is on hold. An error ends only its own move.
+// BeginAll starts the moves one after another. It skips moves that need a launch that is on hold. An error ends only
+// its own move.
 func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason,
 	moves []consolidation.Move, now time.Time) error {
 	byName := map[string]*corev1.Node{}
@@ -390,7 +396,8 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 	return nil
 }
 
-// fingerprint changes when a scan could find other moves: with the candidates, their pods, the prices, or when a deeper search is due.
+// fingerprint returns a hash of the input of a scan: candidates, nodes, pods, prices and churn. If it is equal, a scan
+// would find the same moves.
 func (s *DisruptionInput) fingerprint(nodes []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(fingerprintSeed)

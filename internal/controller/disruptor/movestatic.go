@@ -13,8 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refreshStatic begins to replace those of the drifted nodes that belong to static pools, each by one more node of its pool,
-// and returns the others. A pool whose limits.nodes has no room for one more waits.
+// refreshStatic starts to replace the drifted nodes that belong to static pools, each by one additional node of its
+// pool. It returns the other nodes. If limits.nodes leaves no room for an additional node, the drifted node is held for
+// a while.
 func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
 	pools, claims := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {
@@ -36,7 +37,7 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 			continue
 		case !m.Holds.Allows([]packing.PlannedNode{{Pool: pool.Name}}, now):
 			m.Gate.Forget(claim.UID)
-			continue // launches for its pool are backed off, which is reported elsewhere
+			continue // launches of its pool are on hold, which the pool's status reports
 		}
 		claims[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.Of(claim)}
@@ -60,7 +61,7 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 	return others
 }
 
-// nodesOf are the Nodes of claims.
+// nodesOf returns the Nodes of the claims.
 func (s *DisruptionInput) nodesOf(claims []*karpv1.NodeClaim) []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range claims {

@@ -13,12 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed.
-// The cause may have been written a moment ago, and the cache may not show it yet.
+// StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed. The wait is
+// needed because the cause may have been written a moment ago, and the cache may not show it yet.
 const StrayAfter = time.Minute
 
-// clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from their claims.
-// Such Nodes are left when a move was undone before the cache showed the taint, and when another controller was uninstalled during a move.
+// clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from
+// their claims. Such Nodes exist in two cases: a move was undone before the cache showed the taint, or another
+// controller was uninstalled during a move.
 func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time) error {
 	claims := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range o.Claims {
@@ -51,7 +52,7 @@ func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time
 	err := errors.Join(onNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.onAll(ctx, marked, nodestate.DropReason))
 	if err != nil {
 		for _, n := range nodes {
-			strays[n.UID] = now // a refused patch is not retried at once
+			strays[n.UID] = now // retry a refused patch only after StrayAfter
 		}
 		return err
 	}
@@ -59,7 +60,7 @@ func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time
 	return nil
 }
 
-// isStray reports whether the Node is tainted or its claim has a DisruptionReason, and nothing drains it.
+// isStray reports whether the Node is tainted or its claim has a DisruptionReason, although nothing drains the Node.
 func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
 	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsOnItsWayOut(claim) &&

@@ -6,7 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// off returns why the user no longer wants the move; empty if the move is still wanted. A user can object until the replacement is ready.
+// off returns why the move is no longer wanted: by the user, or because it would no longer save money. It is empty if
+// the move is still wanted. It is called until the replacements are ready.
 func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {
@@ -21,12 +22,12 @@ func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 		}
 	}
 	if saving, known := f.saving(m.Types); f.Mark.Reason == disruption.Underutilized && known && saving <= 0 {
-		return "it would save nothing any more: prices have changed"
+		return "the move would save nothing any more: prices have changed"
 	}
 	return ""
 }
 
-// driftsNoMore returns why the claim's node must no longer be replaced for drift; empty if it still must.
+// driftsNoMore returns why the claim's node must no longer be replaced for drift; empty if it must still be replaced.
 func (w userIntent) driftsNoMore(drift *driftcheck.Reconciler, c *karpv1.NodeClaim) string {
 	pool := c.Labels[karpv1.LabelNodePool]
 	switch held := drift.Held(pool); {
@@ -35,18 +36,18 @@ func (w userIntent) driftsNoMore(drift *driftcheck.Reconciler, c *karpv1.NodeCla
 	case held != "":
 		return held
 	case !c.StatusConditions().IsTrue(karpv1.ConditionDrifted):
-		return "node " + c.Status.NodeName + " does not drift any more"
+		return "node " + c.Status.NodeName + " is no longer drifted"
 	}
 	return ""
 }
 
-// userIntent are what users say of moves while these are on their way.
+// userIntent holds the user's current settings that can stop a move in flight.
 type userIntent struct {
 	policies map[string]disruption.Policy // by pool
-	kept     map[string]string            // by Node: which object asked to keep it
+	kept     map[string]string            // by Node: the annotation that forbids its disruption
 }
 
-// against returns why the user does not want the claim's node disrupted for the reason; empty if there is no objection.
+// against returns which setting forbids disrupting the claim's node for the reason; empty if none does.
 func (w userIntent) against(c *karpv1.NodeClaim, reason disruption.Reason) string {
 	pool := c.Labels[karpv1.LabelNodePool]
 	p, known := w.policies[pool]
@@ -57,9 +58,9 @@ func (w userIntent) against(c *karpv1.NodeClaim, reason disruption.Reason) strin
 	case kept != "":
 		return "node " + c.Status.NodeName + " is kept by " + kept
 	case isForbidden:
-		return "NodePool " + pool + " does not allow it any more: " + wrong.String()
+		return "NodePool " + pool + " no longer allows the move: " + wrong.String()
 	case known && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)):
-		return "NodePool " + pool + " wants no node taken away to save money any more"
+		return "NodePool " + pool + " no longer allows disruption to save money"
 	}
 	return ""
 }

@@ -38,38 +38,38 @@ type instanceLister interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 }
 
-// Reconciler finds the nodes that no longer match their NodePool and EC2NodeClass, sets conditions on their claims, and decides
-// which of them may be replaced now. It replaces none.
+// Reconciler finds the nodes that no longer match their NodePool and EC2NodeClass, sets conditions on their claims, and
+// decides which of these nodes may be replaced now. It does not replace nodes itself.
 type Reconciler struct {
-	Cache   client.Reader  // reads objects from the informers
-	Fleet   instanceLister // lists the instances of the cluster
-	Market  *offerings.Catalogs
-	Objects driftWriter // writes objects to the API server
-	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
+	Cache   client.Reader       // reads objects from the informers
+	Fleet   instanceLister      // lists the instances of the cluster
+	Market  *offerings.Catalogs // the offerings of EC2 and the placement groups
+	Objects driftWriter         // writes objects to the API server
+	// Authority is the cluster's certificate authority in base64. Drift hashes include it.
 	Authority string
 	// Reserves is true if capacity reservations are compared too.
 	Reserves bool
-	Breaker  loop.Breaker // zero: the defaults of package drift
-	Tell     loop.EventRecorder
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
-	Now      loop.Clock
+	Breaker  loop.Breaker       // limits how many nodes may drift at once because of a change in AWS; zero: the defaults of package drift
+	Tell     loop.EventRecorder // emits events
+	Metrics  *metrics.Metrics   // the metrics of this process
+	Log      *slog.Logger       // the log of this process
+	Now      loop.Clock         // the clock; nil uses time.Now
 
 	failures  loop.Backoff
 	instances map[string]ec2.Instance // by provider ID
-	listed    time.Time               // when EC2 last listed them
+	listed    time.Time               // when EC2 last listed the instances
 
 	mu    sync.Mutex
-	last  map[string]poolDrift                // by pool, of the last pass
+	last  map[string]poolDrift                // by pool: result of the last pass
 	fresh map[string]map[string]drift.Failure // by pool and target: failures that the cache may not show yet
 }
 
 // Timing of the loop.
 const (
-	driftEvery  = 5 * time.Second
-	DriftListed = time.Minute
-	DriftSoak   = time.Minute
-	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak
+	driftEvery  = 5 * time.Second                             // between two passes
+	DriftListed = time.Minute                                 // maximum age of the list of instances
+	DriftSoak   = time.Minute                                 // how long a node must be initialized to count as fit for pods
+	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak // how long a new claim may take to become fit
 )
 
 // Start runs the loop until ctx ends.
@@ -82,7 +82,7 @@ func (d *Reconciler) Start(ctx context.Context) error {
 			if next != kubeclient.Reread && next != kubeclient.Gone {
 				d.Metrics.Failures.WithLabelValues("drift", string(next)).Inc()
 				if _, isNews := d.failures.Fail(d.Now.Now(), "drift", awserr.Lasting(err)); isNews {
-					d.Log.Error("cannot look for drift", "error", err.Error(), "hint", hint)
+					d.Log.Error("cannot check for drift", "error", err.Error(), "hint", hint)
 				}
 			}
 		} else {
@@ -96,7 +96,7 @@ func (d *Reconciler) Start(ctx context.Context) error {
 	}
 }
 
-// Pass writes hashes and the condition Drifted of all NodeClaims, and returns the first error of the API server.
+// Pass writes the hashes and the condition Drifted of all NodeClaims. It returns the errors of EC2 and the API server.
 func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopDrift, "").End()
 	// 1. read
@@ -105,7 +105,7 @@ func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Hashes are written first: everything below is based on them.
+	// Hashes are written first, because all later steps use them.
 	if err := d.stampAll(ctx, seen); err != nil {
 		return errors.Join(listErr, err)
 	}
@@ -144,16 +144,17 @@ func (d *Reconciler) list(ctx context.Context, now time.Time) error {
 
 // driftSeen is the input of a pass.
 type driftSeen struct {
-	pools   []*karpv1.NodePool               // those that can drift, sorted by name
+	pools   []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
 	classes map[string]*awsv1.EC2NodeClass   // by name
-	claims  map[string][]*karpv1.NodeClaim   // by pool: that have an instance and are not deleted
-	ready   map[string]bool                  // provider ids of Nodes that are ready
-	ofPool  map[string]drift.Made            // by pool: what it makes nodes from now
-	ofClass map[string]drift.Made            // by class
-	types   map[string]map[string]typeOffers // by pool, by instance type; nil: not known now
-	wishes  map[string]driftWish             // by pool
+	claims  map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
+	ready   map[string]bool                  // provider IDs of ready Nodes
+	ofPool  map[string]drift.Made            // by pool: hash and parts of its present spec
+	ofClass map[string]drift.Made            // by class: hash and parts of its present spec
+	types   map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
+	wishes  map[string]driftWish             // by pool: its drift settings
 }
 
+// read reads the input of a pass.
 func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	seen := driftSeen{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Made{},
@@ -164,7 +165,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 	var claims karpv1.NodeClaimList
 	for _, list := range []client.ObjectList{&pools, &classes, &claims} {
 		if err := d.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return seen, fmt.Errorf("look for drift: %w", err)
+			return seen, fmt.Errorf("check for drift: %w", err)
 		}
 	}
 	var err error
@@ -203,7 +204,8 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 	return seen, nil
 }
 
-// canDrift reports whether nodes of the pool can drift: neither the pool nor its class is being deleted.
+// canDrift reports whether nodes of the pool can drift: its class exists, and neither the pool nor the class is being
+// deleted.
 func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) bool {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if !nodestate.IsServed(ref) || pool.DeletionTimestamp != nil {
@@ -220,8 +222,8 @@ func compareNames(a, b client.Object) int {
 	return 1
 }
 
-// stampAll writes hashes on claims first, then on pools and classes. When the hash version has changed, claims must be
-// updated first, or all of them would seem to drift.
+// stampAll writes hashes first on claims, then on pools and classes. The order matters when the hash version has
+// changed: if claims were updated last, all of them would seem to drift.
 func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -253,8 +255,8 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 	return nil
 }
 
-// stamp writes on a claim the hash of what it was made from, if it has none of the present hash version. It takes the
-// present configuration, unless the claim is known to drift. Karpenter does the same.
+// stamp writes the hashes of the present hash version to a claim that lacks them. It takes the hashes of the present
+// configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
 	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
@@ -270,7 +272,8 @@ func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	return err
 }
 
-// restamped returns what to write on a claim about what it was made from; nil: nothing.
+// restamped returns the hash and parts to write to a claim; nil: nothing must be written. was is on the claim, is
+// belongs to the present configuration.
 func restamped(was, is drift.Made, drifts bool) *drift.Made {
 	switch {
 	case is.Stamp.Version == "":
@@ -285,7 +288,7 @@ func restamped(was, is drift.Made, drifts bool) *drift.Made {
 	return nil
 }
 
-// stampPool returns the updated pool, so that later writes of the same pass are based on it.
+// stampPool writes the hash to the pool, and returns the updated pool for later writes of the same pass.
 func (d *Reconciler) stampPool(ctx context.Context, pool *karpv1.NodePool, s drift.Stamp) (*karpv1.NodePool, error) {
 	if pool.Annotations[karpv1.AnnotationNodePoolHash] == s.Hash && pool.Annotations[karpv1.AnnotationNodePoolHashVersion] == s.Version {
 		return pool, nil
@@ -296,6 +299,7 @@ func (d *Reconciler) stampPool(ctx context.Context, pool *karpv1.NodePool, s dri
 	})
 }
 
+// stampClass writes the hash to the class, and returns the updated class.
 func (d *Reconciler) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s drift.Stamp) (*awsv1.EC2NodeClass, error) {
 	if class.Annotations[awsv1.AnnotationHash] == s.Hash && class.Annotations[awsv1.AnnotationHashVersion] == s.Version {
 		return class, nil

@@ -23,37 +23,37 @@ import (
 // poolDrift is the result of a pass for a pool.
 type poolDrift struct {
 	pool   *karpv1.NodePool
-	class  *awsv1.EC2NodeClass
-	wish   driftWish
-	nodes  []nodeDrift // by name of the claim
-	hold   drift.Hold
-	isHeld bool   // the breaker is open, and the user has not allowed this mass drift
-	state  string // short hash of what the selectors found in AWS
-	still  string // message of an open breaker that cannot be evaluated again, because AWS has not answered; else empty
-	proven map[string]bool
-	failed map[string]drift.Failure // by target, of the targets that are in use
-	back   []drift.Setback          // images of the class that are held back
+	class  *awsv1.EC2NodeClass      // the node class of the pool
+	wish   driftWish                // the drift settings of the pool
+	nodes  []nodeDrift              // sorted by name of the claim
+	hold   drift.Hold               // the mass drift, if there is one
+	isHeld bool                     // the breaker is open, and the user has not allowed this mass drift
+	state  string                   // short hash of the objects that the selectors found in AWS
+	still  string                   // message of an open breaker that cannot be evaluated now, because AWS has not answered; else empty
+	proven map[string]bool          // by target: more nodes with this target are fit than have failed
+	failed map[string]drift.Failure // by target: failures of the targets that are in use
+	back   []drift.Setback          // images of the class that are not used, because their nodes failed
 }
 
 // nodeDrift is the result of a pass for a node.
 type nodeDrift struct {
 	claim    *karpv1.NodeClaim
-	verdicts []drift.Verdict
-	unknown  bool           // EC2 has not reported the state of its instance
-	untold   []drift.Reason // for which it is not known now whether it drifts
-	target   string         // what one in its place would be made from
-	fit      bool           // for pods, for a while
-	young    bool           // it may still become fit
+	verdicts []drift.Verdict // how the node drifts; empty if it does not
+	unknown  bool            // EC2 has not reported the state of the instance
+	untold   []drift.Reason  // reasons for which it cannot be decided now whether the node drifts
+	target   string          // identifies the configuration from which a replacement would be made
+	fit      bool            // the node has been ready for pods for DriftSoak
+	young    bool            // the node may still become fit
 }
 
-// driftWish is what a pool's policy says of drift.
+// driftWish has the drift settings of a pool.
 type driftWish struct {
 	disruption.Policy
 	allowed string // token of the mass drift that the user has allowed
-	wrong   string // the part that cannot be parsed, so that nothing is replaced; empty: none
+	wrong   string // the setting that cannot be parsed; it blocks replacements. Empty: all settings are valid
 }
 
-// driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
+// driftWishOf returns the drift settings of the pool at now.
 func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
 	out := driftWish{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
 	if p, is := out.Forbidden(disruption.Drifted); is {
@@ -65,7 +65,7 @@ func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
 // typeOffers are the zones and capacity types in which an instance type is offered, regardless of shortages.
 type typeOffers []catalog.Offering
 
-// offered returns the offerings of a class in a pool by instance type; nil as long as EC2 has not answered.
+// offered returns the offerings of a class in a pool by instance type; nil until EC2 has answered.
 func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
 	market, ok := d.Market.Catalog(class, now)
 	if !ok {
@@ -79,7 +79,8 @@ func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Ti
 	return out
 }
 
-// has reports whether a node with the labels can be launched. For a node that was launched as reserved, on-demand is enough.
+// has reports whether a node with the labels could be launched. A node launched as reserved may also be replaced with
+// an on-demand node.
 func (t typeOffers) has(labels map[string]string) bool {
 	way := labels[karpv1.LabelCapacityType]
 	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
@@ -124,15 +125,15 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	return out
 }
 
-// isWaiting reports whether a mass drift of the pool waits for the user's approval, for the state that was found in AWS then
-// or for a later one. When the selectors find the former state again, the next mass drift is a new one. The state is stored
-// on the pool, so that a restarted process knows it.
+// isWaiting reports whether a mass drift of the pool waits for the user's approval. The approval is for the state that
+// was found in AWS when the wait began, or for a later one. If the selectors find the earlier resources again, the wait
+// ends, and the next mass drift is a new one. The state is stored on the pool, so that a restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[nodestate.AnnotationDriftState]
 	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
 }
 
-// openBreaker returns the message of a mass drift that waits for the user's approval; empty if none does.
+// openBreaker returns the message of the mass drift that waits for the user's approval; empty if none waits.
 func openBreaker(pool *karpv1.NodePool) string {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
 	if pool.Annotations[nodestate.AnnotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
@@ -141,8 +142,8 @@ func openBreaker(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUntold reports whether it is not known now if nodes of the pool with the condition Drifted still drift: the class does not find its
-// groups or subnets, or EC2 has not reported the state of an instance.
+// isUntold reports whether it cannot be decided now if nodes with the condition Drifted still drift. That is the case
+// if the class does not find its security groups or subnets, or if EC2 has not reported the state of an instance.
 func isUntold(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true
@@ -153,6 +154,7 @@ func isUntold(p poolDrift) bool {
 	})
 }
 
+// judgeNode evaluates one node of a pool.
 func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
 	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]
@@ -176,7 +178,8 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 	return out
 }
 
-// wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
+// wishFor returns the configuration that a node like the claim's should have. The claim's own class applies; if the
+// pool names another class, the pool's hash differs.
 func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
 	w := drift.Desired{
 		PoolName:  pool.Name,
@@ -211,7 +214,7 @@ func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv
 	was, is := selectionsOf(class), selectedBy(class)
 	w.Outside, w.GroupsBefore = was.Outside(is), was.Ever(drift.FieldGroups)
 	if !selectsByTags(class) {
-		// A class that selects by alias, name or parameter follows new releases under it.
+		// A class that selects images by alias, name or parameter is meant to follow new releases.
 		delete(w.Outside, drift.FieldImages)
 	}
 	return w
@@ -233,14 +236,13 @@ func reservationIDs(class *awsv1.EC2NodeClass) []string {
 	return out
 }
 
-// selectsByTags reports whether images of the class are selected by tags, which users other than the owner of the class can
-// set.
+// selectsByTags reports whether the class selects images by tags. Users other than the owner of the class can set tags.
 func selectsByTags(class *awsv1.EC2NodeClass) bool {
 	return slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return len(t.Tags) > 0 })
 }
 
-// selectedBy returns what the selectors of a class find now, for the selectors that were evaluated since the last change of
-// the class.
+// selectedBy returns the objects that the selectors of a class find now. It omits selectors that were not evaluated
+// since the last change of the class.
 func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	out := drift.Selections{}
 	put := func(condition, field string, terms any, found []string) {
@@ -266,7 +268,8 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectionsOf returns what the selectors of a class found earlier, as stored on the class; nothing if that cannot be read.
+// selectionsOf returns the objects that the selectors of a class found earlier, as stored on the class; nil if they
+// cannot be read.
 func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	var out drift.Selections
 	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationSelected]), &out); err != nil {
@@ -275,7 +278,7 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectedText identifies all that a class finds in AWS, so that the user's approval covers this and nothing else.
+// selectedText identifies all objects that a class finds in AWS, so that the user's approval covers only these objects.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
 	is := selectedBy(class)
 	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found,

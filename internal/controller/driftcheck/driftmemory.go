@@ -22,10 +22,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// mostFailures is how many failed targets a pool remembers.
+// mostFailures is the maximum number of failed targets that are stored on a pool.
 const mostFailures = 5
 
-// MemoryOf returns what is stored on a class about its images; the zero value if that cannot be read.
+// MemoryOf returns the records about images that are stored on a class; the zero value if they cannot be read.
 func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	var out drift.Memory
 	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationImages]), &out); err != nil {
@@ -47,8 +47,8 @@ func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	return out
 }
 
-// FreshFor is how long a failure counts that the cache does not show. It is longer than any lag of the cache, and limited: a
-// user who removes the annotation requests another try.
+// FreshFor is how long a failure counts that the cache does not show. It is longer than any lag of the cache. It is
+// limited, because a user can request another try by removing the annotation.
 const FreshFor = 30 * time.Second
 
 // FailedOf returns the failures of a pool by target, including those that were written a moment ago.
@@ -66,7 +66,7 @@ func (d *Reconciler) FailedOf(pool *karpv1.NodePool, now time.Time) map[string]d
 	return out
 }
 
-// note makes a failure count at once, so that no other replacement with the same target starts before the next pass.
+// note makes a failure count at once, so that no further replacement with the same target starts before the next pass.
 func (d *Reconciler) note(pool string, f drift.Failure, isProven bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,11 +83,11 @@ func (d *Reconciler) note(pool string, f drift.Failure, isProven bool) {
 	}
 	last.failed, last.proven = maps.Clone(last.failed), maps.Clone(last.proven)
 	last.failed[f.Target], last.proven[f.Target] = f, isProven
-	d.last = maps.Clone(d.last) // the pass that made it still reads it
+	d.last = maps.Clone(d.last) // the pass that stored the map still reads it
 	d.last[pool] = last
 }
 
-// keep stores a memory in an annotation; an empty memory removes the annotation.
+// keep stores records as JSON in an annotation. Empty records remove the annotation.
 func keep(o client.Object, key string, memory any, isEmpty bool) {
 	text, err := json.Marshal(memory)
 	if err != nil || isEmpty { // strings, numbers and times can always be encoded
@@ -102,12 +102,13 @@ func KeepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
 	keep(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
 
+// keepFailures writes the latest failures into an annotation of the pool.
 func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
 	keep(pool, kubeclient.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
 }
 
-// SlotOf returns as text the requirements on instance types that can start an image.
+// SlotOf returns the requirements on instance types that can start an image, as text.
 func SlotOf(requirements []requirements.Requirement) string {
 	var out []string
 	for _, r := range requirements {
@@ -126,7 +127,8 @@ func ImagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 	return out
 }
 
-// remember stores what the selectors of classes find, and which images are good: those of nodes that are fit for pods.
+// remember stores on each class the objects that its selectors find, and the good images: those with nodes that are fit
+// for pods.
 func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
 	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
 		class := seen.classes[name]
@@ -160,7 +162,7 @@ func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[str
 	return nil
 }
 
-// mark records the fields of selectors by which the node drifts, or may drift.
+// mark adds the selector fields because of which the node drifts, or may drift.
 func (n nodeDrift) mark(drifting map[string]bool) {
 	if n.unknown {
 		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
@@ -193,10 +195,10 @@ func sameMemory(a, b drift.Memory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
-// Failed records that the instance of a claim did not become a node that is fit for pods, and why. It is called before
-// anything is done about the claim. The pool stores the failure. If more nodes of the same target are fit than have failed,
-// nothing else happens. Otherwise no more nodes are replaced with that target, and the class marks the image as bad if
-// another one was good. On nil it does nothing.
+// Failed records that the claim's instance did not become a node that is fit for pods, and why. It must be called
+// before the claim is changed or deleted. The pool stores the failure. If more nodes of the same target are fit than
+// have failed, the failure has no further effect. Otherwise no more nodes are replaced with that target, and the class
+// marks the image as bad if an earlier image was good. On a nil receiver it does nothing.
 func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
 	if d == nil || claim.Status.ImageID == "" {
 		return nil
@@ -215,7 +217,7 @@ func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why st
 	target, fit := d.standing(claim, pool, class)
 	failures := d.FailedOf(pool, now)
 	f := failures[target]
-	if !slices.Contains(f.Claims, claim.Name) { // else a previous process has recorded it
+	if !slices.Contains(f.Claims, claim.Name) { // otherwise a previous process has recorded the failure
 		f.Claims = append(f.Claims, claim.Name)
 	}
 	f.Target, f.At, f.Image, f.Why = target, now.UTC().Truncate(time.Second), claim.Status.ImageID, claim.Name+": "+why
@@ -230,7 +232,8 @@ func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why st
 	return d.condemn(ctx, claim, class, f)
 }
 
-// standing returns what the claim was made from, as a target, and how many nodes of the pool that are fit were made from the same.
+// standing returns the target that the claim was made from, and how many fit nodes of the pool were made from the same
+// target.
 func (d *Reconciler) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (target string, fit int) {
 	a := claim.Annotations
 	target = drift.Target(
@@ -246,12 +249,12 @@ func (d *Reconciler) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, cl
 	return target, fit
 }
 
-// condemn remembers that the image of a claim is bad, if another one was good.
+// condemn records on the class that the image of a claim is bad, if an earlier image was good.
 func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
 	images := offerings.ImagesOf(class)
 	at := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
 	if at < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
-		return nil // the class has changed since the claim was made
+		return nil // the class has changed since the claim was created
 	}
 	image := images[at]
 	memory := MemoryOf(class)
@@ -264,11 +267,11 @@ func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class
 	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { KeepImages(c, next) }); err != nil {
 		return err
 	}
-	d.Log.Error("an image is not used any more", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
+	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
 	return nil
 }
 
-// stuck records the nodes that have joined and were not initialized in time, once for each target.
+// stuck records the nodes that joined but were not initialized in time, once for each target.
 func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) error {
 	for _, n := range p.nodes {
 		c := n.claim.StatusConditions()
@@ -280,7 +283,7 @@ func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) erro
 		}
 		initialized, _ := c.Find(karpv1.ConditionInitialized)
 		if err := d.Failed(ctx, n.claim,
-			fmt.Sprintf("its node has not become fit for pods within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
+			fmt.Sprintf("its node was not initialized within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
 			return err
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// Waves returns the drifted nodes of a pool that may be replaced now, by name of the Node, in order. For each of the others,
-// stays has one sentence why it may not. candidates are the Nodes that nothing else keeps; nil: all. moving are the Nodes of
-// the pool whose replacement has started, as the caller knows it, until their claims are gone. Before the first pass,
-// nothing may be replaced. The caller applies budgets.
+// Waves returns the names of the drifted Nodes of a pool that may be replaced now, in order. stays has one sentence for
+// each other drifted Node. candidates are the Nodes that the caller may replace; nil: all. moving are the Nodes of the
+// pool whose replacement has started, until their claims are gone. Before the first pass, no Node may be replaced. The
+// caller applies budgets.
 func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]
@@ -25,7 +25,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 	if p.isHeld {
 		_, in.Held = p.held()
 	}
-	in.Moving = make([]string, p.emptied(moving)) // their replacements exist and wait for their pods
+	in.Moving = make([]string, p.emptied(moving)) // their replacements exist already and wait for the pods
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -48,7 +48,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 	return drift.Waves(in)
 }
 
-// emptied counts the moving nodes that a pass no longer sees, because their claims are being deleted.
+// emptied counts the moving nodes that the last pass did not see, because their claims are being deleted.
 func (p poolDrift) emptied(moving []string) int {
 	n := 0
 	for _, node := range moving {
@@ -59,8 +59,8 @@ func (p poolDrift) emptied(moving []string) int {
 	return n
 }
 
-// Held returns why no drifted node of the pool is replaced without the user's approval; empty if nothing is held, or nothing
-// is known of the pool.
+// Held returns why no drifted node of the pool is replaced without the user's approval; empty if nothing is held, or if
+// there was no pass yet.
 func (d *Reconciler) Held(pool string) string {
 	if d == nil {
 		return ""
@@ -81,5 +81,5 @@ func (n nodeDrift) isMoving() bool {
 	return ok && c.Status == "True" && c.Reason == string(disruptionDrifted)
 }
 
-// disruptionDrifted is the reason of disruptions for drift: the value that budgets name.
+// disruptionDrifted is the reason of disruption for drift, as budgets name it.
 const disruptionDrifted = disruption.Reason(karpv1.DisruptionDrifted)

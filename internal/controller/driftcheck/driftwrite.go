@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// write stores the results on the pool and its claims: first why nothing is replaced, then what drifts.
+// write stores the results on the pool and its claims: first why no node is replaced, then which nodes drift.
 func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) error {
 	if err := d.stuck(ctx, p, now); err != nil {
 		return err
@@ -33,15 +33,15 @@ func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) erro
 	return group.Wait()
 }
 
-// held returns reason and message of the condition that explains why drifted nodes of the pool are not replaced; empty if
-// nothing holds them.
+// held returns reason and message of the condition that explains why drifted nodes of the pool are not replaced; empty
+// if they may be replaced.
 func (p poolDrift) held() (reason, message string) {
 	if p.isHeld {
 		other := ""
 		if p.wish.allowed != "" {
 			other = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.wish.allowed)
 		}
-		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. Nothing is replaced for it. If it is meant: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
+		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
 			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, other)
 	}
 	if p.still != "" {
@@ -53,15 +53,15 @@ func (p poolDrift) held() (reason, message string) {
 	for _, n := range p.nodes {
 		f, failed := p.failed[n.target]
 		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
-			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from what NodePool %s and EC2NodeClass %s now ask for did not become fit for pods, so that no more are replaced by such: %s. "+
-				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name,
+			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from the present NodePool %s and EC2NodeClass %s did not become fit for pods, so no more nodes are replaced with them: %s. "+
+				"Fix the NodePool or EC2NodeClass; to try again without a change: kubectl annotate nodepool %s %s-", p.pool.Name,
 				p.class.Name, f.Why, p.pool.Name, kubeclient.AnnotationFailed)
 		}
 	}
 	return "", ""
 }
 
-// stateHeld returns the state found in AWS for which a mass drift waits; empty if none does.
+// stateHeld returns the state found in AWS that waits for the user's approval; empty if no mass drift waits.
 func (p poolDrift) stateHeld() string {
 	if p.isHeld {
 		return p.state
@@ -69,16 +69,17 @@ func (p poolDrift) stateHeld() string {
 	return ""
 }
 
-// SetbackText returns which images are held back and what to do about it.
+// SetbackText returns a message about images that are not used because their nodes failed, and how to try them again.
 func SetbackText(back []drift.Setback, class string) string {
 	var out []string
 	for _, s := range back {
 		out = append(out, s.String())
 	}
-	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried by itself; to try the same once more: kubectl annotate ec2nodeclass " +
+	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried automatically; to try the same image again: kubectl annotate ec2nodeclass " +
 		class + " " + kubeclient.AnnotationImages + "-"
 }
 
+// writePool writes the drift state and the condition DriftHeld to the pool.
 func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) error {
 	reason, message := p.held()
 	before, wasHeld := p.pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
@@ -113,11 +114,12 @@ func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) 
 	return nil
 }
 
-// failureLife is how long a pool remembers the failure of a target that is no longer in use: the target may return.
+// failureLife is how long a failure of a target that is no longer in use is stored, because the target may come into
+// use again.
 const failureLife = 24 * time.Hour
 
-// writeClaim updates the condition Drifted of a claim. A missing answer of AWS does not remove it: moves that were started
-// for the drift would be undone.
+// writeClaim updates the condition Drifted of a claim. If AWS has not answered, the condition stays, because its
+// removal would undo moves that were started for the drift.
 func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
 	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
@@ -141,7 +143,7 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: string(v.Reason), Message: v.Message})
 	})
 	if err != nil && (kubeclient.WhatNext(err) == kubeclient.Gone || kubeclient.WhatNext(err) == kubeclient.Reread) {
-		return nil // the next pass reads it again
+		return nil // the next pass reads the claim again
 	}
 	if err != nil {
 		return err

@@ -3,5 +3,5 @@
 //
 // In: instances, NodeClaims, launch templates, instance profiles.
 // Out: deletions.
-// Never: the deletion of a resource that another cluster owns.
+// Never: deleting a resource that another cluster owns.
 package gc

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// partition labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to
-// a launch does not contain it.
+// partition labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to a
+// launch does not contain the partition.
 func (s *Collector) partition(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	chosen := map[string]ec2.PlacementRef{} // by provider ID
 	for _, i := range instances {
@@ -33,6 +33,7 @@ func (s *Collector) partition(ctx context.Context, instances []ec2.Instance, cla
 	return errors.Join(errs...)
 }
 
+// partitionOne writes the labels to one claim and its Nodes.
 func (s *Collector) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *Collector) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, l
 			(*to)[key] = value
 		}
 	}
-	for _, n := range nodes { // before the claim: a claim without the label is processed again
+	for _, n := range nodes { // Nodes first, because a claim that still lacks the label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
 		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 			return err

@@ -20,21 +20,21 @@ type ProfileStore interface {
 	DeleteProfile(ctx context.Context, name string) error
 }
 
-// How often instance profiles are swept, which costs a call for each, and how old one must be: its class may be about to
-// write it down.
+// A sweep of instance profiles needs one call per profile, so it runs only every ProfilesEvery. Profiles younger than
+// ProfileGrace stay, because a class may be about to record its new profile.
 const (
 	ProfilesEvery = 30 * time.Minute
 	ProfileGrace  = 10 * time.Minute
 )
 
-// profiles deletes the instance profiles that no class, claim or instance uses: those of a class's earlier role, and
-// those of classes that were deleted without our finalizer.
+// profiles deletes the instance profiles that no class, claim or instance uses: profiles of a class's earlier role, and
+// profiles of classes that were deleted without our finalizer.
 func (s *Collector) profiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfilesEvery {
 		return nil
 	}
-	s.profilesSwept = now // even on an error: without the permission to list profiles, the call is not repeated each time
-	// Profiles are listed before classes: what a class creates in between is not in the list.
+	s.profilesSwept = now // set before the call, so that a missing permission to list profiles does not repeat the call in each pass
+	// Profiles are listed before classes, so that the list has no profile that a class creates in between.
 	all, err := s.Profiles.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("sweep instance profiles: %w", err)
@@ -71,7 +71,7 @@ func usedProfiles(classes []awsv1.EC2NodeClass, instances []ec2.Instance, claims
 	}
 	for _, i := range instances {
 		if !i.State.Ended() {
-			used[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]] = true // an ARN
+			used[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]] = true // the name at the end of the ARN
 		}
 	}
 	return used

@@ -21,8 +21,8 @@ import (
 )
 
 // reserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block are
-// marked as interrupted, even without EC2's warning. When another reservation ends, its instances keep running as on-demand instances,
-// and their claims are labelled so.
+// marked as interrupted, even if the message about it was lost. When another reservation ends, its instances keep
+// running as on-demand instances, and their claims are labelled as on-demand.
 func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	var mine []*karpv1.NodeClaim
 	for _, c := range claims {
@@ -61,23 +61,24 @@ func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2
 	return errors.Join(errs...)
 }
 
+// expire marks the claim as interrupted, because its capacity block expires.
 func (s *Collector) expire(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
-	s.Log.Info("the capacity block of an instance ends", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+	s.Log.Info("the capacity block of an instance is about to end", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
 		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
 	return nil
 }
 
-// demote labels the claim and its Node as what they are now.
+// demote labels the claim and its Node as on-demand.
 func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes { // before the claim: a claim with the old label is processed again
+	for _, n := range nodes { // Nodes first, because a claim with the old label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { withoutReservation(n.Labels) })
 		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 			return err
@@ -87,12 +88,13 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
-	s.Log.Info("the capacity reservation of an instance has ended; the instance runs on as on-demand",
+	s.Log.Info("the capacity reservation of an instance has ended; the instance keeps running as on-demand",
 		"NodeClaim", claim.Name, "Node", claim.Status.NodeName,
 		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
 	return nil
 }
 
+// withoutReservation replaces the labels of a reserved instance with that of an on-demand instance.
 func withoutReservation(labels map[string]string) {
 	if labels == nil {
 		return

@@ -14,20 +14,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// sighting is a finding of the sweeper that a user must decide about.
+// sighting is a finding of the collector that needs a decision of the user.
 type sighting struct {
-	key     string // identifies the subject: logged once while it lasts
-	reason  kubeclient.Reason
-	message string
-	hint    string
+	key     string            // identifies the subject; a finding is logged once while it lasts
+	reason  kubeclient.Reason // reason of the event
+	message string            // what was found
+	hint    string            // what the user can do
 }
 
-// sightings returns the findings of a pass in a stable order.
+// sightings returns the findings of a pass in a stable order. name is the name of the cluster.
 func sightings(out SweepResult, name string) []sighting {
 	var all []sighting
 	for _, o := range out.Held {
 		all = append(all, sighting{"breaker " + o.Kind, kubeclient.ReasonHeldBack, o.String(),
-			"is it true? Then remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until it is done; else see what was restored, renamed or hidden"})
+			"if these objects are really orphans, remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until they are gone; otherwise check which resources were restored, renamed or hidden"})
 	}
 	byUID := map[string][]ec2.Instance{}
 	for _, i := range out.SameName {
@@ -35,9 +35,9 @@ func sightings(out SweepResult, name string) []sighting {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
 		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
-			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; they are not touched",
+			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; Joiner does not touch them",
 				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
-			"give each cluster of an account and region a name of its own"})
+			"give each cluster of an account and region its own name"})
 	}
 	if len(out.Legacy) > 0 {
 		ids := make([]string, 0, len(out.Legacy))
@@ -46,14 +46,15 @@ func sightings(out SweepResult, name string) []sighting {
 		}
 		slices.Sort(ids)
 		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kubeclient.ReasonNamesake,
-			fmt.Sprintf("%s our cluster's name%s, no mark of who made them, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; they are not touched",
+			fmt.Sprintf("%s our cluster's name%s, no cluster UID, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; Joiner does not touch them",
 				verb(len(ids)), quoted(name), whose(out.Legacy)),
-			"find out whose they are; terminate them by hand if they are not needed"})
+			"find out which cluster owns them; terminate them by hand if they are not needed"})
 	}
 	return all
 }
 
-// whose returns facts that help to find the owner of instances: tags, VPC and instance profile of the first one by ID.
+// whose returns facts that help to find the owner of instances: tags, VPC and instance profile of the instance with the
+// lowest ID.
 func whose(instances []ec2.Instance) string {
 	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	out := i.ID
@@ -68,6 +69,7 @@ func whose(instances []ec2.Instance) string {
 	return out
 }
 
+// quoted returns the cluster's name for a message; empty without a name.
 func quoted(name string) string {
 	if name == "" {
 		return ""
@@ -75,14 +77,15 @@ func quoted(name string) string {
 	return fmt.Sprintf(", %q", name)
 }
 
+// verb returns the subject and verb of a message about n instances.
 func verb(n int) string {
 	if n == 1 {
-		return "an instance carries"
+		return "an instance has"
 	}
-	return fmt.Sprintf("%d instances carry", n)
+	return fmt.Sprintf("%d instances have", n)
 }
 
-// report says what was seen and is not touched: once in the log while it lasts, in events, and in numbers.
+// report reports the findings: in the log once while they last, as events on all NodePools, and in metrics.
 func (s *Collector) report(ctx context.Context, out SweepResult) {
 	s.Metrics.SameName.Set(float64(len(out.SameName)))
 	s.Metrics.BreakerOpen.Reset()
@@ -117,7 +120,7 @@ func (s *Collector) tellPools(ctx context.Context, all []sighting) {
 	}
 	for i := range pools.Items {
 		for _, reason := range slices.Sorted(maps.Keys(texts)) {
-			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Besides, "))
+			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Also: "))
 		}
 	}
 }

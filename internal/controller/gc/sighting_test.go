@@ -22,11 +22,11 @@ func TestSightings(t *testing.T) {
 	}
 	all := sightings(seen, "prod")
 	want := [][]string{
-		{"breaker instance", "40 of 90 instances of this cluster have no counterpart", "nothing is removed"},
-		{"namesake uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "not touched"},
+		{"breaker instance", "40 of 90 instances of this cluster have no counterpart", "so none is removed"},
+		{"namesake uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "does not touch them"},
 		{"namesake uid-c", "its uid is uid-c, and it has 1 instance here: i-2"},
-		{"legacy i-9", `an instance carries our cluster's name, "prod", no mark`,
-			"another cluster's Karpenter may have our name: i-9, NodePool old", "not touched"},
+		{"legacy i-9", `an instance has our cluster's name, "prod", no cluster UID`,
+			"another cluster's Karpenter may have our name: i-9, NodePool old", "does not touch them"},
 	}
 	if len(all) != len(want) {
 		t.Fatalf("%d sightings: %+v", len(all), all)

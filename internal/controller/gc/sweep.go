@@ -14,33 +14,34 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// SweepInput is the state of EC2 and of the cluster. EC2 is read first, so that an instance launched in between is
-// missing from the list, and does not appear to have no claim.
+// SweepInput is the state of EC2 and of the cluster. EC2 must be read first: an instance that is launched in between is
+// then missing from the list, and does not seem to lack a claim.
 type SweepInput struct {
 	Instances []ec2.Instance      // instances with the tags of this cluster's name
 	Claims    []*karpv1.NodeClaim // all NodeClaims
 	Nodes     map[string]bool     // provider IDs of ready Nodes
 	Shifted   map[string]bool     // IDs of zones with a zonal shift: EC2 may not return the instances there
-	Breaker   loop.Breaker
-	Now       time.Time // time of the pass
+	Breaker   loop.Breaker        // limits how many objects may be removed
+	Now       time.Time           // time of the pass
 }
 
-// SweepResult is what to remove, and the findings to report.
+// SweepResult has the objects to remove, and the findings to report.
 type SweepResult struct {
-	Instances []ec2.Instance      // without a claim
-	Claims    []*karpv1.NodeClaim // without an instance
-	Held      []open              // too many to be plausible
-	SameName  []ec2.Instance
-	Legacy    []ec2.Instance // with our cluster name, without a cluster UID, a claim or a Node here
+	Instances []ec2.Instance      // instances without a claim, to terminate
+	Claims    []*karpv1.NodeClaim // claims without an instance, to delete
+	Held      []open              // kinds of which too many objects are orphans to be plausible
+	SameName  []ec2.Instance      // instances of another cluster with our cluster's name
+	Legacy    []ec2.Instance      // instances with our cluster's name, but without a cluster UID, a claim or a Node here
 }
 
 // open is an open breaker for one kind of object.
 type open struct {
-	Kind         string // "instance" or "nodeclaim"
-	Found, Total int
+	Kind         string // kind of the objects: "instance" or "nodeclaim"
+	Found, Total int    // number of orphans, and of all objects of the kind
 }
 
-// An instance must have this age before it can be an orphan, and a claim must have been launched for this long.
+// SweepGrace is the minimum age of an orphaned instance. claimGrace is how long ago the instance of an orphaned claim
+// must have been launched.
 const (
 	SweepGrace = 30 * time.Second
 	claimGrace = time.Minute
@@ -56,7 +57,7 @@ func Sweep(in SweepInput) SweepResult {
 			known[c.Status.ProviderID] = true
 			continue
 		}
-		waiting[c.Name] = true // it may be about to record its instance, or to search for it
+		waiting[c.Name] = true // the claim may be about to record its instance, or to search for it
 	}
 	alive := map[string]bool{}
 	ours := 0
@@ -86,7 +87,7 @@ func Sweep(in SweepInput) SweepResult {
 	return out
 }
 
-// lost returns the claims whose instance EC2 no longer returns.
+// lost returns the claims whose instances are missing from EC2's list.
 func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for _, c := range in.Claims {
@@ -105,7 +106,7 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit is the breaker: it returns all of the orphans, or none.
+// limit applies the breaker: it returns either all of the orphans, or none.
 func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, total int) []T {
 	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(found) <= most || float64(len(found)) <= share*float64(total) {
@@ -117,6 +118,6 @@ func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, tota
 
 // String describes the open breaker.
 func (o open) String() string {
-	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.Found,
+	return fmt.Sprintf("%d of %s of this cluster have no counterpart, which is too many to be plausible, so none is removed", o.Found,
 		loop.Count(o.Total, o.Kind))
 }

@@ -34,33 +34,33 @@ type fleet interface {
 	Tag(ctx context.Context, i ec2.Instance, proof ec2.Proof, tags map[string]string) error
 }
 
-// Collector garbage-collects orphans: instances without claims, claims without instances, unused launch templates
-// and unused instance profiles. With it, resources left behind by a crash cost money for a minute or two at most.
+// Collector garbage-collects orphans: instances without claims, claims without instances, and launch templates and
+// instance profiles that are not used. With it, resources left behind by a crash cost money for two minutes at most.
 type Collector struct {
 	Cache    client.Reader             // reads objects from the informers
-	Live     client.Reader             // the API server itself; nil: only the cache is read
+	Live     client.Reader             // reads claims from the API server before an instance is terminated; nil: only the cache is read
 	Cluster  loop.NodeReader           // reads cluster state from the informers
 	Name     string                    // name of the cluster
 	Fleet    fleet                     // lists the instances of the cluster
-	Profiles ProfileStore              // nil: IAM cannot be reached
+	Profiles ProfileStore              // reads and deletes instance profiles; nil: IAM cannot be reached, and no profile is deleted
 	Machines loop.InstanceClient       // describes and terminates instances
 	Objects  loop.ObjectWriter         // writes objects to the API server
-	Batch    *loop.Batch               // the pods that wait for the next plan
+	Batch    *loop.Batch               // collects requests for the next plan
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Breaker  loop.Breaker              // limits how many objects one pass deletes
-	Drift    *driftcheck.Reconciler    // informed of instances that fail before they join; nil disables this
-	Market   *offerings.Catalogs       // for zones with a zonal shift; nil: there is none
+	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
+	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
 	Tell     loop.EventRecorder        // emits events
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 
 	failures loop.Backoff
-	told     map[string]bool // findings that were logged
+	told     map[string]bool // keys of the findings that were logged
 
-	profilesSwept time.Time
+	profilesSwept time.Time // when instance profiles were last swept
 }
 
-// How often the sweeper looks, and how long an unused launch template stays.
+// The collector runs every sweepEvery. A launch template is deleted when no launch has used it for TemplateLife.
 const (
 	sweepEvery   = 30 * time.Second
 	TemplateLife = time.Minute
@@ -75,7 +75,7 @@ func (s *Collector) Start(ctx context.Context) error {
 			next, hint := loop.SortError(err)
 			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
 			if _, isNews := s.failures.Fail(time.Now(), "sweep", awserr.Lasting(err)); isNews {
-				s.Log.Error("cannot sweep", "error", err.Error(), "hint", hint)
+				s.Log.Error("cannot garbage-collect orphans", "error", err.Error(), "hint", hint)
 			}
 		} else {
 			s.failures.Clear("sweep")
@@ -88,7 +88,7 @@ func (s *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// Pass compares the instances of the cluster with its NodeClaims and Nodes, and deletes what has lost its counterpart.
+// Pass compares the instances of the cluster with its NodeClaims and Nodes, and deletes the orphans.
 func (s *Collector) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopSweeper, "").End()
 	// 1. read
@@ -117,6 +117,7 @@ func (s *Collector) Pass(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
+// read returns all NodeClaims, and the provider IDs of the ready Nodes.
 func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]bool, error) {
 	var claims karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -133,7 +134,7 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reads from the API server whether there is a claim for the instance: the cache may be far behind.
+// isWanted reports whether the instance has a claim on the API server. The cache may be far behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -144,7 +145,7 @@ func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) 
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for nodeclaim %s: %w", i.Claim(), err)
+		return false, fmt.Errorf("read nodeclaim %s: %w", i.Claim(), err)
 	}
 	return claim.Status.ProviderID == "" || claim.Status.ProviderID == i.ProviderID(), nil
 }
@@ -164,7 +165,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	for _, node := range nodes {
 		if verdict, _ := nodeclaim.InstanceIdentity(i,
 			&awsv1.EC2NodeClass{}).Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
-			continue // of another instance, with the provider ID of this one
+			continue // the Node belongs to another instance, although it has the provider ID of this one
 		}
 		if err := s.Objects.Delete(ctx, node); err != nil {
 			return err
@@ -176,9 +177,9 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop deletes a claim whose instance is gone, after checking this instance with EC2.
+// drop deletes a claim whose instance is gone, after it has read that instance from EC2.
 func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
-	why, known := "EC2 does not know it", false // by EC2
+	why, known := "EC2 does not return it", false // known: EC2 returns the instance
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
 		instance, err := s.Machines.Instance(ctx, id)
 		if err != nil && !awserr.Is(err, awserr.Gone) {
@@ -215,15 +216,17 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return nil
 }
 
-// tellUntagged emits an event about an instance that EC2 does not list as this cluster's, as its tags are gone, although a claim has it.
+// tellUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
+// it has lost its tags.
 func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
 		s.Tell.Tell(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
 	}
 }
 
-// reportGone emits an event and logs why a claim lost its instance. A pool whose instances end before they join waits before the next
-// launch, and longer each time, because the cause may last: a KMS key that EC2 may not use, for example.
+// reportGone emits an event about why a claim lost its instance. If instances of a pool end before they join, launches
+// of the pool wait, longer each time, because the cause may last. An example is a KMS key that EC2 is not allowed to
+// use.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
 		s.Tell.Tell(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
@@ -233,7 +236,7 @@ func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Tim
 	s.Tell.Tell(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
-// templates deletes launch templates that no launch has used for a while. They are created again when needed.
+// templates deletes launch templates that no launch has used for TemplateLife. They are created again when needed.
 func (s *Collector) templates(ctx context.Context, now time.Time) error {
 	deleted, err := s.Fleet.SweepTemplates(ctx, func(t ec2.Template) bool {
 		return now.Sub(t.Used) < TemplateLife || now.Sub(t.Created) < TemplateLife

@@ -13,14 +13,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Limits for tagging instances, in total per pass and in parallel: tags are not urgent, and launches need the API rate limit more.
+// Limits for tagging instances: per pass, and concurrently. Tags are not urgent, and launches need the API rate limit
+// more.
 const (
 	taggedAtMost   = 100
 	parallelTagged = 10
 )
 
-// tag adds the tags that were unknown at launch to the instances of claims whose Nodes have joined, and records that
-// on the claim, as Karpenter does.
+// tag adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known at
+// launch. It records that on the claim, as Karpenter does.
 func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range claims {
@@ -45,11 +46,12 @@ func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []
 	return group.Wait()
 }
 
+// tagOne tags one instance and records it on the claim.
 func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
 	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
-			return nil // it terminated, or is another cluster's, which is reported elsewhere
+			return nil // the instance was terminated, or belongs to another cluster, which report reports
 		}
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Mark writes the annotation on the claim.
+// Mark marks the claim as interrupted, with the annotation nodestate.AnnotationInterrupted.
 func Mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -28,7 +28,8 @@ func Mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	claim.Annotations[nodestate.AnnotationInterrupted] = string(kind) + " " + now.UTC().Format(time.RFC3339)
 }
 
-// MarkOf reads the annotation; the kind is empty if there is none. A time that cannot be parsed counts as long ago.
+// MarkOf returns the kind and the time of the mark. The kind is empty if the claim is not marked. A time that cannot be
+// parsed is zero, so the claim is handled as if it was marked long ago.
 func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 	kind, at, _ := strings.Cut(claim.Annotations[nodestate.AnnotationInterrupted], " ")
 	since, err := time.Parse(time.RFC3339, at)
@@ -38,7 +39,7 @@ func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 	return interruption.Kind(kind), since
 }
 
-// departing is what the second half of Interruption remembers between two rounds.
+// departing is the state of the passes over marked claims.
 type departing struct {
 	hurried time.Time          // when a plan was last requested
 	removed map[types.UID]bool // deleted claims that the cache may still show for a moment
@@ -46,20 +47,21 @@ type departing struct {
 
 // Intervals of the passes over marked claims.
 const (
-	departEvery = 100 * time.Millisecond
-	departRest  = 30 * time.Second
+	departEvery = 100 * time.Millisecond // while claims wait, and for departWatch after a claim was marked
+	departRest  = 30 * time.Second       // otherwise
 	departWatch = 5 * time.Second
 )
 
-// DepartMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need that time to terminate.
+// DepartMost is how long a node waits for the plan. A spot instance has only two minutes, and its pods need them to
+// terminate.
 const DepartMost = 10 * time.Second
 
-// SeeOff takes marked claims away until ctx ends.
+// SeeOff drains and deletes marked claims until ctx ends.
 func (i *Handler) SeeOff(ctx context.Context) {
 	var woken time.Time
 	for ctx.Err() == nil {
 		left, err := i.DepartPass(ctx)
-		i.pause(ctx, "departures", "cannot take interrupted nodes away", err)
+		i.pause(ctx, "departures", "cannot remove interrupted nodes", err)
 		wait := departRest
 		if left > 0 || err != nil || time.Since(woken) < departWatch {
 			wait = departEvery
@@ -75,9 +77,9 @@ func (i *Handler) SeeOff(ctx context.Context) {
 	}
 }
 
-// DepartPass takes each marked claim one step further. First its node is cordoned and tainted, so that the next plan counts
-// its pods as pending. After that plan the claim is deleted, and the node drains. departPass returns how many claims still
-// wait.
+// DepartPass carries out the next step for each marked claim. First the claim's node is cordoned and tainted, so that
+// the next plan counts its pods as pending. After that plan the claim is deleted, and the node drains. DepartPass
+// returns how many claims still wait.
 func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 	defer loop.Working(ctx, loop.LoopInterruption, "interrupted nodes").End()
 	// 1. read
@@ -102,8 +104,8 @@ func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 				err = i.depart(ctx, steps[n], now)
 			}
 			if err != nil {
-				i.complain(ctx, "claim "+claim.Name, "cannot take interrupted NodeClaim "+claim.Name+" away", err)
-				return nil // it stops no other
+				i.complain(ctx, "claim "+claim.Name, "cannot remove interrupted NodeClaim "+claim.Name, err)
+				return nil // the error does not stop the other claims
 			}
 			i.failures.Clear("claim " + claim.Name)
 			steps[n].isGone = steps[n].action == departNow
@@ -127,7 +129,7 @@ func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 	return left, nil
 }
 
-// marked returns the marked claims that are not deleted yet.
+// marked returns the marked claims that are not being deleted yet.
 func (i *Handler) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -162,12 +164,13 @@ const (
 // departure is a marked claim and its next step.
 type departure struct {
 	claim  *karpv1.NodeClaim
-	kind   interruption.Kind
-	nodes  []*corev1.Node
-	action departAction
-	isGone bool // it was deleted
+	kind   interruption.Kind // why the claim is marked
+	nodes  []*corev1.Node    // its Nodes
+	action departAction      // the next step
+	isGone bool              // the claim was deleted
 }
 
+// seeDeparture reads the Nodes of a marked claim and decides its next step.
 func (i *Handler) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
 	d := departure{claim: claim}
 	var since time.Time
@@ -209,7 +212,8 @@ func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error 
 	return nil
 }
 
-// isPassing reports whether the next pass reads fresh state anyway, so that the error need not be logged.
+// isPassing reports whether the error is about stale state. The next pass reads fresh state, so the error need not be
+// logged.
 func isPassing(err error) bool {
 	next := kubeclient.WhatNext(err)
 	return next == kubeclient.Gone || next == kubeclient.Reread
@@ -236,7 +240,7 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 		return err
 	}
 	if len(d.nodes) == 0 {
-		i.Ledger.Forget(claim.UID) // the pods that it was made for have no node any more
+		i.Ledger.Forget(claim.UID) // the claim's pods no longer have a planned node
 	}
 	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
 		i.Batch.Hurry(string(claim.UID))

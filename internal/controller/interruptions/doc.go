@@ -3,5 +3,5 @@
 //
 // In: messages of the queue.
 // Out: taints, deletions of NodeClaims, unavailable offerings.
-// Never: an action for the instance of another cluster.
+// Never: an action because of an instance of another cluster.
 package interruptions

@@ -19,12 +19,12 @@ import (
 
 // addressBook finds the claims that an interruption message is about.
 type addressBook struct {
-	byInstance    map[string]*karpv1.NodeClaim
-	byReservation map[string][]*karpv1.NodeClaim
-	reservations  map[string]bool // IDs of the reservations that node classes have found
+	byInstance    map[string]*karpv1.NodeClaim   // by instance ID
+	byReservation map[string][]*karpv1.NodeClaim // by ID of the capacity reservation
+	reservations  map[string]bool                // IDs of the reservations that node classes have found
 }
 
-// book reads the instance of each claim, and the reservations.
+// book reads the claims by instance and by reservation, and the known reservations.
 func (i *Handler) book(ctx context.Context) (addressBook, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -59,14 +59,14 @@ func (i *Handler) book(ctx context.Context) (addressBook, error) {
 	return b, nil
 }
 
-// isOurs reports whether the claim belongs to this controller: its node class is an EC2NodeClass, and it was made in this
-// cluster. A claim that was copied here from another cluster carries that cluster's UID.
+// isOurs reports whether the claim belongs to this controller: its node class is an EC2NodeClass, and it was created in
+// this cluster. A claim that was copied here from another cluster has that cluster's UID.
 func (i *Handler) isOurs(c *karpv1.NodeClaim) bool {
 	uid := c.Annotations[karpv1.KeyClusterUID]
 	return nodestate.IsServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
 }
 
-// address writes on the letter whom it is about.
+// address sets the claims and the other instances that the message is about.
 func (b addressBook) address(l *queuedMessage) {
 	for _, id := range l.notice.Instances {
 		if c := b.byInstance[id]; c != nil {
@@ -80,8 +80,8 @@ func (b addressBook) address(l *queuedMessage) {
 	}
 }
 
-// mostDoubts is how often a message that EC2 contradicts is left in the queue. EC2's answer may be half a minute old, and
-// SQS delivers the message again after HiddenTime.
+// mostDoubts is how often a message that EC2 contradicts is returned to the queue. EC2's answer may be half a minute
+// old, and SQS delivers the message again after HiddenTime.
 const mostDoubts = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
@@ -89,7 +89,7 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queued
 	claim = i.newest.Of(claim)
 	n := l.notice
 	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
-		return true, nil // the claim is being deleted anyway, or the message is an old one
+		return true, nil // the claim is being deleted anyway, or the message is outdated
 	}
 	if n.Kind.IsEnd() {
 		hasEnded, err := i.hasEnded(ctx, claim)
@@ -105,7 +105,7 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queued
 		i.noteShortage(claim, n.Kind, now)
 	}
 	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
-		return true, nil // the message is a repeat, or another sign of the same interruption
+		return true, nil // the message needs no action, is a repeat, or is another sign of the same interruption
 	}
 	err := i.mark(ctx, claim, n, now)
 	return err == nil, err
@@ -126,7 +126,7 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 	return nil
 }
 
-// mark records on the claim that it will be interrupted.
+// mark marks the claim as interrupted, and wakes the loop that drains marked claims.
 func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
 	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, n.Kind, now) })
 	if err != nil {
@@ -137,7 +137,7 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interrupt
 	}
 	i.newest.Note(marked)
 	i.Log.Info("an instance will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
-		"instance", claim.Status.ProviderID, "noticed", n.At)
+		"instance", claim.Status.ProviderID, "messageTime", n.At)
 	select {
 	case i.Wake <- struct{}{}:
 	default:
@@ -145,8 +145,8 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interrupt
 	return nil
 }
 
-// hasEnded asks EC2 whether the instance is stopped or terminated. A message may be old: a stopped instance may have been
-// started again since.
+// hasEnded reports whether EC2 shows the instance as stopped or terminated. The message may be outdated: a stopped
+// instance may have been started again.
 func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	instance, err := i.Machines.Instance(ctx, id)
@@ -156,8 +156,8 @@ func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, 
 	return instance.State != ec2.Running && instance.State != ec2.Pending, err
 }
 
-// noteShortage records that EC2 has no capacity for the claim's offering, because it reclaims the instance. The next plan,
-// which is made for the pods of this very instance, must not choose the same offering again.
+// noteShortage records that EC2 has no capacity for the claim's offering, because EC2 reclaims the instance. The next
+// plan, which is for the pods of this instance, must not choose the same offering again.
 func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	switch kind {
 	case interruption.ReservationInterrupted, interruption.BlockExpiring:
@@ -176,15 +176,15 @@ func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, 
 	}
 }
 
-// noteEnding records that a capacity reservation ends or is reclaimed; an empty ID is ignored. EC2 reports the reservation
-// unchanged for a while.
+// noteEnding records that a capacity reservation ends or is reclaimed. It ignores an empty ID. EC2 itself reports the
+// reservation as unchanged for a while.
 func (i *Handler) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
 	if reservation != "" {
 		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
 	}
 }
 
-// endingReasons returns why reservations that end are short of capacity, by the kind of the message.
+// endingReasons returns the reason of the shortage of an ending reservation, by the kind of the message.
 func endingReasons() map[interruption.Kind]string {
 	return map[interruption.Kind]string{
 		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",
@@ -195,9 +195,9 @@ func endingReasons() map[interruption.Kind]string {
 func eventOf(n interruption.Notice) (kubeclient.Reason, string) {
 	switch n.Kind {
 	case interruption.SpotInterrupted:
-		return kubeclient.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"
+		return kubeclient.ReasonSpotInterrupted, "EC2 reclaims the spot instance in two minutes"
 	case interruption.RebalanceRecommended:
-		return kubeclient.ReasonRebalanceRecommended, "EC2 sees a higher risk than usual that it takes the spot instance back"
+		return kubeclient.ReasonRebalanceRecommended, "EC2 reports an elevated risk that it reclaims the spot instance"
 	case interruption.ScheduledChange:
 		return kubeclient.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
 	case interruption.InstanceStopped:
@@ -205,7 +205,7 @@ func eventOf(n interruption.Notice) (kubeclient.Reason, string) {
 	case interruption.InstanceTerminated:
 		return kubeclient.ReasonInstanceTerminating, "The instance is " + n.State
 	case interruption.ReservationInterrupted:
-		return kubeclient.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
+		return kubeclient.ReasonReservationInterrupted, "The owner of the capacity reservation reclaims the instance in two minutes"
 	case interruption.BlockExpiring:
 		return kubeclient.ReasonReservationInterrupted,
 			"The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"

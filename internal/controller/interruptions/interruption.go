@@ -28,53 +28,55 @@ type queue interface {
 	Delete(ctx context.Context, messages []interruption.Message) (int, error)
 }
 
-// Handler handles interruptions of our instances that AWS announces. It has four parts.
+// Handler handles interruptions of our instances that AWS announces. It runs four loops:
 //
-// The first reads the queue and marks the claims of instances that will end. The mark is on the claim, so that it survives
-// this process, and a repeated message changes nothing. The second drains and deletes marked claims: see departure.go. The
-// third handles messages that need an answer of EC2, so that no spot message waits behind a call that EC2 throttles. The
-// fourth asks EC2 for status checks and scheduled events: see trouble.go.
+//   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so that it survives
+//     a restart, and a repeated message changes nothing.
+//   - SeeOff drains and deletes marked claims.
+//   - askAround handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to EC2.
+//   - examineAll reads failed status checks and scheduled events from EC2.
 type Handler struct {
-	Queue      queue                       // nil: there is none; claims that are marked without it are drained all the same
-	Cache      client.Reader               // informers
+	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
+	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
 	Objects    loop.ObjectWriter           // writes objects to the API server
 	Machines   loop.InstanceClient         // describes and terminates instances
-	Troubles   StatusChecks                // nil: EC2 is not asked for status checks and scheduled events
+	Troubles   StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
 	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
-	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *snapshot.Ledger            // claims in flight that this process created
-	Batch      *loop.Batch                 // the pods that wait for the next plan
-	ClusterUID string                      // a claim with another one is not ours
-	// of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
+	Departures *nodestate.PlannedEvictions // claims whose pods the last plan has provided for; the provisioner writes them
+	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	Batch      *loop.Batch                 // collects requests for the next plan
+	ClusterUID string                      // UID of this cluster; claims with another UID are ignored
+	// Account is the AWS account of the cluster; messages from other accounts are ignored. Empty: messages from all
+	// accounts are accepted.
 	Account string
-	Region  string             // of the cluster; the same applies
+	Region  string             // region of the cluster; messages from other regions are ignored. Empty: all regions are accepted
 	Tell    loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 	Now     loop.Clock         // the clock; nil uses time.Now
 
-	newest   loop.NewestVersions
-	owners   owners
-	failures loop.Backoff
-	told     map[interruption.Cause]bool // what was said of broken messages, so that it is said once
+	newest   loop.NewestVersions         // claims as this loop wrote them last
+	owners   owners                      // owners of instances without a claim
+	failures loop.Backoff                // by loop or claim
+	told     map[interruption.Cause]bool // causes of broken messages that were logged
 
-	Wake      chan struct{} // holds a token after a claim was marked; nil until Start
-	departing departing
-	doubts    chan *queuedMessage // for the third part; nil until Start: the first judges
+	Wake      chan struct{}       // holds a token after a claim was marked; nil until Start
+	departing departing           // state of SeeOff
+	doubts    chan *queuedMessage // messages for askAround; nil until Start: Pass then judges them itself
 }
 
-// ParallelCalls is how many calls receive and delete messages at once, while the queue holds more than one call returns.
-// A call takes SQS some 20 ms, so that is a few thousand messages a second.
+// ParallelCalls is how many calls receive and delete messages concurrently, while the queue holds more messages than
+// one call returns. One call to SQS takes about 20 ms, so ten calls process a few thousand messages per second.
 const ParallelCalls = 10
 
-// How many messages may wait for an answer of EC2. Those that find no room come again.
+// mostDoubted is how many messages may wait for an answer of EC2. SQS delivers further messages again later.
 const mostDoubted = 2000
 
-// parallelNotices is how many claims are marked or deleted at once.
+// parallelNotices is how many claims are marked or deleted concurrently.
 const parallelNotices = 20
 
-// Start runs the parts until ctx ends.
+// Start runs the loops until ctx ends.
 func (i *Handler) Start(ctx context.Context) error {
 	i.Wake, i.doubts = make(chan struct{}, 1), make(chan *queuedMessage, mostDoubted)
 	var parts sync.WaitGroup
@@ -90,7 +92,7 @@ func (i *Handler) Start(ctx context.Context) error {
 	return nil
 }
 
-// Listen reads the queue.
+// Listen reads the queue and processes its messages until ctx ends.
 func (i *Handler) Listen(ctx context.Context) {
 	calls := 1
 	for ctx.Err() == nil {
@@ -104,7 +106,7 @@ func (i *Handler) Listen(ctx context.Context) {
 	}
 }
 
-// receive waits for messages, or makes several calls to take those that are there.
+// receive waits for messages with one call, or takes the messages that are already in the queue with several calls.
 func (i *Handler) receive(ctx context.Context, calls int) ([]interruption.Message, error) {
 	wait := interruption.LongPoll
 	if calls > 1 {
@@ -151,16 +153,16 @@ func (i *Handler) complain(ctx context.Context, key, message string, err error) 
 	return until
 }
 
-// queuedMessage is a message, and what is known of it.
+// queuedMessage is a message of the queue with the objects that it is about.
 type queuedMessage struct {
 	message interruption.Message
-	notice  interruption.Notice
-	claims  []*karpv1.NodeClaim // our claims that it is about
-	others  []string            // instances that it is about and that none of our claims has
-	keep    atomic.Bool         // it stays in the queue, and is received again
+	notice  interruption.Notice // the parsed message
+	claims  []*karpv1.NodeClaim // our claims that the message is about
+	others  []string            // IDs of the instances in the message that none of our claims has
+	keep    atomic.Bool         // the message stays in the queue, and is delivered again
 }
 
-// Pass handles messages, and deletes those that are no longer needed.
+// Pass processes messages, and deletes the messages that are no longer needed.
 func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) error {
 	defer loop.Working(ctx, loop.LoopInterruption, "messages of the queue").End()
 	if len(messages) == 0 {
@@ -178,7 +180,7 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 		book.address(l)
 		i.checkCapacityType(l)
 		if book.reservations[l.notice.Reservation] {
-			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also when nothing of ours runs in it yet
+			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also if none of our instances runs in the reservation
 		}
 		if l.isDoubtful() {
 			doubted = append(doubted, l)
@@ -202,7 +204,7 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 	return err
 }
 
-// checkCapacityType removes from the message the claims whose instance has a capacity type that such a message cannot be about.
+// checkCapacityType removes from the message the claims whose capacity type does not fit the kind of the message.
 func (i *Handler) checkCapacityType(l *queuedMessage) {
 	var kept []*karpv1.NodeClaim
 	for _, c := range l.claims {
@@ -216,15 +218,15 @@ func (i *Handler) checkCapacityType(l *queuedMessage) {
 	l.claims = kept
 }
 
-// isDoubtful reports whether what to do with the letter depends on more than our own claims: it is about others'
-// instances, or says of ours what EC2 must confirm.
+// isDoubtful reports whether EC2 must be asked before the message is processed: the message is about instances that
+// none of our claims has, or it reports the end of one of our instances, which EC2 must confirm.
 func (l *queuedMessage) isDoubtful() bool {
 	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
 	return len(l.others) > 0 || l.notice.Reservation != "" && len(l.claims) == 0 ||
 		l.notice.Kind.IsEnd() && slices.ContainsFunc(l.claims, isAlive)
 }
 
-// askAround judges letters as they come, many at once, until ctx ends.
+// askAround judges messages as they arrive, many at once, until ctx ends.
 func (i *Handler) askAround(ctx context.Context) {
 	for {
 		var letters []*queuedMessage
@@ -245,7 +247,7 @@ func (i *Handler) askAround(ctx context.Context) {
 	}
 }
 
-// judge processes messages that need a call of EC2, and leaves those about instances of other clusters in the queue.
+// judge processes messages that need a call to EC2. Messages about instances of other clusters stay in the queue.
 func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
 	if len(letters) == 0 {
 		return nil
@@ -268,7 +270,7 @@ func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
 	return i.discard(ctx, letters)
 }
 
-// open reads the messages, and counts them.
+// open parses the messages, and counts them.
 func (i *Handler) open(messages []interruption.Message) []*queuedMessage {
 	out := make([]*queuedMessage, 0, len(messages))
 	for _, m := range messages {
@@ -303,8 +305,9 @@ const (
 	ignoredInstance     = "no_nodeclaim"
 )
 
-// elsewhere returns which part of a message's origin is not the cluster's; empty if both are. EventBridge puts account and
-// region into every event, so that a message without them does not come from there.
+// elsewhere returns which part of the message's origin, account or region, differs from the cluster's; empty if both
+// match. EventBridge writes account and region into every event, so a message without them does not come from
+// EventBridge.
 func (i *Handler) elsewhere(n interruption.Notice) string {
 	switch {
 	case n.Kind == interruption.NoOp:
@@ -317,9 +320,8 @@ func (i *Handler) elsewhere(n interruption.Notice) string {
 	return ""
 }
 
-// ignore counts and logs a message that is not processed, or the part of it that is about these instances. The EventBridge
-// rules send the events of all instances of the account, so those of instances without a NodeClaim are logged at level
-// debug.
+// ignore counts and logs a message that is not processed, or its part about these instances. EventBridge rules send the
+// events of all instances of the account, so events of instances without a NodeClaim are logged only at level debug.
 func (i *Handler) ignore(n interruption.Notice, why string, instances []string) {
 	level := slog.LevelWarn
 	if why == ignoredInstance {
@@ -327,10 +329,11 @@ func (i *Handler) ignore(n interruption.Notice, why string, instances []string) 
 	}
 	i.Metrics.Dropped.WithLabelValues(why).Inc()
 	i.Log.Log(context.Background(), level, "ignored an interruption message", "cause", why, "kind", string(n.Kind), "instances", instances,
-		"account", n.Account, "region", n.Region, "hint", "see who may send to the queue, and the rules that send to it: docs/interruption.md")
+		"account", n.Account, "region", n.Region, "hint", "check who may send to the queue, and which rules send to it: docs/interruption.md")
 }
 
-// reportBroken says once for each cause that messages cannot be read: who sends them may send many.
+// reportBroken logs messages that cannot be parsed: at level warn once for each cause, then at level debug, because a
+// sender may send many of them.
 func (i *Handler) reportBroken(b *interruption.Broken) {
 	level := slog.LevelDebug
 	if !i.told[b.Cause] {
@@ -340,12 +343,12 @@ func (i *Handler) reportBroken(b *interruption.Broken) {
 		i.told[b.Cause] = true
 		level = slog.LevelWarn
 	}
-	i.Log.Log(context.Background(), level, "dropped a message that is no event of AWS", "cause", string(b.Cause), "detail", b.Detail,
-		"hint", "see who may send to the queue; joiner_interruption_dropped_messages_total counts them")
+	i.Log.Log(context.Background(), level, "dropped a message that is not an AWS event", "cause", string(b.Cause), "detail", b.Detail,
+		"hint", "check who may send to the queue; joiner_interruption_dropped_messages_total counts such messages")
 }
 
-// processAll processes the messages, those of one claim one after another. A failure for one claim does not stop the others; its
-// messages stay in the queue.
+// processAll processes the messages; messages about the same claim one after another. A failure for one claim does not
+// stop the other claims. Its messages stay in the queue.
 func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}
@@ -375,7 +378,7 @@ func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
 	_ = group.Wait() // errors are logged above
 }
 
-// discard deletes the messages that need not stay.
+// discard deletes the messages that need not stay in the queue.
 func (i *Handler) discard(ctx context.Context, letters []*queuedMessage) error {
 	var done []interruption.Message
 	for _, l := range letters {

@@ -14,30 +14,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
-// owners caches which cluster owns the instances that no claim has: EventBridge rules send the events of all
+// owners caches which cluster owns the instances that none of our claims has. EventBridge rules send the events of all
 // instances of an account. The zero value is empty. Its methods must not be called concurrently.
 type owners struct {
-	known map[string]standing
+	known map[string]standing // by instance ID
 }
 
-// standing is EC2's answer about an instance without a claim.
+// standing is EC2's answer about an instance that none of our claims has.
 type standing struct {
 	owner   ec2.Ownership // empty: EC2 does not return the instance
-	isEnded bool
-	until   time.Time // when to ask again
+	isEnded bool          // the instance is being terminated, or was terminated
+	until   time.Time     // when to ask EC2 again
 }
 
-// EC2 is asked about askedAtOnce instances in one or two calls, and then not for askPause. Answers are valid for ownersLife;
-// at most mostOwners of them are kept.
+// EC2 is asked about up to askedAtOnce instances in one or two calls, followed by a pause of askPause. Answers are
+// valid for ownersLife. At most mostOwners answers are cached.
 const (
 	askedAtOnce = 200
 	askPause    = time.Second
 	ownersLife  = 10 * time.Minute
-	ownersAnew  = 20 * time.Second // of answers that may change: our instances, and those that EC2 does not show yet
+	ownersAnew  = 20 * time.Second // validity of answers that may change soon: our instances, and instances that EC2 does not return yet
 	mostOwners  = 20_000
 )
 
-// find returns the owners of the instances. An instance that is missing from the result is not known yet.
+// find returns the owners of the instances by ID. Instances whose owner is not known yet are missing from the result.
 func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
 	out := map[string]standing{}
 	var ask []string
@@ -63,7 +63,7 @@ func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []s
 	return out
 }
 
-// askOwners asks EC2. The client combines concurrent requests into one call.
+// askOwners reads the owners from EC2. The client combines concurrent requests into one call.
 func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
 	out := map[string]standing{}
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, 
 			case awserr.Is(err, awserr.Gone):
 				s = standing{until: now.Add(ownersAnew)}
 			case err != nil:
-				return nil // it stays unknown; the queue delivers the message again
+				return nil // the owner stays unknown; the queue delivers the message again
 			case instance.Owner == ec2.Ours:
 				s.until = now.Add(ownersAnew)
 			}
@@ -90,7 +90,7 @@ func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, 
 	return out
 }
 
-// othersOf returns the instances in the messages that no claim of ours has, without duplicates.
+// othersOf returns the IDs of all instances in the messages that none of our claims has, without duplicates.
 func othersOf(letters []*queuedMessage) []string {
 	var out []string
 	for _, l := range letters {
@@ -100,18 +100,19 @@ func othersOf(letters []*queuedMessage) []string {
 	return slices.Compact(out)
 }
 
-// ownerUnknown is the owner label, in metrics, of instances for which EC2 has not answered.
+// ownerUnknown is the owner label in metrics for instances about which EC2 has not answered.
 const ownerUnknown = "unknown"
 
-// ownerNobody is the owner label, in metrics, of instances without a NodeClaim in any cluster of our name.
+// ownerNobody is the owner label in metrics for instances without a NodeClaim in any cluster with our name.
 const ownerNobody = "nobody"
 
-// mostTurns is how often a message about an instance without an owner is returned to the queue. Another cluster may read the same
-// queue and gets these deliveries; afterwards the message would only fill the queue.
+// mostTurns is how often a message about an instance without an owner is returned to the queue. Another cluster may
+// read the same queue and gets the message then. After that, the message would only fill the queue.
 const mostTurns = 3
 
-// leave reports whether a message must stay in the queue because it is about instances of another cluster, and the owner label.
-// Messages about another cluster with our name are never removed: such clusters share a queue, and the other one has not read them yet.
+// leave reports whether a message must stay in the queue because it is about instances of another cluster, and returns
+// the owner label. A message about another cluster with our name is never removed: both clusters read the same queue,
+// and the other cluster has not read the message yet.
 func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft bool) {
 	turns := l.message.Received < mostTurns
 	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
@@ -127,7 +128,7 @@ func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft b
 		case s.owner == ec2.Ours && s.isEnded:
 			continue // the result of our own termination
 		case s.owner == ec2.Ours:
-			whose, isLeft = "ours", turns // its claim does not know it yet
+			whose, isLeft = "ours", turns // the instance's claim does not have its ID yet
 		case !isLeft:
 			whose, isLeft = ownerNobody, turns
 		}

@@ -21,7 +21,8 @@ type StatusChecks interface {
 	Troubles(ctx context.Context) ([]ec2.Trouble, error)
 }
 
-// How often EC2 is asked, and how soon again where it may not be; and for how long a status check must have failed.
+// EC2's status checks are read every examineEvery, or every examineDenied while the permission is missing. A status
+// check counts after it has failed for FailsFor.
 const (
 	examineEvery  = time.Minute
 	examineDenied = 30 * time.Minute
@@ -35,7 +36,7 @@ func (i *Handler) examineAll(ctx context.Context) {
 		if err := i.Examine(ctx); err == nil {
 			i.failures.Clear("troubles")
 		} else {
-			i.complain(ctx, "troubles", "cannot ask EC2 what is wrong with instances", err)
+			i.complain(ctx, "troubles", "cannot read status checks and scheduled events from EC2", err)
 			if awserr.Is(err, awserr.Denied) {
 				pause = examineDenied // Karpenter's older policies lack the permission
 			}
@@ -47,14 +48,14 @@ func (i *Handler) examineAll(ctx context.Context) {
 	}
 }
 
-// illness is a failed status check or event of a claim's instance.
+// illness is a failed status check or scheduled event of a claim's instance.
 type illness struct {
 	claim   *karpv1.NodeClaim
 	kind    interruption.Kind
 	trouble ec2.Trouble
 }
 
-// Examine checks the instances' status once, and marks the claims whose instances fail or have a scheduled event.
+// Examine reads the status checks once, and marks the claims whose instances fail a check or have a scheduled event.
 func (i *Handler) Examine(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopInterruption, "status checks").End()
 	// 1. read
@@ -85,8 +86,8 @@ func (i *Handler) Examine(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serious returns the worst problem of each claim that needs a replacement, and the number of failing instances. A status check
-// counts after it has failed for a while, an event at once.
+// serious returns the worst problem of each claim that needs a replacement, and the number of instances that fail a
+// check. A status check counts after it has failed for FailsFor, an event at once.
 func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (ill []illness, broken int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
 		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,
@@ -120,7 +121,7 @@ func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.
 	return ill, len(fails)
 }
 
-// takeAway marks the claim as one that is to go, unless it is marked for something as bad already.
+// takeAway marks the claim as interrupted, unless it is already marked for an equal or worse problem.
 func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) error {
 	claim := i.newest.Of(one.claim)
 	known, _ := MarkOf(claim)
@@ -129,20 +130,20 @@ func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) erro
 	}
 	notice := interruption.Notice{Kind: one.kind, Instances: []string{one.trouble.ID}, At: one.trouble.Since}
 	if err := i.announce(ctx, claim, notice); err != nil {
-		return fmt.Errorf("take NodeClaim %s away: %w", claim.Name, err)
+		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
 	if err := i.mark(ctx, claim, notice, now); err != nil {
-		return fmt.Errorf("take NodeClaim %s away: %w", claim.Name, err)
+		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
 	i.Metrics.Failing.WithLabelValues(string(one.kind)).Inc()
-	i.Log.Warn("EC2 finds fault with an instance", "NodeClaim", claim.Name, "instance", one.trouble.ID, "category", string(one.kind),
+	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", one.trouble.ID, "category", string(one.kind),
 		"since", one.trouble.Since, "detail", one.trouble.Detail)
 	return nil
 }
 
-// holdBack emits an event: a failing instance is not replaced, because too many instances fail.
+// holdBack emits an event that a failing instance is not replaced, because too many instances fail.
 func (i *Handler) holdBack(one illness, broken, total int) {
 	i.Tell.Tell(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
-		"The instance is not replaced although its %s check fails: those of %d of %s fail, more than a fifth, so the cause is probably not the instances",
+		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",
 		one.trouble.Kind, broken, loop.Count(total, "instance")))
 }

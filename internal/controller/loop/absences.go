@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Absences records since when this process has missed the Node of a NodeClaim that had one, or another object. Its methods
-// may be called concurrently; the zero value is empty.
+// Absences records which objects are missing, such as the Nodes of NodeClaims, and since when. A key is the UID of the
+// claim or other object. Its methods may be called concurrently; the zero value is empty.
 type Absences struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
@@ -21,7 +21,8 @@ func (a *Absences) Count() int {
 	return len(a.since)
 }
 
-// Note records whether the claim's object is missing at now. It returns since when it is missing; the zero time if it is not.
+// Note records whether the claim's object is missing at now. It returns since when the object is missing, or the zero
+// time if it is present.
 func (a *Absences) Note(claim types.UID, missing bool, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Backoff counts consecutive failures by key, and how long to wait before the next try. Its methods may be called
-// concurrently. The zero value has no failures.
+// Backoff counts consecutive failures by key, and computes how long to wait before the next try. Its methods may be
+// called concurrently. The zero value has no failures.
 type Backoff struct {
 	mu    sync.Mutex
 	fails map[string]failure
@@ -48,7 +48,8 @@ func (b *Backoff) Clear(key string) {
 	delete(b.fails, key)
 }
 
-// Held returns until when key has to wait, how often it failed in a row and why; the zero time if it need not wait at now.
+// Held returns until when key must wait, how often it failed in a row, and why. The time is zero if key need not wait
+// at now.
 func (b *Backoff) Held(now time.Time, key string) (until time.Time, times int, cause string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

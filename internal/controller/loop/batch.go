@@ -7,15 +7,15 @@ import (
 )
 
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
-// concurrently, but Wait by one goroutine only.
+// concurrently, but only one goroutine may call Wait.
 //
 // Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The first
 // window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
 type Batch struct {
-	idle, most time.Duration
+	idle, most time.Duration // how long a window stays open without a new request, and in total
 
 	mu      sync.Mutex
-	asking  map[string]time.Time // by name: when it was first requested
+	asking  map[string]time.Time // by name: when the plan was first requested
 	groups  map[string]group     // by namespace; "" is for requests that are not about pods
 	changed chan struct{}        // holds a token after each new name
 	hurry   bool                 // the batch must end at once
@@ -24,11 +24,11 @@ type Batch struct {
 // group has the times of the first and the last request of a namespace.
 type group struct{ first, last time.Time }
 
-// Window describes one batch.
+// Window describes one closed batch.
 type Window struct {
-	First  time.Time // time of the first request; zero if there was none
+	First  time.Time // time of the first request; zero if the batch is empty
 	Closed time.Time // when the window closed
-	Size   int       // number of objects in it
+	Size   int       // number of requests in the batch
 }
 
 // NewBatch returns a batch that ends when a namespace has had no new request for idle, and at the latest after most.
@@ -39,7 +39,7 @@ func NewBatch(idle, most time.Duration) *Batch {
 // Ask requests a plan for name, a UID. A repeated request in the same window does not extend the window.
 func (b *Batch) Ask(name string) { b.AskFor("", name) }
 
-// AskFor is Ask for a pod of the namespace.
+// AskFor requests a plan for name, a pod of the namespace.
 func (b *Batch) AskFor(namespace, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,8 @@ func (b *Batch) AskFor(namespace, name string) {
 	b.signal()
 }
 
-// Hurry requests a plan for name and ends the batch at once. It is called when a planned node cannot be launched or is lost.
+// Hurry requests a plan for name and closes the batch at once. It is called when a planned node cannot be launched or
+// is lost.
 func (b *Batch) Hurry(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,6 +69,7 @@ func (b *Batch) Hurry(name string) {
 	b.signal()
 }
 
+// signal wakes Wait.
 func (b *Batch) signal() {
 	select {
 	case b.changed <- struct{}{}:
@@ -75,8 +77,9 @@ func (b *Batch) signal() {
 	}
 }
 
-// Wait returns the next batch. If recheck is above 0, it returns an empty batch when nothing was requested for that long. It
-// also does so when wake delivers; a window that is open then stays open. The second result is false when ctx has ended.
+// Wait returns the next batch when its window closes. It returns an empty batch when nothing was requested for recheck,
+// if recheck is above 0, and when wake delivers; in the latter case an open window stays open. The second result is
+// false when ctx has ended.
 func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
 	var again <-chan time.Time
 	if recheck > 0 {
@@ -109,7 +112,7 @@ func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan str
 	}
 }
 
-// left returns how long the window stays open if no further request comes; false if there is no request.
+// left returns how long the window stays open without a further request; false if no window is open.
 func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,6 +126,7 @@ func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	return left, true
 }
 
+// close returns the batch and starts an empty one.
 func (b *Batch) close() Window {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,12 +142,12 @@ func (b *Batch) close() Window {
 	return w
 }
 
-// IsHurried reports whether the batch ends at once, without its idle time.
+// IsHurried reports whether the batch closes at once, without its idle time.
 func (b *Batch) IsHurried() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hurry
 }
 
-// Recheck is how often pods without a node, or with a node that is not ready yet, are planned again without a change.
+// Recheck is the interval of plans without a request, while pods have no node or their node is not ready yet.
 const Recheck = 5 * time.Second

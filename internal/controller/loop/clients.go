@@ -33,7 +33,7 @@ type InstanceClient interface {
 	OwnTags(nodePool, nodeClass, claim string) map[string]string
 }
 
-// LiveReader reads from the API server and not from the cache.
+// LiveReader reads from the API server, not from the cache.
 type LiveReader interface {
 	// PodsNow returns the pods that are bound to a Node, including finished ones.
 	PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error)

@@ -1,7 +1,7 @@
-// Package loop has what all control loops share: clients as interfaces, retries with backoff, batching of requests, the pause
-// of the user, progress that readiness reports, and events with a limited rate.
+// Package loop has the code that all control loops share: interfaces of clients, retries with backoff, batching of
+// requests, the user's pause, progress for the probes, and events at a limited rate.
 //
 // In: objects, clock, calls that fail.
 // Out: requests, retry times, events, progress.
-// Never: a rule about nodes or pools.
+// Never: rules about nodes or pools.
 package loop

@@ -9,14 +9,14 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// NewestVersions holds each claim as this loop wrote it last. The cache may show an older version for a moment, and acting
-// on that would repeat a step. All methods are safe for concurrent use; the zero value is empty.
+// NewestVersions holds each claim as this loop wrote it last. The cache may show an older version for a moment, and
+// acting on the older version would repeat a step. All methods are safe for concurrent use; the zero value is empty.
 type NewestVersions struct {
 	mu     sync.Mutex
 	claims map[string]*karpv1.NodeClaim // by name
 }
 
-// Note records a claim as the API server returned it.
+// Note records a claim that the API server returned after a write.
 func (n *NewestVersions) Note(claim *karpv1.NodeClaim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -26,7 +26,7 @@ func (n *NewestVersions) Note(claim *karpv1.NodeClaim) {
 	n.claims[claim.Name] = claim
 }
 
-// Of returns the newer of the cached and the recorded claim.
+// Of returns the newer version: the cached claim, or a copy of the recorded claim.
 func (n *NewestVersions) Of(cached *karpv1.NodeClaim) *karpv1.NodeClaim {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,7 +41,7 @@ func (n *NewestVersions) Of(cached *karpv1.NodeClaim) *karpv1.NodeClaim {
 	return known.DeepCopy()
 }
 
-// Forget drops the claim with that name and returns its UID.
+// Forget drops the record of the claim with that name and returns its UID; false if there was no record.
 func (n *NewestVersions) Forget(name string) (types.UID, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,8 +53,8 @@ func (n *NewestVersions) Forget(name string) (types.UID, bool) {
 	return known.UID, true
 }
 
-// isOlder compares resource versions, which API servers from 1.35 on guarantee to increase. If they cannot be
-// compared the cached claim is used.
+// isOlder reports whether resource version a is older than b. API servers from 1.35 on guarantee that resource versions
+// increase. It is false if the versions cannot be compared, so the cached claim is used.
 func isOlder(a, b string) bool {
 	x, err1 := strconv.ParseUint(a, 10, 64)
 	y, err2 := strconv.ParseUint(b, 10, 64)

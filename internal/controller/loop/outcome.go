@@ -15,7 +15,7 @@ import (
 
 // OutcomeOf is the result of reconciling an object.
 type OutcomeOf struct {
-	Loop, Kind, Name string
+	Loop, Kind, Name string    // the loop in metrics, and the kind and name of the object
 	Until            time.Time // when to reconcile again; zero: when something changes
 	Err              error     // error of the reconciliation; nil if it succeeded
 
@@ -28,7 +28,7 @@ type OutcomeOf struct {
 // Clock returns the current time; nil means time.Now.
 type Clock func() time.Time
 
-// Now returns the time of the clock; that of the system for a nil clock.
+// Now returns the time of the clock, or the system time for a nil clock.
 func (c Clock) Now() time.Time {
 	if c == nil {
 		return time.Now()
@@ -36,15 +36,15 @@ func (c Clock) Now() time.Time {
 	return c()
 }
 
-// An object that another client changed in the meantime is reconciled again after rereadAfter, one that needs a fix by the user after
-// userFixAfter.
+// An object that another client changed in the meantime is reconciled again after rereadAfter. An object that needs a
+// fix by the user is reconciled again after userFixAfter.
 const (
 	rereadAfter  = 50 * time.Millisecond
 	userFixAfter = time.Minute
 )
 
-// Outcome returns when to reconcile again. Its error is always nil: errors are logged here, once for each cause, and
-// retried with a back-off of our own.
+// Outcome returns when to reconcile again. Its error is always nil: Outcome logs errors, once for each cause, and
+// retries with the back-off in Failures, not with controller-runtime's.
 func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	if o.Err == nil {
 		o.Failures.Clear(o.Name)
@@ -66,7 +66,7 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	now := o.Now.Now()
 	until, isNews := o.Failures.Fail(now, o.Name, awserr.Lasting(o.Err))
 	if isNews {
-		o.Log.Error("cannot go on with "+o.Kind, o.Kind, o.Name, "error", o.Err.Error(), "hint", hint, "next", string(next))
+		o.Log.Error("cannot reconcile "+o.Kind, o.Kind, o.Name, "error", o.Err.Error(), "hint", hint, "next", string(next))
 	}
 	wait := until.Sub(now)
 	if next != kubeclient.Retry {
@@ -75,7 +75,8 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// SortError returns how to continue after an error of AWS or the API server, and a hint for the user.
+// SortError returns how to continue after an error of AWS or the API server, and a hint that helps the user fix the
+// error.
 func SortError(err error) (kubeclient.Next, string) {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) {
@@ -86,6 +87,7 @@ func SortError(err error) (kubeclient.Next, string) {
 		return kubeclient.Tell, aws.Hint
 	default:
 	}
-	// This includes Gone: callers for which it matters handle it, and what AWS does not show yet appears later.
+	// This includes Gone. A caller that must react to Gone handles it first; otherwise the object may appear after a
+	// delay.
 	return kubeclient.Retry, aws.Hint
 }

@@ -11,38 +11,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// pauseSwitch is the object that can pause all pools; String is its name.
+// pauseSwitch is the object that can pause all pools. String returns its name.
 type pauseSwitch interface {
 	fmt.Stringer
 	Read(ctx context.Context) (string, error)
 }
 
-// Pauses reads whether all NodePools are paused. Its methods are safe for concurrent use; on nil nothing is paused.
+// Pauses reads whether all NodePools are paused. Its methods are safe for concurrent use. On a nil receiver nothing is
+// paused.
 type Pauses struct {
-	Switch pauseSwitch
+	Switch pauseSwitch  // the object that pauses all pools
 	Log    *slog.Logger // the log of this process
 
 	mu    sync.Mutex
-	asked time.Time // when the switch was read last, successfully or not
-	read  time.Time // when it was last read successfully; zero for never
-	value string
-	told  string // the last logged state
+	asked time.Time // when the switch was last read, successfully or not
+	read  time.Time // when the switch was last read successfully; zero: never
+	value string    // the value of the last successful read
+	told  string    // the last logged state
 }
 
-// How often the switch is looked at, at most, and for how long what it said counts when it cannot be read.
+// The switch is read at most once per PausesEvery. If it cannot be read, its last value counts for pausesLast.
 const (
 	PausesEvery = 2 * time.Second
 	pausesLast  = time.Minute
 )
 
-// PauseState is a pause of all pools; the zero value is none.
+// PauseState describes a pause of all pools. The zero value means no pause.
 type PauseState struct {
-	By       string    // what paused disruption; empty if there is no pause
-	Until    time.Time // zero: until a user ends it
-	IsUnread bool      // the switch cannot be read, which also pauses
+	By       string    // the object that pauses disruption; empty if there is no pause
+	Until    time.Time // when the pause ends; zero: a user ends it
+	IsUnread bool      // the switch cannot be read; all pools are paused because of it
 }
 
-// Wanted returns the pause that a user has asked for; zero if the switch cannot be read.
+// Wanted returns the pause that a user has requested; zero if the switch cannot be read.
 func (p PauseState) Wanted() PauseState {
 	if p.IsUnread {
 		return PauseState{}
@@ -50,8 +51,8 @@ func (p PauseState) Wanted() PauseState {
 	return p
 }
 
-// Current returns the pause at now. If the switch cannot be read, all pools are paused: missing a pause is worse than pausing
-// without need.
+// Current returns the pause at now. If the switch cannot be read, all pools are paused, because ignoring a pause is
+// worse than an unnecessary one.
 func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	if p == nil {
 		return PauseState{}
@@ -65,7 +66,7 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 			p.read, p.value = now, value
 		} else if ctx.Err() == nil {
 			next, hint := SortError(err)
-			p.logChange("it cannot be read whether all NodePools are paused", "error", err.Error(), "next", string(next), "hint", hint)
+			p.logChange("cannot read the global pause", "object", p.Switch.String(), "error", err.Error(), "next", string(next), "hint", hint)
 		}
 	}
 	if p.read.IsZero() || now.Sub(p.read) >= pausesLast {
@@ -78,21 +79,22 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	case isPaused:
 		p.logChange("all NodePools are paused", "by", p.Switch.String(), "until", endText(until))
 	default:
-		p.logChange("no pause of all NodePools is in force")
+		p.logChange("the global pause has ended: no NodePools are paused by it")
 		return PauseState{}
 	}
 	return PauseState{By: p.Switch.String(), Until: until}
 }
 
-// endText returns when a pause ends.
+// endText returns when a pause ends, as text.
 func endText(until time.Time) string {
 	if until.IsZero() {
-		return "a user ends it"
+		return "a user ends the pause"
 	}
 	return until.UTC().Format(time.RFC3339)
 }
 
-// logChange logs the text if it differs from the last one. The text for no pause is not logged before the first pause.
+// logChange logs the text if it differs from the last one. The text without a pause is not logged before the first
+// pause.
 func (p *Pauses) logChange(text string, more ...any) {
 	full := text + fmt.Sprint(more...)
 	if full == p.told {
@@ -105,7 +107,7 @@ func (p *Pauses) logChange(text string, more ...any) {
 	}
 }
 
-// Over returns the policy with this pause, unless the policy has one that lasts at least as long.
+// Over returns the policy with this pause, unless the policy already has a pause that lasts at least as long.
 func (p PauseState) Over(policy disruption.Policy) disruption.Policy {
 	isLonger := policy.Paused == "" || !policy.PausedUntil.IsZero() && (p.Until.IsZero() || p.Until.After(policy.PausedUntil))
 	if p.By != "" && isLonger {
@@ -114,8 +116,8 @@ func (p PauseState) Over(policy disruption.Policy) disruption.Policy {
 	return policy
 }
 
-// PauseOf parses the value of a pause: "true", "false", or an end time. If it is none of these the pause has no end, and
-// the error quotes the value.
+// PauseOf parses the value of a pause: "true", "false", or an end time. Any other value pauses without an end, and the
+// error quotes the value.
 func PauseOf(value string, now time.Time) (until time.Time, isPaused bool, err error) {
 	switch value = strings.TrimSpace(value); value {
 	case "false":
@@ -125,7 +127,7 @@ func PauseOf(value string, now time.Time) (until time.Time, isPaused bool, err e
 	}
 	until, err = time.Parse(time.RFC3339, value)
 	if err != nil {
-		return time.Time{}, true, fmt.Errorf("%q is neither true, false nor a time such as 2026-03-01T18:00:00Z; it pauses without an end", value)
+		return time.Time{}, true, fmt.Errorf("%q is not true, false or a time such as 2026-03-01T18:00:00Z, so the pause has no end", value)
 	}
 	return until, now.Before(until), nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
-// AssumedJoin is the time from NodeClaim to initialized node that is assumed while no node has been initialized.
+// AssumedJoin replaces the measured time from NodeClaim to initialized node while no node has been initialized.
 const AssumedJoin = 90 * time.Second
 
-// UsualJoin returns the median time from NodeClaim to initialized node. For that long the old and the new nodes of a move are
-// both paid for.
+// UsualJoin returns the median time from NodeClaim to initialized node. During that time, the user pays for both the
+// old and the new nodes of a move.
 func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
@@ -20,7 +20,7 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 		if !ok || is.Status != "True" {
 			continue
 		}
-		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two are from different clocks
+		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two times are from different clocks
 			took = append(took, d)
 		}
 	}
@@ -30,11 +30,12 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// slowBy is how many times the usual time a replacement may take to be initialized.
+// slowBy is the factor on the median initialization time within which a replacement must be initialized.
 const slowBy = 2
 
-// FitWithin returns how long replacements may take from registration to initialization: at least replacement.FitWithin, and
-// slowBy times the median of their pools' nodes, which may have to install drivers first.
+// FitWithin returns how long replacements may take from registration to initialization. It is at least
+// replacement.FitWithin, and at least slowBy times the median of the nodes in the replacements' pools, which may have
+// to install drivers first.
 func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
 	out := replacement.FitWithin
 	for _, one := range coming {

@@ -39,7 +39,7 @@ const (
 	LoopIneffectiveFields = "honour"
 )
 
-// Names returns the names of the watched loops.
+// Names returns the names of all watched loops.
 func Names() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
@@ -48,8 +48,8 @@ func Names() []string {
 	}
 }
 
-// How long one step of a loop may take before the loop counts as stalled, and how often loops are checked. Calls to AWS that are
-// throttled are repeated for up to longestVisit.
+// A loop counts as stalled when one step takes longer than StalledAfter. Loops are checked every progressPeriod. A step
+// can include calls to AWS that are throttled and retried for up to ReconcileTimeout.
 const (
 	StalledAfter   = ReconcileTimeout + time.Minute
 	progressPeriod = 5 * time.Second
@@ -63,19 +63,19 @@ type Progress struct {
 	Now     Clock            // the clock; nil uses time.Now
 
 	mu    sync.Mutex
-	works map[*Work]bool
+	works map[*Work]bool  // the unfinished units of work
 	told  map[string]bool // loops that were logged as stalled
 }
 
 // Work is one unit of work of a loop. Its methods accept a nil receiver.
 type Work struct {
 	of    *Progress
-	loop  string
-	on    string
-	since time.Time // the last step
+	loop  string    // name of the loop
+	on    string    // what the loop works on; empty: the loop has only one kind of work
+	since time.Time // start of the current step
 }
 
-// Begin records that the loop starts to work on something.
+// Begin records that the loop starts to work on something. On a nil receiver it returns nil.
 func (p *Progress) Begin(loop, on string) *Work {
 	if p == nil {
 		return nil
@@ -90,7 +90,7 @@ func (p *Progress) Begin(loop, on string) *Work {
 	return w
 }
 
-// On records the next step of the work.
+// On records the start of the next step of the work.
 func (w *Work) On(what string) {
 	if w == nil {
 		return
@@ -113,7 +113,7 @@ func (w *Work) End() {
 // progressKey is the context key of the Progress.
 type progressKey struct{}
 
-// With returns a context whose loops are watched.
+// With returns a context with which Working records progress in p.
 func (p *Progress) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }
@@ -164,7 +164,7 @@ func (p *Progress) busiest() []busy {
 	return out
 }
 
-// Stalled returns an error that names the stalled loops and what they work on; nil without any.
+// Stalled returns an error that names the stalled loops and what they work on, or nil if no loop is stalled.
 func (p *Progress) Stalled() error {
 	var out []string
 	for _, b := range p.busiest() {
@@ -178,7 +178,7 @@ func (p *Progress) Stalled() error {
 	return errors.New(strings.Join(out, "; "))
 }
 
-// Check returns a probe that fails while the loop makes no progress.
+// Check returns a probe that fails while the loop is stalled.
 func (p *Progress) Check(loop string) func(*http.Request) error {
 	return func(*http.Request) error {
 		for _, b := range p.busiest() {
@@ -190,7 +190,7 @@ func (p *Progress) Check(loop string) func(*http.Request) error {
 	}
 }
 
-// Start sets metrics and logs stalled loops until ctx ends.
+// Start updates the metrics and logs stalled loops until ctx ends.
 func (p *Progress) Start(ctx context.Context) error {
 	ticker := time.NewTicker(progressPeriod)
 	defer ticker.Stop()
@@ -232,19 +232,19 @@ func (p *Progress) Report() {
 	}
 }
 
-// Watched is a reconciler with a Progress.
+// Watched is a reconciler whose progress is recorded.
 type Watched struct {
 	reconcile.Reconciler
 	Progress *Progress // records progress for the liveness probe
 	Loop     string    // name of the loop
 }
 
-// Reconcile calls the Reconciler, and records its progress.
+// Reconcile calls the Reconciler and records its progress.
 func (w Watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	defer w.Progress.Begin(w.Loop, r.Name).End()
 	return w.Reconciler.Reconcile(ctx, r)
 }
 
-// ReconcileTimeout is the longest duration of one reconcile of an object. Throttled calls of AWS are retried until then; after that
-// the worker serves other objects. The next reconcile continues unfinished work.
+// ReconcileTimeout is the longest duration of one reconcile of an object. Throttled calls to AWS are retried until
+// then. After it, the worker serves other objects, and the object's next reconcile continues the unfinished work.
 const ReconcileTimeout = 3 * time.Minute

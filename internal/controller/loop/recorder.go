@@ -12,16 +12,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// RateLimitedRecorder emits events at a limited rate, for events that may be late. Otherwise a plan for thousands of pods would make the
-// API server write thousands of events when it should create NodeClaims. Namespaces take turns, so that the events of one do
-// not delay those of others. When the queue is full, an event of the namespace with the most is dropped.
+// RateLimitedRecorder emits events at a limited rate. It is for events that may be late: a plan for thousands of pods
+// would otherwise make the API server write thousands of events while it must create NodeClaims. Namespaces take turns,
+// so that the events of one namespace do not delay those of others. When the queue is full, an event of the namespace
+// with the most events is dropped.
 type RateLimitedRecorder struct {
 	Tell EventRecorder // receives the events
 
 	mu     sync.Mutex
 	queues map[string][]QueuedEvent // by namespace of the object
-	Size   int
-	last   string // the namespace whose event was emitted last
+	Size   int                      // number of queued events
+	last   string                   // the namespace whose event was emitted last
 }
 
 // QueuedEvent is an event that waits until the rate limit lets it be emitted.
@@ -33,8 +34,8 @@ type QueuedEvent struct {
 
 // Limits of a RateLimitedRecorder.
 const (
-	RecorderKeeps = 2000
-	dripPause     = 50 * time.Millisecond
+	RecorderKeeps = 2000                  // maximum number of queued events
+	dripPause     = 50 * time.Millisecond // time between two events
 )
 
 // NewDrip returns a recorder that passes its events to recorder at a limited rate.
@@ -60,7 +61,7 @@ func (d *RateLimitedRecorder) Start(ctx context.Context) error {
 	}
 }
 
-// Next takes the event whose turn it is.
+// Next removes and returns the next event; false if the queue is empty.
 func (d *RateLimitedRecorder) Next() (QueuedEvent, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +77,7 @@ func (d *RateLimitedRecorder) Next() (QueuedEvent, bool) {
 	return d.take(d.last), true
 }
 
-// take takes the oldest event of the namespace. It is called with the lock held.
+// take removes and returns the oldest event of the namespace. The caller must hold the lock.
 func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 	queue := d.queues[namespace]
 	out := queue[0]
@@ -90,7 +91,7 @@ func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 	return out
 }
 
-// Later queues the event.
+// Later queues the event. If the queue is full, it drops an event.
 func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +112,7 @@ func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reaso
 	d.Size++
 }
 
-// dropLast drops the newest event of the namespace. The lock must be held.
+// dropLast drops the newest event of the namespace. The caller must hold the lock.
 func (d *RateLimitedRecorder) dropLast(namespace string) {
 	queue := d.queues[namespace]
 	queue[len(queue)-1] = QueuedEvent{}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// FindingText describes a finding: the cause, then the fix as it can be pasted into a shell.
+// FindingText describes a finding: the cause, then the fix as a command that can be pasted into a shell.
 func FindingText(f diagnosis.Finding) string {
 	text := fix.Visible(f.Cause)
 	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
@@ -21,7 +21,7 @@ func FindingText(f diagnosis.Finding) string {
 	return text + " (" + f.Check + ")"
 }
 
-// Count writes "1 pod", "2 pods".
+// Count returns a count with its noun: "1 pod", "2 pods".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -9,31 +9,32 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// Attempt is what this process knows of the launches tried for one NodeClaim.
+// Attempt is what this process knows about the launches that it tried for one NodeClaim.
 type Attempt struct {
-	// number is part of EC2's client token. It is increased when EC2 has definitely refused to launch an instance.
+	// number is part of EC2's client token. It increases each time EC2 has definitely refused to launch an instance.
 	number int
-	// Request is what was sent to EC2 with this number. It is repeated unchanged until EC2 answers: the same token with the same
-	// contents has the same answer. Nil: nothing was sent yet, or EC2 refused the contents.
+	// Request is the launch request that was sent with this number. It is repeated unchanged until EC2 answers, because
+	// EC2 launches only one instance for the same token and contents. Nil: no request was sent yet, or EC2 refused its
+	// contents.
 	Request *ec2.LaunchRequest
-	// clean is true if no launch of this claim can have created an instance that this process does not know of.
+	// clean is true if no launch for this claim can have created an instance that this process does not know.
 	clean bool
 
 	asked     time.Time // when EC2 last answered or failed to answer; zero: no request was sent
 	answered  time.Time // when EC2 first answered, or last throttled the request; zero: never
-	shortage  bool
-	notBefore time.Time
-	doubt     time.Time // since when EC2 reports that the number was used with other contents; zero: it does not
+	shortage  bool      // EC2 has reported insufficient capacity
+	notBefore time.Time // earliest time of the next launch; zero: now
+	doubt     time.Time // since when EC2 reports that the token was used with other contents; zero: no such report
 	tries     int       // consecutive failures
 }
 
-// attempts has the attempts of all claims. Its methods may be called concurrently for different claims.
+// attempts holds the attempts of all claims. Its methods may be called concurrently for different claims.
 type attempts struct {
 	mu      sync.Mutex
 	byClaim map[types.UID]*Attempt
 }
 
-// of returns a copy of the claim's attempt; the zero attempt if none is known.
+// of returns a copy of the claim's attempt, or the zero Attempt if there is none.
 func (a *attempts) of(claim types.UID) Attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()

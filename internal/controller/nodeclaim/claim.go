@@ -29,7 +29,7 @@ type Evictor interface {
 	DeletePod(ctx context.Context, pod writer.PodRef, grace int64) error
 }
 
-// InstanceLauncher launches instances and finds those that it launched.
+// InstanceLauncher launches instances and finds the instances of earlier launches.
 type InstanceLauncher interface {
 	Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error)
 	LaunchedFor(ctx context.Context, claim string) ([]ec2.Instance, error)
@@ -44,56 +44,59 @@ type Reconciler struct {
 	Buyer    InstanceLauncher          // launches instances and finds earlier launches
 	Machines loop.InstanceClient       // describes and terminates instances
 	Offers   *offerings.RequestBuilder // builds launch requests
-	Ledger   *snapshot.Ledger          // claims in flight that this process created
-	Batch    *loop.Batch               // ended at once when pods must be planned anew
+	Ledger   *snapshot.Ledger          // claims created by this process that the cache may not show yet
+	Batch    *loop.Batch               // collects requests for the next plan; a lost node requests one at once
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
-	// Replacements are requested before expired nodes are drained; nil: expired nodes are drained without one.
+	// Replacements launches nodes for the pods of expired nodes before these are drained. Nil: expired nodes are
+	// drained without replacement.
 	Replacements *Replacements
 	// Repair finds the nodes that have been unhealthy for too long; nil disables node auto repair.
 	Repair *Repair
 	// Registrations records how launches end; nil disables it.
 	Registrations *poolhealth.Registrations
-	// Drift records nodes that joined and were not initialized; nil disables it.
+	// Drift records nodes that failed to join or to initialize; nil disables it.
 	Drift *driftcheck.Reconciler
-	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
+	// Authority is the cluster's certificate authority in base64. Drift hashes include it.
 	Authority string
 	// Diagnoses explains why claims are late; nil disables it.
 	Diagnoses *diagnoser.Diagnoser
-	Tell      loop.EventRecorder
-	Metrics   *metrics.Metrics
-	Log       *slog.Logger
-	Now       loop.Clock
+	Tell      loop.EventRecorder // emits events
+	Metrics   *metrics.Metrics   // the metrics of this process
+	Log       *slog.Logger       // the log of this process
+	Now       loop.Clock         // the clock; nil uses time.Now
 
 	attempts attempts
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
-	absences loop.Absences
-	refusals refusals // Nodes that do not belong to their instance
-	// by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration
+	absences loop.Absences       // claims whose Node is missing
+	refusals refusals            // Nodes that do not belong to their instance
+	// Edits limits how often a NodePool's claims are replaced after an edit of the pool or its class. Its keys are pool
+	// names. The cause is the present configuration.
 	Edits    loop.Backoff
-	untagged loop.Absences // claims that are being deleted and whose instance has lost its tags
-	leaving  loop.Absences // since when the Node of a claim is being deleted
-	turns    sequences
-	failures loop.Backoff
+	untagged loop.Absences // deleted claims whose instance has lost its tags
+	leaving  loop.Absences // claims whose Node is being deleted
+	turns    sequences     // moves that evict their pods in order
+	failures loop.Backoff  // by claim name
 }
 
-// mostSteps limits the steps of one reconciliation, in case a step fails to change what it should.
+// mostSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.
 const mostSteps = 10
 
-// Reconcile takes one claim as many steps further as possible.
+// Reconcile carries out as many steps for one claim as possible.
 func (c *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim, err := c.Read(ctx, request.Name)
 	if claim == nil || err != nil {
 		return c.outcome(request.Name, time.Time{}, err)
 	}
 	if !nodestate.IsServed(claim.Spec.NodeClassRef) {
-		return reconcile.Result{}, nil // it belongs to another controller
+		return reconcile.Result{}, nil // another controller serves the claim
 	}
 	until, err := c.advance(ctx, claim)
 	return c.outcome(request.Name, until, err)
 }
 
-// Read returns the newest known version of the claim; nil if it is gone. The cache may lag behind this controller's own writes.
+// Read returns the newest known version of the claim, or nil if the claim is gone. The cache may lag behind this
+// controller's own writes.
 func (c *Reconciler) Read(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
 	claim := &karpv1.NodeClaim{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: name}, claim)
@@ -111,7 +114,8 @@ func (c *Reconciler) Read(ctx context.Context, name string) (*karpv1.NodeClaim, 
 	return c.Newest.Of(claim), nil
 }
 
-// advance takes steps until one has to wait. It returns until when; the zero time means until something changes.
+// advance carries out steps until one must wait. It returns when to continue; the zero time means after the next change
+// of an object.
 func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
 	for range mostSteps {
 		// 1. read
@@ -138,7 +142,7 @@ func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time
 	return c.Now.Now().Add(time.Second), nil
 }
 
-// act carries out the step. It returns the claim as it is afterwards; nil if there is nothing more to do for now.
+// act carries out the step. It returns the claim after the step, or nil if nothing more can be done now.
 func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	switch step.Action {
 	case lifecycle.Hold:
@@ -174,7 +178,8 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 	return c.wait(ctx, v, step, now)
 }
 
-// outcome turns the result of a reconciliation into the time of the next one. It logs errors in one line, once for each cause.
+// outcome turns the result of a reconciliation into the time of the next one. It logs each error in one line, once for
+// each cause.
 func (c *Reconciler) outcome(name string, until time.Time, err error) (reconcile.Result, error) {
 	return loop.Outcome(loop.OutcomeOf{
 		Loop: "nodeclaim", Kind: "NodeClaim", Name: name, Until: until, Err: err,
@@ -182,6 +187,7 @@ func (c *Reconciler) outcome(name string, until time.Time, err error) (reconcile
 	})
 }
 
+// hold adds the termination finalizer.
 func hold(claim *karpv1.NodeClaim) {
 	claim.Finalizers = append(claim.Finalizers, karpv1.FinalizerTermination)
 }

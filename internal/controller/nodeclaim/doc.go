@@ -3,5 +3,5 @@
 //
 // In: a NodeClaim, its Node and its instance.
 // Out: launches, terminations, statuses, evictions.
-// Never: the choice of the instance type.
+// Never: choosing the instance type.
 package nodeclaim

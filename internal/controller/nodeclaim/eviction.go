@@ -30,10 +30,10 @@ type eviction struct {
 	log     *slog.Logger
 }
 
-// parallelEvictions is how many pods of one node are evicted at once.
+// parallelEvictions is the number of pods of one node that are evicted concurrently.
 const parallelEvictions = 10
 
-// run evicts the step's pods from the node. A pod that may not be evicted now does not block the others.
+// run evicts the step's pods from the node. A pod that cannot be evicted now does not block the others.
 func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, reason string) error {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, parallelEvictions)
@@ -57,20 +57,20 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 			"Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
 			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptUntil,
-				"The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
+				"The node is drained, but the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, pod := range step.Misread {
 		e.tell.Tell(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt,
-			fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
+			fmt.Sprintf("The annotation %s=%q has no effect: write \"true\", or a duration such as \"30m\"",
 				karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
 	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
 
-// failed reports pods that cannot be evicted, for example because a webhook refuses the eviction. Refusals are an error,
-// after which the controller backs off, only if no eviction succeeded: the other pods must not wait for a few. Other
-// failures are always an error.
+// failed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If at least one
+// eviction succeeded, refusals are only reported: an error would make the controller back off, and delay the other
+// pods. Other failures are always returned as errors.
 func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
 	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	if !isSome {
@@ -85,7 +85,7 @@ func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) erro
 	return errors.Join(errs...)
 }
 
-// isRefused reports whether the error is about one pod and not about the API server, so that a retry would fail in the same
+// isRefused reports whether the error concerns one pod and not the API server, so that a retry would fail in the same
 // way.
 func isRefused(err error) bool {
 	next := kubeclient.WhatNext(err)
@@ -108,7 +108,7 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 		return err
 	case answer.Result == writer.Blocked:
 		e.metrics.Evictions.WithLabelValues("429").Inc()
-		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" may not be evicted now: "+answer.Message)
+		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" cannot be evicted now: "+answer.Message)
 	case answer.Result == writer.PodGone:
 		e.metrics.Evictions.WithLabelValues("404").Inc()
 	default:
@@ -117,7 +117,7 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 		e.tell.Tell(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
 			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptElapsed,
-				"The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
+				"The protection by its do-not-disrupt annotation ended at "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func ref(pod drain.Pod) writer.PodRef {
 	return writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// drained returns as much of a pod as an event needs.
+// drained returns a pod object with the fields that an event needs.
 func drained(pod drain.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

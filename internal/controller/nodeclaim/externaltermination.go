@@ -15,9 +15,9 @@ import (
 
 // How an instance of an active NodeClaim was terminated, as metric labels.
 const (
-	EndedByCall  = "call"    // a call of TerminateInstances by another client
-	EndedWithin  = "within"  // it was shut down from within
-	EndedUnknown = "unknown" // EC2 does not say any more
+	EndedByCall  = "call"    // another client called TerminateInstances
+	EndedWithin  = "within"  // a process on the instance shut it down
+	EndedUnknown = "unknown" // EC2 no longer returns the instance
 )
 
 // HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot
@@ -34,38 +34,39 @@ func HowEnded(why string, known bool) string {
 	return ""
 }
 
-// ExternalTermination is a claim whose instance neither Joiner nor AWS terminated.
+// ExternalTermination describes the end of an instance that Joiner did not terminate.
 type ExternalTermination struct {
 	Claim *karpv1.NodeClaim // the NodeClaim of the instance
-	How   string            // empty: AWS terminated it
+	How   string            // EndedByCall, EndedWithin or EndedUnknown; empty: AWS terminated it, or its end is not confirmed
 	Why   string            // EC2's state reason
 }
 
-// Report counts the termination, logs it, and emits one event with the command that finds the caller.
+// Report counts the termination, logs it, and emits one event with the command that finds the caller. It does nothing
+// if How is empty.
 func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
 	if o.How == "" {
 		return
 	}
 	m.Foreign.WithLabelValues(o.Claim.Labels[karpv1.LabelNodePool], o.How).Inc()
 	id, _ := ec2.ParseProviderID(o.Claim.Status.ProviderID)
-	message := "Instance " + id + " was ended from outside, while its NodeClaim wanted it: "
-	hint := "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id +
-		" says who called TerminateInstances"
+	message := "Instance " + id + " was terminated from outside Joiner, while its NodeClaim was in use: "
+	hint := "to find who called TerminateInstances, run: " +
+		"aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id
 	switch o.How {
 	case EndedByCall:
-		message += "TerminateInstances was called from outside Joiner"
+		message += "another client called TerminateInstances"
 	case EndedWithin:
-		message += "it was shut down from within"
-		hint = "its console output and the programs on it say who did"
+		message += "a process on the instance shut it down"
+		hint = "to find the process, read the console output of the instance"
 	default:
-		message += "EC2 does not know it any more"
+		message += "EC2 no longer returns it"
 	}
 	teller.Tell(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
-	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "EC2 says", o.Why, "hint", hint)
+	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
 }
 
-// FindExternalTermination asks EC2 why an instance ended. It returns no termination if EC2 does not answer, so that
-// pods do not wait for it.
+// FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, it returns no termination, so
+// that pods do not wait for EC2.
 func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// isUnlabelled reports whether the claim, or one of its Nodes that has joined, lacks the label with the name of the node
-// class, because an older version made it. By that label a Node is known to be ours when its claim is gone.
+// isUnlabelled reports whether the claim, or one of its registered Nodes, lacks the label with the name of the node
+// class. Older versions did not set this label. It marks a Node as ours after its claim is gone.
 func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
 	ref := claim.Spec.NodeClassRef
 	key := ref.LabelKey()
@@ -29,7 +29,7 @@ func (c *Reconciler) label(ctx context.Context, v View) (*karpv1.NodeClaim, erro
 	ref := v.Claim.Spec.NodeClassRef
 	for _, node := range v.nodes {
 		if node.Labels[karpv1.LabelRegistered] != "true" {
-			continue // it gets all labels at registration
+			continue // registration adds all labels
 		}
 		if _, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { n.Labels[ref.LabelKey()] = ref.Name }); err != nil {
 			return nil, err

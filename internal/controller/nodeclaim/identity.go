@@ -26,22 +26,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// refusedNode is a Node that carries a claim's provider ID and is not, or not yet, accepted as its Node.
+// refusedNode is a Node that has a claim's provider ID, but is not accepted as the claim's Node, or not yet.
 type refusedNode struct {
 	node    *corev1.Node
 	verdict lifecycle.Verdict // IdentityMismatch or IdentityUnknown
 	why     string            // a sentence without a full stop
 }
 
-// message returns the event and condition message about a Node that is not the instance's.
+// message returns the event and condition message about a Node that does not belong to the instance.
 func (r refusedNode) message() string {
 	return fmt.Sprintf("Node %s has the provider ID %s but is not the Node of that instance, so it is not registered: %s; if Nodes of this EC2NodeClass have a domain of their own, add the domain to its annotation joiner.sh/node-domains; else find out who created the Node, then run: kubectl delete node %s",
 		r.node.Name, r.node.Spec.ProviderID, r.why, r.node.Name)
 }
 
-// identify splits the Nodes with the claim's provider ID into those of its instance and the others. It asks EC2 about all
-// but the Node that the claim was registered with: that one was compared when it joined, and only the same kubelet can have
-// created it again under its name.
+// identify splits the Nodes with the claim's provider ID into the Nodes of its instance and the others. It compares
+// each Node with EC2's data, except the Node that the claim was registered with: that Node was compared when it joined,
+// and only the same kubelet can recreate a Node with its name.
 func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node,
 	now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
 	var asked []*corev1.Node
@@ -58,13 +58,13 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 	ofInstance, isGone, err := c.identityOf(ctx, claim)
 	if err != nil {
 		if len(own) > 0 {
-			return own, nil, nil // other Nodes with its provider ID can wait
+			return own, nil, nil // the other Nodes with this provider ID can wait
 		}
 		return nil, nil, err
 	}
 	for _, n := range asked {
 		if isGone && claim.DeletionTimestamp != nil {
-			// Nothing is left to compare with, and no instance that a Node could be mistaken for.
+			// The instance is gone: there is no data to compare with, and no running instance to confuse the Node with.
 			if isOwnedBy(n, claim) {
 				own = append(own, n)
 			}
@@ -81,8 +81,8 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 	return own, refused, nil
 }
 
-// identityOf reads the identity of the claim's instance from EC2, and from the node class which other names its Nodes may
-// have. An instance that EC2 does not know has no address and no name, so that no Node can be compared with it.
+// identityOf reads the identity of the claim's instance from EC2, and the other names that its Nodes may have from the
+// node class. If EC2 does not know the instance, isGone is true and no Node can be compared.
 func (c *Reconciler) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out lifecycle.Identity, isGone bool, err error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	out.Instance = id
@@ -117,11 +117,11 @@ func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Ident
 	return out
 }
 
-// hostnameForm matches a node name that is set in user data: by a Bottlerocket setting, or by a kubelet flag. It does not
-// match a name that a script computes.
+// hostnameForm matches a node name that user data sets with a Bottlerocket setting or a kubelet flag. It does not match
+// a name that a script computes.
 var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
 
-// ClaimantOf returns the identity that a Node claims to have.
+// ClaimantOf returns the identity that the Node object claims.
 func ClaimantOf(n *corev1.Node) lifecycle.Claimant {
 	out := lifecycle.Claimant{Name: n.Name}
 	out.Instance, _ = ec2.ParseProviderID(n.Spec.ProviderID)
@@ -133,8 +133,9 @@ func ClaimantOf(n *corev1.Node) lifecycle.Claimant {
 	return out
 }
 
-// isRegistered reports whether the claim was registered with this Node. Nodes cannot write NodeClaims, and a Node's
-// credentials are bound to its name; everything else on a Node may be untrue.
+// isRegistered reports whether the claim was registered with this Node. The proof is the claim's status, because nodes
+// cannot write NodeClaims, and a kubelet can only write the Node of its own name. Everything else on a Node may be
+// forged.
 func isRegistered(claim *karpv1.NodeClaim, n *corev1.Node) bool {
 	return snapshot.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 }
@@ -144,8 +145,8 @@ func isOwnedBy(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
 }
 
-// registeredOf returns, of several Nodes of one instance, the one that the claim was registered with, if that is ready.
-// Otherwise it returns all, and the claim waits.
+// registeredOf returns only the Node that the claim was registered with, if that Node is ready. Otherwise it returns
+// all Nodes, and the claim waits.
 func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node {
 	for _, n := range nodes {
 		if isRegistered(claim, n) && nodestate.IsReady(n) {
@@ -155,7 +156,7 @@ func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node 
 	return nodes
 }
 
-// noteRefused passes the refused Nodes on to the input of lifecycle.Next.
+// noteRefused adds the refused Nodes to the input of lifecycle.Next.
 func (v *View) noteRefused() {
 	for _, r := range v.refused {
 		if r.verdict == lifecycle.IdentityUnknown {
@@ -166,7 +167,7 @@ func (v *View) noteRefused() {
 	}
 }
 
-// tellRefused emits an event, counts and logs each Node that is not the instance's, once.
+// tellRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
 func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
 	for _, r := range refused {
 		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {
@@ -181,8 +182,8 @@ func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode,
 	}
 }
 
-// refusals records which Nodes were reported as not registered, and why. The zero value is empty; its methods may be called
-// concurrently.
+// refusals records which Nodes were reported as not registered, and why. The zero value is empty. Its methods may be
+// called concurrently.
 type refusals struct {
 	mu   sync.Mutex
 	told map[types.UID]refusal
@@ -193,13 +194,14 @@ type refusal struct {
 	at  time.Time
 }
 
-// Events expire after an hour, so a cause that lasts is reported again.
+// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries all are
+// dropped.
 const (
 	refusalLife = time.Hour
 	maxRefusals = 10_000
 )
 
-// isNews reports whether that cause was not reported for the Node within the last hour, and records that it is now.
+// isNews reports whether this cause was not reported for the Node within the last hour, and records it as reported.
 func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

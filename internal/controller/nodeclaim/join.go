@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// register prepares the Node as the claim requires, and removes the taint that kept pods off.
+// register prepares the Node as the claim requires, and removes the unregistered taint, which kept pods off the Node.
 func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node, pool := v.node(), v.Claim.Labels[karpv1.LabelNodePool]
 	isBare := node.Labels[karpv1.LabelRegistered] != "true" && !HasTaint(node, karpv1.TaintUnregistered)
@@ -50,8 +50,9 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 	return claim, nil
 }
 
-// bareNode returns the event about a Node that joined without the taint that keeps pods off. node is the Node as the API
-// server has it now: its managed fields name the writers of its taints only until the taints are written again.
+// bareNode returns the event message about a Node that joined without the unregistered taint. node must be the latest
+// version from the API server: its managed fields name the writers of its taints only until the taints are written
+// again.
 func bareNode(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered +
 		":NoExecute, so pods may have run on it before it was prepared: "
@@ -71,11 +72,11 @@ func Prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 	taints := slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints)
 	if node.Labels[karpv1.LabelDoNotSyncTaints] == "true" || node.Labels[karpv1.LabelRegistered] == "true" {
-		taints = nil // the bootstrap or an earlier registration has set them, and startup taints may have been removed since
+		taints = nil // the bootstrap or an earlier registration has set the taints; startup taints may have been removed since
 	}
 	maps.Copy(node.Labels, claim.Labels)
 	for key, value := range claim.Annotations {
-		// these are for the claim only, and may be long
+		// These annotations are for the claim only, and may be long.
 		if key != conversion.AnnotationPods && key != conversion.AnnotationPoolParts && key != conversion.AnnotationClassParts {
 			node.Annotations[key] = value
 		}
@@ -99,7 +100,8 @@ func Prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 }
 
-// holdNode restores a lost finalizer of the Node: without it the Node would be gone before its pods are drained.
+// holdNode restores a lost finalizer of the Node. Without the finalizer, a deleted Node would be gone before its pods
+// are drained.
 func (c *Reconciler) holdNode(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	_, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
 		if !slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
@@ -142,7 +144,7 @@ func (c *Reconciler) initialize(ctx context.Context, v View, now time.Time) (*ka
 	return claim, nil
 }
 
-// wait writes on the claim what it waits for.
+// wait writes to the claim's conditions what the claim waits for.
 func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	condition, message := "", ""
 	switch step.Phase {
@@ -157,7 +159,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		}
 		switch step.Reason {
 		case lifecycle.WaitOneNode:
-			message = step.Detail + " Nodes carry the provider id of this claim; one is right"
+			message = step.Detail + " Nodes have the provider ID of this claim, but only one can belong to its instance"
 		case lifecycle.WaitIdentity, lifecycle.WaitConfirmation:
 			message = step.Detail
 		}
@@ -165,7 +167,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:
 		if step.Reason == lifecycle.WaitReplacement {
-			c.Tell.Tell(v.Claim, kubeclient.ReasonWaitingReadiness, "Expired: waiting for another place for its pods to become ready")
+			c.Tell.Tell(v.Claim, kubeclient.ReasonWaitingReadiness, "Expired: waiting until the nodes that replace it are ready for its pods")
 		}
 		return c.checkShape(ctx, v, now)
 	case lifecycle.Draining:
@@ -191,9 +193,9 @@ func waitingFor(step lifecycle.Step) string {
 	case lifecycle.WaitEphemeral:
 		return "the taint " + step.Detail + " is still on the Node"
 	case lifecycle.WaitResource:
-		return "the Node does not report " + step.Detail + " yet: is its device plugin running?"
+		return "the Node does not report " + step.Detail + " yet: check that its device plugin is running"
 	case lifecycle.WaitOneNode:
-		return step.Detail + " Nodes carry the provider id of this claim; one is right"
+		return step.Detail + " Nodes have the provider ID of this claim, but only one can belong to its instance"
 	}
 	return "the Node is gone"
 }

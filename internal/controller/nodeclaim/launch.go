@@ -18,15 +18,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// Backoff between launches of one claim, and how long EC2 may take to show an instance of an earlier attempt.
+// Times for the launches of one claim.
 const (
-	LaunchFirst = 2 * time.Second
-	launchMost  = time.Minute
-	DoubtFor    = time.Minute
-	doubtPoll   = 5 * time.Second
+	LaunchFirst = 2 * time.Second // delay after the first failed launch; it doubles with each further failure
+	launchMost  = time.Minute     // longest delay after a failed launch
+	DoubtFor    = time.Minute     // how long to search for the instance of an earlier attempt
+	doubtPoll   = 5 * time.Second // interval of that search
 )
 
-// Launch launches the claim's instance and records it on the claim.
+// Launch launches the claim's instance and records the instance on the claim.
 func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	a := c.attempts.of(v.Claim.UID)
 	if a.Request == nil {
@@ -38,7 +38,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 			return v.Claim, nil
 		}
 		if err != nil {
-			// EC2 was not asked, so the number stays: a previous process may have used it.
+			// No request was sent to EC2, so the number stays the same: a previous process may have used it.
 			return c.LaunchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
 		a.Request, a.clean = &request, false
@@ -49,7 +49,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	observeCall(c.Metrics, "Create", begun, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
-		a.answered = a.asked // before, the request was not really tried
+		a.answered = a.asked // a throttled request does not count as an answer
 	}
 	c.attempts.set(v.Claim.UID, a)
 	c.Offers.Short(c.Now.Now(), launch.Short)
@@ -59,11 +59,11 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	switch {
 	case err == nil:
 		if c.Offers.Launched(c.Now.Now(), launch.Instance, a.Request) {
-			c.Batch.Hurry("shortage") // others wait for what there is again
+			c.Batch.Hurry("shortage") // pods wait for this offering, which is available again
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.Now())
 	case ctx.Err() != nil:
-		a.notBefore = a.asked // it has used its time
+		a.notBefore = a.asked // the reconciliation has used its time; repeat the request in the next one
 		c.attempts.set(v.Claim.UID, a)
 		return nil, ctx.Err()
 	case awserr.Is(err, awserr.InDoubt):
@@ -72,7 +72,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	return c.LaunchFailed(ctx, v, a, launch, err, c.Now.Now())
 }
 
-// resolveDoubt looks for an instance that a previous process has launched with this attempt.
+// resolveDoubt searches for an instance that a previous process has launched with this attempt's number.
 func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
 	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause 
 	return v.Claim, nil
 }
 
-// LaunchFailed records why there is no instance, and when to try again.
+// LaunchFailed records why the launch failed, and when to try again.
 func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch ec2.Launch, err error,
 	now time.Time) (*karpv1.NodeClaim, error) {
 	f := awserr.Of(err)
@@ -106,8 +106,9 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.number++
 	}
 	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
-		// The next attempt is made from the class as it is then. Its number stays: if an earlier answer was lost, EC2 reports that
-		// the number was used with other contents, and the instance is looked for.
+		// The next request is built from the class as it is then. The number stays the same: if the answer to an
+		// earlier request was lost, EC2 then reports that the token was used with other contents, and resolveDoubt
+		// searches for the instance.
 		a.Request = nil
 	}
 	if a.Request == nil {
@@ -119,7 +120,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.shortage = true
 		c.attempts.set(v.Claim.UID, a)
 		if len(launch.Short) == 0 && !c.Offers.Explained(v.Claim, v.Class, now) {
-			// The next plan would choose the same offering again, at once.
+			// Without the hold, the next plan would choose the same offering again at once.
 			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
 		c.Tell.Tell(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
@@ -146,7 +147,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 	})
 }
 
-// imageTried returns the image that a request launches from; empty if there are several, or none.
+// imageTried returns the image of a launch request; empty if the request has several images or none.
 func imageTried(request *ec2.LaunchRequest) string {
 	if request == nil || len(request.Groups) == 0 {
 		return ""
@@ -160,7 +161,7 @@ func imageTried(request *ec2.LaunchRequest) string {
 	return image
 }
 
-// asTried returns the claim as it would be if its launch had succeeded. authority is Reconciler.Authority.
+// asTried returns the claim in the state after a successful launch from the image. authority is Reconciler.Authority.
 func asTried(v View, image, authority string) *karpv1.NodeClaim {
 	out := v.Claim.DeepCopy()
 	out.Status.ImageID = image
@@ -173,8 +174,8 @@ func asTried(v View, image, authority string) *karpv1.NodeClaim {
 	return out
 }
 
-// recordFound records the instance of an earlier attempt. A process that has just started waits until it knows the instance
-// types: what is written on the claim now is never written again.
+// recordFound records the instance of an earlier attempt. A new process waits until it knows the instance types,
+// because the data on the claim is written only once.
 func (c *Reconciler) recordFound(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	if v.Class != nil {
 		if _, ok := c.Offers.Market.Catalog(v.Class, now); !ok {
@@ -184,7 +185,7 @@ func (c *Reconciler) recordFound(ctx context.Context, v View, now time.Time) (*k
 	return c.record(ctx, v, *v.instance, now)
 }
 
-// record writes on the claim the instance that was launched for it.
+// record writes the data of the launched instance to the claim.
 func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
 	facts := c.Offers.LaunchFacts(v.Claim.Spec.NodeClassRef.Name, pool, instance)
@@ -224,15 +225,15 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	return claim, nil
 }
 
-// noteClass writes on the claim what drift from its node class is later detected by.
+// noteClass writes to the claim the data from which drift from its node class is detected later.
 func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority string) {
-	if made, err := conversion.ClassMade(class, authority); err == nil { // else it never counts as drifted from its class
+	if made, err := conversion.ClassMade(class, authority); err == nil { // without the stamp, the claim never drifts from its class
 		conversion.Stamp(claim, nil, &made)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }
 
-// noteOverlays records on the claim which of its values a NodeOverlay has set.
+// noteOverlays records on the claim whether a NodeOverlay has set its price or its capacity.
 func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	if facts.Repriced {
 		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
@@ -242,7 +243,8 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	}
 }
 
-// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance has none.
+// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance is launched
+// without them.
 func withoutUnasked(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return
@@ -252,7 +254,7 @@ func withoutUnasked(claim *karpv1.NodeClaim) {
 	}
 }
 
-// observeCall records in the metrics how long a call of AWS took, and its error.
+// observeCall records the duration and the error of an AWS API call in the metrics.
 func observeCall(m *metrics.Metrics, method string, begun time.Time, err error) {
 	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
 	if err != nil {

@@ -29,11 +29,11 @@ type claimFinder interface {
 	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
 }
 
-// OrphanReconciler drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it
-// they would never go away. Nodes with a claim are handled by Claims.
+// OrphanReconciler drains and terminates deleted Nodes that have our finalizer but no NodeClaim. Without it their
+// deletion would never complete. Reconciler handles Nodes with a claim.
 type OrphanReconciler struct {
 	Cache    client.Reader       // reads objects from the informers
-	Finder   claimFinder         // finds the claim of a Node
+	Finder   claimFinder         // finds the claims of a Node
 	Cluster  loop.NodeReader     // reads cluster state from the informers
 	Objects  loop.ObjectWriter   // writes objects to the API server
 	Evictor  Evictor             // evicts and deletes pods
@@ -54,6 +54,7 @@ func (o *OrphanReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	})
 }
 
+// visit carries out the next step for the Node. It returns when to continue.
 func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, error) {
 	// 1. read
 	node := &corev1.Node{}
@@ -70,7 +71,7 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	}
 	now := time.Now()
 	if len(claims) > 0 {
-		// The claim drains its own Node. Another Node with our finalizer is handled here.
+		// A claim drains the Node that it was registered with. This loop handles other Nodes with our finalizer.
 		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
 			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
 		}
@@ -89,8 +90,8 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return step.Until, o.act(ctx, node, step, leaving, now)
 }
 
-// mayLead reports whether the claim handles the end of the Node: it was registered with it, or it is being deleted
-// before registration and owns it.
+// mayLead reports whether the claim handles the deletion of the Node: the claim was registered with the Node, or it was
+// deleted before registration and owns the Node.
 func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
 }
@@ -105,12 +106,14 @@ func (o *OrphanReconciler) free(ctx context.Context, node *corev1.Node, why stri
 	return nil
 }
 
-// IsOrphan reports whether a Node is handled by this loop: it is being deleted and has our finalizer.
+// IsOrphan reports whether this loop handles the Node: the Node is being deleted and has our finalizer and node class
+// label.
 func IsOrphan(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
 		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
 }
 
+// see reads the input of the decision about the Node, and the next step of its drain.
 func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Seen, drain.Step, error) {
 	seen := lifecycle.Seen{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
 	seen.Machine.State = lifecycle.MachineAbsent
@@ -140,7 +143,8 @@ func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.
 	return seen, step, nil
 }
 
-// mismatch returns why the Node does not belong to the instance; empty if it does. A terminated instance is not compared.
+// mismatch returns why the Node does not belong to the instance; empty if it does. For a terminated instance it is
+// always empty.
 func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
 	if i.State.Ended() {
 		return "", nil
@@ -157,6 +161,7 @@ func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec
 	return why, nil
 }
 
+// act carries out the step.
 func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
 	switch step.Action {
 	case lifecycle.Cordon:
@@ -180,7 +185,7 @@ func release(n *corev1.Node) {
 	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 }
 
-// releaseNode removes our finalizer from the Node, and counts its termination.
+// releaseNode removes our finalizer from the Node, and counts the termination of the node.
 func releaseNode(ctx context.Context, objects loop.ObjectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
 	_, err := objects.PatchNode(ctx, node, release)
 	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {

@@ -22,20 +22,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// View is what was read about one claim: the input of the decision, and the objects that it is based on.
+// View is the data that was read about one claim: the input of the decision, and the objects it was made from.
 type View struct {
 	seen lifecycle.Seen
 
-	Claim    *karpv1.NodeClaim   // the claim that is reconciled
-	Class    *awsv1.EC2NodeClass // nil if it does not exist or is not needed in this phase
-	nodes    []*corev1.Node      // of the instance
-	refused  []refusedNode       // with the same provider ID, but of another instance
+	Claim    *karpv1.NodeClaim   // the NodeClaim that is reconciled
+	Class    *awsv1.EC2NodeClass // nil if the class does not exist or is not needed in this phase
+	nodes    []*corev1.Node      // Nodes of the claim's instance
+	refused  []refusedNode       // Nodes with the same provider ID that do not belong to the instance
 	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is deleted, which removes all of them
 	instance *ec2.Instance       // nil if none was found, or none was requested
-	drain    drain.Step
+	drain    drain.Step          // the next step of the drain; zero if the Node is not being deleted
 }
 
-// node returns the first Node, nil if there is none.
+// node returns the first Node, or nil if there are none.
 func (v View) node() *corev1.Node {
 	if len(v.nodes) == 0 {
 		return nil
@@ -43,8 +43,8 @@ func (v View) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleLook is how long EC2 may not return a new instance: half a minute, plus the clock difference of both sides
-// and the rounding of condition times to whole seconds.
+// settleLook is how long EC2 may fail to return a new instance: half a minute, plus the clock difference between EC2
+// and this process, plus the rounding of condition times to whole seconds.
 const settleLook = 45 * time.Second
 
 // see reads the input of the decision about the claim.
@@ -69,7 +69,8 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	}
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
-	// By our clock, not the API server's: if that one is ahead, the wait before a tainted node counts as empty would grow by the difference.
+	// Use the time of this process, not the API server's deletion time: if the API server's clock were ahead, a tainted
+	// node would count as empty later.
 	v.seen.Node.Deleted = c.leaving.Note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
 	v.seen.Node.Lost = c.absences.Note(claim.UID, isLost, now)
@@ -90,7 +91,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return v, nil
 }
 
-// seeNode reads what may end a claim with its one Node: repair and expiration.
+// seeNode reads whether the claim's only Node needs repair or has expired.
 func (c *Reconciler) seeNode(ctx context.Context, v *View, now time.Time) error {
 	s := &v.seen.Claim
 	var err error
@@ -130,9 +131,9 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	return out
 }
 
-// withoutStrays separates the Nodes of an instance that are left from registrations under other names: the Nodes that
-// node-lifecycle-controller has marked as Unknown, if another one is ready. An instance has one kubelet. A Node
-// whose kubelet reports NotReady is kept, because it may just have joined.
+// withoutStrays separates the Nodes that earlier registrations of the instance under other names have left behind. An
+// instance has one kubelet: if one Node is ready, a Node that node-lifecycle-controller has marked as Unknown is a
+// stray. A Node whose kubelet reports NotReady is kept, because it may just have joined.
 func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, nodestate.IsReady) {
 		return nodes, nil
@@ -147,7 +148,7 @@ func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	return kept, strays
 }
 
-// lacks returns the first resource, by name, that the claim requests and the Node does not report.
+// lacks returns the first resource, by name, that the claim requests but the Node does not report.
 func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
 	missing := ""
 	for name, asked := range claim.Spec.Resources.Requests {
@@ -175,11 +176,12 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 	a := c.attempts.of(v.Claim.UID)
 	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
-		return nil // repeating the same launch request finds the instance; or no launch was requested
+		return nil // repeating the launch request finds an earlier instance, or no launch was requested yet
 	}
 	return seeLaunched(ctx, c.Buyer, v)
 }
 
+// classSeen returns the readiness of the class. A result for an older generation of the class counts as unknown.
 func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 	conditions := class.StatusConditions()
 	ready, _ := conditions.Find(karpv1.ConditionReady)
@@ -194,21 +196,21 @@ func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 	return lifecycle.NodeClassUnknown
 }
 
-// seeMachine reads the instance of a claim that is being deleted from EC2.
+// seeMachine reads from EC2 the instance of a claim that is being deleted.
 func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) error {
 	m := &v.seen.Machine
 	id, ok := ec2.ParseProviderID(v.Claim.Status.ProviderID)
 	if !ok {
 		a := c.attempts.of(v.Claim.UID)
 		if a.clean {
-			m.State = lifecycle.MachineAbsent // no launch can have created one
+			m.State = lifecycle.MachineAbsent // no launch can have created an instance
 			return nil
 		}
 		if err := seeLaunched(ctx, c.Buyer, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
-		// None is found. That is certain only if no launch was requested, or EC2 has had time to return it. A launch may
-		// have started before the claim was deleted, and ended long after.
+		// EC2 returned no instance. That is certain only if no launch was requested, or EC2 has had settleLook to
+		// return it. A launch may have started before the claim was deleted, and ended long after.
 		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
 			m.State = lifecycle.MachineUnknown
 		}
@@ -231,7 +233,7 @@ func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) err
 	return nil
 }
 
-// seeLaunched finds an instance by the claim's name, for a claim without a provider ID.
+// seeLaunched searches for an instance by the claim's name. It is used for a claim without a provider ID.
 func seeLaunched(ctx context.Context, launcher InstanceLauncher, v *View) error {
 	found, err := launcher.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
@@ -261,7 +263,7 @@ func machineSeen(instance ec2.Instance) lifecycle.Instance {
 	return m
 }
 
-// seePods reads the pods and volumes that are still on a leaving Node.
+// seePods reads the pods and volumes that are still on a Node that is being deleted.
 func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error {
 	node := v.node()
 	if node == nil || node.DeletionTimestamp == nil {
@@ -291,7 +293,7 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	return err
 }
 
-// attached counts the attached volumes, without those of pods that are not evicted.
+// attached counts the volumes attached to the Node, except those of pods that are not evicted.
 func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
 	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
 	if err != nil || len(attachments) == 0 {
@@ -315,7 +317,7 @@ func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.P
 	return n, nil
 }
 
-// volumesOf adds the names of the PersistentVolumes that the pod uses.
+// volumesOf adds the names of the PersistentVolumes that the pod uses to into.
 func volumesOf(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
 		var name string
@@ -352,5 +354,5 @@ func sortNodes(nodes []*corev1.Node) {
 	})
 }
 
-// errNoInstance is returned by an action that needs an instance when none was found.
+// errNoInstance is returned by an action that needs an instance if no instance was found.
 var errNoInstance = errors.New("no instance was found")

@@ -16,17 +16,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// After an edit of a NodePool or its class, the claims that it outdates are replaced at once. Further edits within editPause wait.
-// That pause doubles with each edit up to maxEditPause, until an instance of the pool joins.
+// An edit of a NodePool or its class outdates claims, which are then replaced at once. After one edit, replacements for
+// further edits of the same pool wait for editPause. The pause doubles with each edit up to maxEditPause, until an
+// instance of the pool joins.
 const (
 	editPause    = 30 * time.Second
 	maxEditPause = 10 * time.Minute
 )
 
-// outdated returns from when on a claim whose instance has no Node is replaced; zero if it is not. It is replaced if its NodePool
-// and EC2NodeClass now give a different launch, or if the known cause that kept it from joining is gone and it still has not
-// joined. Without a known cause the instance gets JoinGrace from its launch, so that an edit does not terminate an instance that
-// is about to join.
+// outdated returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
+// replaced in two cases:
+//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from joining, it first
+//     gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to join.
+//   - The known cause that kept the instance from joining is gone, and it has not joined within CureGrace.
 func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
@@ -72,7 +74,7 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, boug
 func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
 	if cured, _ := diagnoses.CuredAt(claim); !cured.IsZero() {
-		return out + "the cause is gone since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
+		return out + "the cause has been fixed since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
 	}
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
 }
@@ -83,8 +85,8 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
 }
 
-// launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
-// hash version are ignored. authority is Reconciler.Authority.
+// launchOf returns a text that identifies the launch that pool and class give now, and whether the claim was created
+// from something else. Hashes of another hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
 	authority string) (given string, differs bool, err error) {
 	nowPool, err := conversion.PoolMade(pool)

@@ -17,8 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// quarantine keeps the claim of an instance that has lost its tags. Only the claim identifies the instance, and without tags it is not
-// terminated. The claim stays until the tags are restored or the instance is gone, across restarts too.
+// quarantine keeps the claim of an instance that has lost its tags. Without tags the instance is not terminated, and
+// only the claim still identifies it. The claim stays until the tags are restored or the instance is gone, also across
+// restarts.
 func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	claim, message := v.Claim, UntaggedOf(c.Machines, c.Offers.Market.Region, v.Claim, *v.instance).String()
 	if c.noteUntagged(claim.UID, true, now) == now {
@@ -31,7 +32,8 @@ func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step
 	})
 }
 
-// noteUntagged records whether the instance of a leaving claim has lost its tags, and returns since when this process knows.
+// noteUntagged records whether the instance of a deleted claim has lost its tags, and returns since when this process
+// knows it.
 func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Time) time.Time {
 	since := c.untagged.Note(claim, isUntagged, now)
 	c.Metrics.Untagged.Set(float64(c.untagged.Count()))
@@ -42,10 +44,11 @@ func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Tim
 type UntaggedInstance struct {
 	claim    *karpv1.NodeClaim
 	instance ec2.Instance
-	own      map[string]string // the tags that it got at launch
+	own      map[string]string // the tags that the instance got at launch
 	region   string
 }
 
+// String returns the finding, what follows from it, and the commands that fix it.
 func (u UntaggedInstance) String() string {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {

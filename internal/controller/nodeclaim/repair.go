@@ -15,13 +15,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Repair finds unhealthy nodes, and blocks their repair if too many are. It accepts a nil receiver, which finds none.
+// Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. Its methods accept a nil receiver,
+// which finds none.
 type Repair struct {
 	Cache client.Reader      // reads objects from the informers
 	Tell  loop.EventRecorder // emits events
 }
 
-// see returns the unhealthy condition of a claim's Node, and whether repair is blocked.
+// see returns the condition that makes a claim's Node unhealthy, and whether repair is blocked.
 func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Ailment, error) {
 	if r == nil {
 		return lifecycle.Ailment{}, nil
@@ -40,14 +41,15 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	if pool != "" {
 		where = "NodePool " + pool
 	}
-	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so the cause is probably not the instances",
+	message := fmt.Sprintf("The node is not replaced although its condition %s is unhealthy: %d of %s of %s are unhealthy, more than a fifth, so the cause is probably not the instances",
 		ailment.Condition, unwell, loop.Count(total, "node"), where)
 	r.Tell.Tell(node, kubeclient.ReasonRepairBlocked, message)
 	r.Tell.Tell(claim, kubeclient.ReasonRepairBlocked, message)
 	return ailment, nil
 }
 
-// census counts the nodes of a pool, or of the cluster if the claim has no pool, and the unhealthy ones, however short they have been so.
+// census counts the nodes of a pool, or of the cluster if pool is empty. unwell counts those that are unhealthy now,
+// for however short a time.
 func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
 	var nodes corev1.NodeList
 	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +77,7 @@ func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*ka
 	}
 	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool],
 		claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
-	message := "The node is replaced: " + condition + " has not been as it should be for too long"
+	message := "The node is replaced: its condition " + condition + " has been unhealthy for too long"
 	c.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, message)
 	c.Tell.Tell(v.node(), kubeclient.ReasonDisruptionTerminating, message)
 	return claim, nil

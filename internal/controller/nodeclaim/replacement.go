@@ -20,36 +20,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that the next
-// plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a
-// schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use, and accept a nil
-// receiver, which replaces nothing.
+// Replacements finds room for the pods of expired nodes before the nodes are deleted. It taints the expired node, so
+// that the next plan includes its pods. The node is deleted when the nodes launched for its pods are ready. The pool's
+// budgets without a schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use, and
+// accept a nil
 type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
-	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *snapshot.Ledger            // claims in flight that this process created
-	Batch      *loop.Batch                 // the pods that wait for the next plan
-	Statics    bool                        // static pools are kept at their number of replicas
+	Departures *nodestate.PlannedEvictions // claims whose pods the last plan has provided for; the provisioner writes them
+	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	Batch      *loop.Batch                 // collects requests for the next plan
+	Statics    bool                        // whether static pools are kept at their number of replicas
 
 	mu      sync.Mutex
 	queued  map[types.UID]time.Time // since when claims wait for the budget
-	rooms   map[string]turns        // by pool
+	rooms   map[string]turns        // the remaining budget by pool
 	granted map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
 	hurried time.Time               // when a plan was last requested
 }
 
-// turns is how many nodes of a pool may start to be replaced until the next count.
+// turns is the number of nodes of a pool whose replacement may start before the next count.
 type turns struct {
 	counted time.Time
 	left    int
 	isNever bool // the budgets allow no node at all
 }
 
-// TurnsEvery is the shortest interval between counts of a pool's nodes.
+// TurnsEvery is the minimum interval between two counts of a pool's nodes.
 const TurnsEvery = time.Second
 
-// see returns the progress of the replacement of an expired claim, whose only Node is initialized.
+// see returns the progress of the replacement of an expired claim. Its only Node is node, which is initialized.
 func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Replacement, error) {
 	if r == nil {
 		return lifecycle.Replacement{}, nil
@@ -88,7 +88,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	return lifecycle.Replacement{State: state, Since: since}, err
 }
 
-// staticPool returns the claim's pool if it is static, else nil.
+// staticPool returns the claim's pool if the pool is static, else nil.
 func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
 	name := claim.Labels[karpv1.LabelNodePool]
 	if !r.Statics || name == "" {
@@ -102,8 +102,9 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 	return pool, err
 }
 
-// seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics creates for each
-// waiting claim. If limits.nodes leaves no room for one more, the claim is deleted without a replacement.
+// seeStatic is see for a claim of a static pool. The replacement is one more node of the pool, which the loop of static
+// pools creates for each waiting claim. If limits.nodes leaves no room for one more node, the claim is deleted without
+// a replacement.
 func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool,
 	now time.Time) (lifecycle.Replacement, error) {
 	since := nodestate.ReplacingSince(claim)
@@ -127,7 +128,8 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	return out, nil
 }
 
-// crew counts the claims of a static pool: all of them, and of those that stay the initialized ones and the others.
+// crew counts the claims of a static pool: all claims, and among those that are not being replaced, the initialized
+// ones (ready) and the others (coming).
 type crew struct{ all, ready, coming int }
 
 func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
@@ -157,7 +159,7 @@ func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
 	return out, nil
 }
 
-// movable returns the pods of the Node that could run elsewhere, by "namespace/name".
+// movable returns the pods of the Node that must leave with it and can run on another node, by "namespace/name".
 func (r *Replacements) movable(ctx context.Context, node string, now time.Time) (map[string]bool, error) {
 	pods, err := r.Cluster.PodsOn(ctx, node)
 	if err != nil {
@@ -172,7 +174,7 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 	return out, nil
 }
 
-// places is the state of the room that is planned for pods.
+// places is the state of the nodes that are planned for some pods.
 type places int
 
 const (
@@ -181,8 +183,9 @@ const (
 	placesLost // the next plan must find other nodes
 )
 
-// find returns the state of the room for the pods. A claim that was created for one of them may not be initialized yet, or may have
-// failed. Pods that were placed on an existing node, or could not be placed, wait for nothing.
+// find returns the state of the nodes that were planned for the pods. A claim that was created for one of the pods may
+// not be initialized yet, or may have failed. A pod waits for no claim if it was placed on an existing node, or could
+// not be placed.
 func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -215,14 +218,14 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 	return placesReady, nil
 }
 
-// lose reports a claim that ends before it is initialized.
+// lose records that the claim ended before it was initialized. It does nothing for other claims.
 func (r *Replacements) lose(claim *karpv1.NodeClaim) {
 	if r != nil && nodestate.IsBroken(claim) {
 		r.Departures.Lose(claim)
 	}
 }
 
-// turn returns whether the claim may be replaced now or must wait for the budget.
+// turn returns whether the claim may be replaced now or must wait for the pool's budget.
 func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,6 +262,7 @@ func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since,
 	return lifecycle.Replacement{State: lifecycle.ReplacementQueued, Since: r.queued[claim.UID]}, nil
 }
 
+// keep stores the remaining budget of the pool.
 func (r *Replacements) keep(pool string, t turns) {
 	if r.rooms == nil {
 		r.rooms = map[string]turns{}
@@ -266,7 +270,7 @@ func (r *Replacements) keep(pool string, t turns) {
 	r.rooms[pool] = t
 }
 
-// count returns how many nodes of the pool may start to be replaced.
+// count returns how many further nodes of the pool may start to be replaced.
 func (r *Replacements) count(ctx context.Context, name string, now time.Time) (turns, error) {
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
@@ -286,7 +290,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (t
 	return turns{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
 }
 
-// census counts the initialized nodes of a pool, and those of them that are leaving or not ready.
+// census counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).
 func (r *Replacements) census(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -309,7 +313,7 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 	return total, out, nil
 }
 
-// hurry asks for a plan, at most every hurryEvery.
+// hurry requests a plan at once, but not more often than every nodestate.HurryEvery.
 func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,7 +335,7 @@ func (r *Replacements) forget(claim types.UID) {
 }
 
 // replace records on the claim that its replacement is requested, and taints its Node, so that the next plan finds room
-// for its pods elsewhere. The Node stays in load balancers, as its pods run on until then.
+// for its pods on other nodes. The Node stays in load balancers, because its pods run there until they are evicted.
 func (c *Reconciler) replace(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	isNews := nodestate.ReplacingSince(v.Claim).IsZero()
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {

@@ -22,8 +22,9 @@ import (
 // TurnPoll is how often the controller checks whether the next pod may be evicted.
 const TurnPoll = 500 * time.Millisecond
 
-// sequences tracks, across all of their nodes, the moves whose pods are evicted one after the other (moveMark.Turns). After a restart the
-// next pod no longer waits for a missing replacement pod. The zero value is empty. Its methods are safe for concurrent use.
+// sequences tracks the moves whose pods are evicted one after the other (nodestate.MoveMark.Turns), across all nodes of
+// a move. After a restart, the next pod no longer waits for replacement pods that were missing before. The zero value
+// is empty. Its methods are safe for concurrent use.
 type sequences struct {
 	mu sync.Mutex
 	of map[string]*sequence // by the ID of the move
@@ -31,17 +32,18 @@ type sequences struct {
 
 // sequence is the progress of one move.
 type sequence struct {
-	next  string // the pod to evict next
-	since time.Time
-	late  bool              // a pod took too long: all pods are evicted, from all nodes
+	next  string            // the pod to evict next
+	since time.Time         // when next was set
+	late  bool              // a pod took longer than drain.TurnMost: all pods are evicted at once, from all nodes
 	had   map[types.UID]int // how many scheduled pods each owner had at the start
 }
 
-// see returns the next pod to evict from the claim's node; a zero Turn if the pods need no order. pods reads from the informers.
+// see returns the next pod to evict from the claim's node, or a zero Turn if the pods need no order. pods reads from
+// the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
 	if mark == nil || err != nil || len(mark.Turns) == 0 || !mark.Committed || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
-		return drain.Turn{}, nil // it is not part of a move, or must be drained fast; an unreadable mark is reported elsewhere
+		return drain.Turn{}, nil // no ordered move, or the node must be drained fast; the moves loop reports an unreadable mark
 	}
 	all, err := placedPods(ctx, pods, mark.Turns)
 	if err != nil {
@@ -75,13 +77,14 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	return turn, nil
 }
 
-// placed counts scheduled pods, without those that are terminating or finished.
+// placed counts scheduled pods that are not terminating and not finished.
 type placed struct {
-	there  map[string]bool    // pods of the order, as "namespace/name"
-	count  map[types.UID]int  // number of pods by owner
-	owners map[types.UID]bool // owners of the pods of the order
+	there  map[string]bool    // the scheduled pods of the order, as "namespace/name"
+	count  map[types.UID]int  // number of scheduled pods by owner
+	owners map[types.UID]bool // owners of the pods in there
 }
 
+// placedPods reads the scheduled pods in the namespaces of the order.
 func placedPods(ctx context.Context, pods client.Reader, order []string) (placed, error) {
 	out := placed{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
 	isTurn, namespaces := loop.SetOf(order), map[string]bool{}

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// checkShape sets the claim's condition whether its Node has the expected capacity. The condition only informs.
+// checkShape sets the condition ConsistentStateFound, which reports whether the Node has the expected capacity. No
+// decision depends on it.
 func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node := v.node()
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
@@ -33,7 +34,7 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 	if have == "" {
 		have = "none"
 	}
-	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " that its instance type promises"
+	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " expected for its instance type"
 	c.Tell.Tell(v.Claim, kubeclient.ReasonConsistencyCheck, message)
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// delete deletes the claim, for the reason of the step.
+// delete deletes the claim for the reason of the step, and reports the deletion.
 func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) error {
 	if step.Reason == lifecycle.ReasonUnhealthy {
 		var err error
@@ -36,7 +36,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
 	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: nodestate.Displaced(ctx, c.Cluster, v.Claim, c.Now.Now())}.Count(c.Metrics)
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
-		// The pods that it was made for have no node any more.
+		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)
 		c.Batch.Hurry(string(v.Claim.UID))
 	}
@@ -68,7 +68,7 @@ func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	return why
 }
 
-// setDeadline records when the pods of the claim will be deleted by force.
+// setDeadline records when the remaining pods of the claim will be deleted by force.
 func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, v.seen.Claim.LastMoment()) })
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 	return claim, nil
 }
 
-// leave carries out the steps of a deletion that are about the Node.
+// leave carries out the steps of a deletion that concern the Node.
 func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now time.Time) error {
 	node := v.node()
 	switch step.Action {
@@ -103,7 +103,7 @@ func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now
 	return releaseNode(ctx, c.Objects, c.Metrics, v.Claim.Labels[karpv1.LabelNodePool], node, now)
 }
 
-// dropStrays deletes Nodes that the instance no longer uses. Pods that were bound to them no longer run.
+// dropStrays deletes Nodes that the instance no longer uses. Pods that were bound to these Nodes no longer run.
 func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
 	for _, stray := range v.strays {
 		if err := c.Objects.Delete(ctx, stray); err != nil {
@@ -160,7 +160,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	return claim, nil
 }
 
-// release removes the finalizer of the claim: nothing that was created for it is left.
+// release removes the finalizer of the claim, after its Node and its instance are gone.
 func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	claim, pool := v.Claim, v.Claim.Labels[karpv1.LabelNodePool]
 	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
@@ -190,7 +190,7 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	return nil
 }
 
-// waitDraining writes on the claim what its deletion waits for.
+// waitDraining writes to the claim's conditions what its deletion waits for.
 func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	if step.Reason == lifecycle.WaitUnmarked {
 		return c.quarantine(ctx, v, step, now)
@@ -209,7 +209,7 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	})
 }
 
-// evict evicts the pods whose turn it is.
+// evict evicts the pods of the current drain step.
 func (c *Reconciler) evict(ctx context.Context, v View, now time.Time) error {
 	node := v.node()
 	e := eviction{evictor: c.Evictor, tell: c.Tell, metrics: c.Metrics, log: c.Log}

@@ -9,22 +9,25 @@ import (
 
 // TypeMarket has the instance types of a node class and a pool, with their prices.
 type TypeMarket interface {
+	// Type returns the instance type with this name; false if the class and pool do not have it.
 	Type(class, pool, name string) (catalog.Type, bool)
-	// ListPrice returns AWS's price of a type in a zone, whether or not a class has a subnet there; 0 if unknown.
+	// ListPrice returns AWS's price of a type in a zone, even if no class has a subnet there; 0 if unknown. way is the
+	// capacity type.
 	ListPrice(name, zone, way string) catalog.Price
 }
 
 // CostSum adds up the hourly price of instances. It fetches each type once.
 type CostSum struct {
-	Market TypeMarket
+	Market TypeMarket                 // the prices; nil: all prices are 0
 	Pool   string                     // name of the NodePool
 	types  map[[2]string]catalog.Type // by node class and type name
 	Sum    catalog.Price              // price per hour of the instances added so far
 }
 
-// Add adds the price of the claim's offering. If the class no longer has the offering, for example because its subnet or
-// image is gone, an on-demand instance counts at the type's on-demand price in another zone, and any other at the list price.
-// A claim that is not launched yet counts as 0, and so does an offering without a known price.
+// Add adds the hourly price of the claim's offering. The class may no longer have the offering, for example because its
+// subnet or image is gone. Then an on-demand instance counts at the type's on-demand price in another zone, and any
+// other instance at the list price. A claim without an instance counts as 0, and so does an offering without a known
+// price.
 func (b *CostSum) Add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
 	if b.Market == nil || ref == nil || claim.Status.ProviderID == "" {

@@ -7,28 +7,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DisruptionLock lets one loop at a time choose nodes to disrupt, so that budgets are counted and used up in one step. A loop must not
-// plan or write while it holds the Gate, so that others wait only milliseconds. The Gate remembers what was chosen, and what
-// was started a moment ago, which the cache may not show yet. The zero value remembers nothing.
+// DisruptionLock lets one loop at a time choose nodes to disrupt, so that budgets are counted and used in one step. A
+// loop must not plan or write while it holds the lock, so that other loops wait only milliseconds. The lock also
+// records which nodes were chosen, and which disruptions started a moment ago, because the cache may not show them yet.
+// The zero value has no records.
 type DisruptionLock struct {
 	turn sync.Mutex
 
 	mu      sync.Mutex
-	granted map[types.UID]bool      // claims whose nodes were chosen and whose disruption has not started
+	granted map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
 	begun   map[types.UID]time.Time // by claim: when its disruption started
 }
 
-// GateMemory is how far the cache may lag behind.
+// GateMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
 const GateMemory = 15 * time.Second
 
-// Enter waits for the Gate; leave releases it.
+// Enter waits for the lock; Leave releases it.
 func (g *DisruptionLock) Enter() { g.turn.Lock() }
 
-// Leave ends what Enter began.
+// Leave releases the lock.
 func (g *DisruptionLock) Leave() { g.turn.Unlock() }
 
-// Reserve records that the claim's node was chosen. That holds until note or forget: of many nodes that were chosen
-// together, the last may have to wait for its turn.
+// Reserve records that the claim's node was chosen. The record stays until Note or Forget, because the last of many
+// nodes that were chosen together may have to wait for a while.
 func (g *DisruptionLock) Reserve(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,7 +50,7 @@ func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
 	delete(g.granted, claim)
 }
 
-// Forget records that the claim's node stays after all.
+// Forget drops the records of the claim: its node is not disrupted.
 func (g *DisruptionLock) Forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +58,7 @@ func (g *DisruptionLock) Forget(claim types.UID) {
 	delete(g.granted, claim)
 }
 
-// Going reports whether the claim's node was chosen, or its disruption started at most gateMemory before now.
+// Going reports whether the claim's node was chosen, or its disruption started at most GateMemory before now.
 func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

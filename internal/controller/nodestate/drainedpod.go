@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// DrainPod converts the pod to package drain's form.
+// DrainPod converts the pod to the type of package drain.
 func DrainPod(pod *corev1.Pod) drain.Pod {
 	out := drain.Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),

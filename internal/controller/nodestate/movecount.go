@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Decision returns the labels of Karpenter's metrics for a move: the decision, the reason and the consolidation type.
+// Decision returns the labels of Karpenter's metrics for the move: the decision, the reason, and the consolidation
+// type.
 func (m MoveMark) Decision() (decision, reason, kind string) {
 	decision, reason = "replace", strings.ToLower(string(m.Reason))
 	if m.Claims == 0 {
@@ -30,7 +31,7 @@ func (m MoveMark) Decision() (decision, reason, kind string) {
 	return decision, reason, kind
 }
 
-// Count counts a move that has started.
+// Count counts the move as started. leaving are the claims of its candidates.
 func (m MoveMark) Count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
 	decision, reason, kind := m.Decision()
 	to.Decisions.WithLabelValues(decision, reason, kind).Inc()
@@ -50,7 +51,7 @@ const (
 	KindMulti  = "multi"
 )
 
-// kindOf returns the consolidation type of a move that saves money.
+// kindOf returns the consolidation type of a move with that many candidates.
 func kindOf(nodes int) string {
 	if nodes > 1 {
 		return KindMulti
@@ -58,7 +59,7 @@ func kindOf(nodes int) string {
 	return KindSingle
 }
 
-// CountWeighed counts the moves that a scan approved and rejected, once for each NodePool with a node in the move.
+// CountWeighed counts the moves that a scan approved and rejected, once for each NodePool that has a node in the move.
 func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.Result) {
 	by := NodesByName(in.Snapshot)
 	count := func(decision string, moves []consolidation.Move) {
@@ -80,8 +81,8 @@ func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 	count("rejected", found.Declined)
 }
 
-// CountInvalid counts the nodes of moves that were found, but not confirmed on revalidation.
-// A move is invalid if one of its nodes is no longer a candidate, or if one of its granted nodes is in no confirmed move.
+// CountInvalid counts the nodes of moves that a scan found, but revalidation did not confirm. It counts all nodes of a
+// move if one of them is no longer a candidate (may), else the granted nodes that are in no confirmed move.
 func CountInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
 	goes := NodesOfMoves(confirmed)
 	for i := range found {
@@ -98,7 +99,8 @@ func CountInvalid(to *metrics.Metrics, found []consolidation.Move, may map[strin
 	}
 }
 
-// CountRooms sets the metrics of how many nodes of each pool may be disrupted, and how many count against its budgets.
+// CountRooms sets the metrics of how many nodes of each pool may be disrupted, and how many already count against its
+// budgets.
 func CountRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	for _, room := range rooms {
 		to.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
@@ -106,7 +108,7 @@ func CountRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	}
 }
 
-// CountEvaluation records how long the search for candidates took.
+// CountEvaluation records how long the search for candidates took since begun.
 func CountEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, begun time.Time) {
 	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(begun).Seconds())
 }
@@ -125,7 +127,7 @@ func NodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	return out
 }
 
-// NodesOfMoves returns the nodes that leave with any of the moves.
+// NodesOfMoves returns the names of the candidates of all moves.
 func NodesOfMoves(moves []consolidation.Move) map[string]bool {
 	var names []string
 	for i := range moves {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// Annotations that describe a move. They persist across restarts, so that the next leader continues it.
+// Annotations that describe a move. They persist across restarts, so that the next leader continues the move.
 const (
 	// AnnotationMove on the NodeClaim of a leaving node holds the move as JSON.
 	AnnotationMove = "joiner.sh/move"
@@ -25,24 +25,26 @@ const (
 	AnnotationReplaces = "joiner.sh/replaces"
 )
 
-// MoveMark is the annotation on the claims of all nodes that leave together.
+// MoveMark is the value of AnnotationMove. All claims that leave with the same move have an equal mark.
 type MoveMark struct {
 	ID     string            `json:"id"`                      // unique ID of the move
 	Reason disruption.Reason `json:"reason"`                  // why the move was started
 	Begun  time.Time         `json:"begun"`                   // when the move was started
-	Nodes  int               `json:"nodes"`                   // that go
-	Claims int               `json:"claims"`                  // that are made in their place
-	Pods   int               `json:"pods"`                    // that move
-	Saving float64           `json:"savingPerHour,omitempty"` // that was promised, in dollars
-	// PaysBack is after how many seconds it has saved what being paid twice costs, as was promised; 0: at once.
+	Nodes  int               `json:"nodes"`                   // number of nodes that leave
+	Claims int               `json:"claims"`                  // number of replacement NodeClaims
+	Pods   int               `json:"pods"`                    // number of pods that move
+	Saving float64           `json:"savingPerHour,omitempty"` // expected saving in dollars per hour; 0: the move is not to save money
+	// PaysBack is the expected time, in seconds, until the saving exceeds the cost of paying for old and new nodes at
+	// once; 0: no such cost.
 	PaysBack int64 `json:"paysBackSeconds,omitempty"`
-	// Turns are the pods in the order in which they are evicted one after the other; empty: all at once. See consolidation.Move.
+	// Turns are the pods that are evicted one after the other, in this order, as "namespace/name". Empty: all pods are
+	// evicted at once. See consolidation.Move.
 	Turns []string `json:"turns,omitempty"`
-	// Committed: the move is not undone any more.
+	// Committed is true from the moment when the move can no longer be undone.
 	Committed bool `json:"committed,omitempty"`
 }
 
-// MoveID returns an ID for the move of these claims at this time.
+// MoveID returns an ID for the move of these claims at now.
 func MoveID(claims []*karpv1.NodeClaim, now time.Time) string {
 	var names []string
 	for _, c := range claims {
@@ -53,7 +55,8 @@ func MoveID(claims []*karpv1.NodeClaim, now time.Time) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// MoveOf returns the mark of a claim, or nil without one. An unreadable mark gives an error and a placeholder mark.
+// MoveOf returns the mark of a claim, or nil if the claim has none. An unreadable mark gives an error and a placeholder
+// mark.
 func MoveOf(claim *karpv1.NodeClaim) (*MoveMark, error) {
 	text, ok := claim.Annotations[AnnotationMove]
 	if !ok {
@@ -72,13 +75,13 @@ func (m MoveMark) Put(claim *karpv1.NodeClaim, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	text, _ := json.Marshal(m) // none of its fields can fail
+	text, _ := json.Marshal(m) // all fields have types that can be marshaled
 	claim.Annotations[AnnotationMove] = string(text)
 	claim.StatusConditions().Set(now, DisruptionReason(m.Reason))
 }
 
-// DropReason removes the DisruptionReason condition. It comes before dropMove: a claim that still has the mark is known to need cleanup,
-// and a claim with only the condition is not.
+// DropReason removes the DisruptionReason condition. It must be called before DropMove: after a crash in between, a
+// claim that still has the mark is cleaned up, but a claim with only the condition is not.
 func DropReason(claim *karpv1.NodeClaim) {
 	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
 }
@@ -93,15 +96,15 @@ func OpenNode(node *corev1.Node) {
 	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
-// ParallelClaims is how many NodeClaims of a move are written at once.
+// ParallelClaims is how many NodeClaims or Nodes of a move are written concurrently.
 const ParallelClaims = 20
 
-// StaleAfter is how long other decisions wait for the pods of nodes that are leaving: a PodDisruptionBudget may hold the
-// pods for days.
+// StaleAfter is how long other decisions wait for the pods of a leaving node. The wait is limited, because a
+// PodDisruptionBudget may block the pods for days.
 const StaleAfter = 10 * time.Minute
 
-// Said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back
-// within 4m10s and moves 12 pods".
+// Said describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour,
+// pays back within 4m10s and moves 12 pods".
 func (m MoveMark) Said() string {
 	out := string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
 	if m.Nodes != 1 {
@@ -116,11 +119,11 @@ func (m MoveMark) Said() string {
 	return out + " and moves " + loop.Count(m.Pods, "pod")
 }
 
-// AnnotationReplacing on an expired NodeClaim is the time, in RFC 3339, since when its replacement is requested. It persists across
-// restarts, so that the next leader continues.
+// AnnotationReplacing on an expired NodeClaim is the time, in RFC 3339, when its replacement was requested. It persists
+// across restarts, so that the next leader continues the replacement.
 const AnnotationReplacing = "joiner.sh/replacing"
 
-// ReplacingSince parses the annotation; zero without one.
+// ReplacingSince returns the time in AnnotationReplacing; zero if there is none or it cannot be parsed.
 func ReplacingSince(claim *karpv1.NodeClaim) time.Time {
 	since, err := time.Parse(time.RFC3339, claim.Annotations[AnnotationReplacing])
 	if err != nil {
@@ -136,7 +139,7 @@ func CloseNode(node *corev1.Node) {
 	node.Spec.Taints = append(taints, disrupted)
 }
 
-// SetDeadline writes the time after which the drain no longer waits for pods.
+// SetDeadline writes to the claim the time after which the drain deletes pods by force.
 func SetDeadline(claim *karpv1.NodeClaim, at time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -153,12 +156,13 @@ func Cordon(node *corev1.Node) {
 	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
 }
 
-// IsOnItsWayOut reports whether the claim's node is deleted as soon as its replacement is ready: it has expired, or is part of a move.
+// IsOnItsWayOut reports whether the claim's node will be deleted when its replacement is ready: it has expired, or is
+// part of a move.
 func IsOnItsWayOut(c *karpv1.NodeClaim) bool {
 	return !ReplacingSince(c).IsZero() || c.Annotations[AnnotationMove] != ""
 }
 
-// MadeFor returns the IDs of the moves that have a replacement among the claims.
+// MadeFor returns the IDs of the moves that have at least one replacement among the claims.
 func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range claims {
@@ -169,8 +173,9 @@ func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	return out
 }
 
-// IsReplaced reports whether another node replaces the claim's node: it has expired, or is part of a move. A move whose
-// replacement is lost is about to be undone, unless it is committed; until then its old node counts as before.
+// IsReplaced reports whether another node replaces the claim's node: the node has expired, or is part of a move.
+// madeFor is the result of MadeFor. A move without replacements that is not committed does not count: it is about to be
+// undone.
 func IsReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
 	mark, _ := MoveOf(c)
 	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])

@@ -11,18 +11,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// PlannedEvictions records which claims the last plan saw as leaving: nodes for their pods have been requested. It also records
-// which pods have lost such a node since, because its claim ended before the node was initialized. Its methods may be called
-// concurrently. The zero value is empty, and nil records nothing.
+// PlannedEvictions records for which leaving claims the last plan has requested nodes for the pods. It also records
+// which pods have lost such a node later, because the new claim ended before its node was initialized. Its methods may
+// be called concurrently. The zero value is empty, and a nil receiver records nothing.
 type PlannedEvictions struct {
 	mu      sync.Mutex
-	started int             // number of plans
-	known   map[string]bool // claims
-	lost    map[string]int  // pods, "namespace/name", and the number of started plans when they lost their place
-	ended   map[types.UID]int
+	started int               // number of started plans
+	known   map[string]bool   // leaving claims in the last completed plan, by name
+	lost    map[string]int    // by pod, "namespace/name": the number of started plans when the pod lost its planned node
+	ended   map[types.UID]int // by claim that ended before initialization: the number of started plans at that time
 }
 
-// Begin records that a plan starts, which sees the cluster as it is now or later. It returns the number of the plan.
+// Begin records the start of a plan that sees the present or a later state of the cluster. It returns the number of the
+// plan.
 func (d *PlannedEvictions) Begin() int {
 	if d == nil {
 		return 0
@@ -33,7 +34,7 @@ func (d *PlannedEvictions) Begin() int {
 	return d.started
 }
 
-// Planned records that the plan with the number, made for the snapshot, was carried out.
+// Planned records that the plan with this number was carried out. s is the snapshot that the plan was made for.
 func (d *PlannedEvictions) Planned(number int, s cluster.Snapshot) {
 	if d == nil {
 		return
@@ -54,12 +55,12 @@ func (d *PlannedEvictions) Planned(number int, s cluster.Snapshot) {
 	}
 	for claim, at := range d.ended {
 		if len(known) == 0 && at < number {
-			delete(d.ended, claim) // no leaving claim waits for it
+			delete(d.ended, claim) // no leaving claim waits for the ended claim
 		}
 	}
 }
 
-// Provided reports whether nodes for the claim's pods were requested.
+// Provided reports whether the last plan has requested nodes for the claim's pods.
 func (d *PlannedEvictions) Provided(claim string) bool {
 	if d == nil {
 		return false
@@ -69,7 +70,8 @@ func (d *PlannedEvictions) Provided(claim string) bool {
 	return d.known[claim]
 }
 
-// Lose records that a claim ends before its node was initialized. Plans that start from now on can see that.
+// Lose records that a claim ends before its node was initialized. Plans that start from now on see that the claim is
+// gone.
 func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
 	if d == nil {
 		return
@@ -88,8 +90,8 @@ func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
 	}
 }
 
-// IsLost reports whether one of the pods has lost its node since the last plan started. claims are all existing claims;
-// others are forgotten.
+// IsLost reports whether one of the pods has lost its planned node since the last plan started. claims has all existing
+// claims; records of other claims are dropped.
 func (d *PlannedEvictions) IsLost(pods map[string]bool, claims map[types.UID]bool) bool {
 	if d == nil {
 		return false
@@ -109,7 +111,7 @@ func (d *PlannedEvictions) IsLost(pods map[string]bool, claims map[types.UID]boo
 	return false
 }
 
-// IsBroken reports whether the claim is being deleted before its node was initialized.
+// IsBroken reports whether the claim is being deleted although its node was never initialized.
 func IsBroken(claim *karpv1.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil && !claim.StatusConditions().IsTrue(karpv1.ConditionInitialized)
 }

@@ -15,15 +15,15 @@ type Snapshots interface {
 	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
 }
 
-// Markets returns the available offerings.
+// Markets returns the available offerings. The market is nil until they are known.
 type Markets interface {
 	Market(now time.Time) catalog.Market
 }
 
-// Solver makes a plan: packing.Solve with the effort that the controller allows.
+// Solver computes a plan: packing.Solve with the effort that the controller allows.
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
-// TypesOf returns the first instance types of the planned NodeClaim, at most the given number.
+// TypesOf returns the first instance types of the planned node, at most the given number.
 func TypesOf(m packing.PlannedNode, most int) []string {
 	var out []string
 	for _, o := range m.Offerings {

@@ -9,21 +9,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// PodLoss is a claim that the controller deleted, the reason as metrics name it, and the number of pods that it displaces.
+// PodLoss describes the pods that a deleted claim displaces.
 type PodLoss struct {
-	Claim  *karpv1.NodeClaim
-	Reason string
-	Pods   int
+	Claim  *karpv1.NodeClaim // the claim that the controller deleted
+	Reason string            // why, as the metrics name it
+	Pods   int               // number of displaced pods
 }
 
-// Count updates the metrics.
+// Count adds the loss to the metrics.
 func (l PodLoss) Count(m *metrics.Metrics) {
 	labels := []string{l.Reason, l.Claim.Labels[karpv1.LabelNodePool], l.Claim.Labels[karpv1.LabelCapacityType], "", terminationMode(l.Claim)}
 	m.Disrupted.WithLabelValues(labels...).Inc()
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.Pods))
 }
 
-// Displaced counts the pods that must leave with the claim's Node. An error counts as 0: the number is only for a graph.
+// Displaced counts the pods that must leave with the claim's Node. An error counts as 0, because the number is only for
+// a metric.
 func Displaced(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim, now time.Time) int {
 	if claim.Status.NodeName == "" {
 		return 0
@@ -41,7 +42,7 @@ func Displaced(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeC
 	return n
 }
 
-// terminationMode returns how long the pods of the claim may take to leave, as metrics name it.
+// terminationMode returns the metric label for the termination grace period of the claim.
 func terminationMode(claim *karpv1.NodeClaim) string {
 	switch grace := claim.Spec.TerminationGracePeriod; {
 	case grace == nil:

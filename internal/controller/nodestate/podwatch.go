@@ -14,10 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// PodWatch handles changes of pods: it asks for plans, records when pods came to and left nodes, and measures the time
-// until they are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called at any time.
+// PodWatch handles changes of pods: it requests plans, records when pods came to nodes and left them, and measures the
+// time until pods are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called
+// at any time.
 type PodWatch struct {
-	Batch   *loop.Batch      // the pods that wait for the next plan
+	Batch   *loop.Batch      // collects requests for the next plan
 	Metrics *metrics.Metrics // the metrics of this process
 
 	mu    sync.Mutex
@@ -29,8 +30,8 @@ type podInformer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
 
-// Follow watches pods until ctx ends. Only the leader may call it: in other processes nothing would ever remove the
-// recorded times.
+// Follow watches pods until ctx ends. Only the leader may call it: in other processes no loop calls Keep, and the
+// records would only grow.
 func (w *PodWatch) Follow(ctx context.Context, pods podInformer) error {
 	if _, err := pods.AddEventHandler(w.handler()); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
@@ -91,7 +92,8 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	}
 }
 
-// touch records that a pod came to its node or left it. DaemonSet and static pods come and go with their node and are ignored.
+// touch records that a pod came to its node or left it. DaemonSet pods and static pods are ignored, because they come
+// and go with their node.
 func (w *PodWatch) touch(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if pod.Spec.NodeName == "" || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
@@ -112,7 +114,7 @@ func (w *PodWatch) Touched(node string) time.Time {
 	return w.event[node]
 }
 
-// Keep drops the records of all other nodes.
+// Keep drops the records of all nodes that are not in nodes.
 func (w *PodWatch) Keep(nodes map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/cron"
 )
 
-// PolicyOf returns the disruption policy of a pool at now, from spec.disruption and its annotations. Invalid settings are
-// reported as problems of the policy, and block the disruption that they concern.
+// PolicyOf returns the disruption policy of a pool at now, from spec.disruption and the pool's annotations. Invalid
+// settings become problems of the policy, and block the disruption that they concern.
 func PolicyOf(pool *karpv1.NodePool, now time.Time) disruption.Policy {
 	d := pool.Spec.Disruption
 	out := disruption.Policy{
@@ -70,7 +70,7 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 		if len(reasons) == 0 {
 			reasons = chosen()
 		}
-		problems = append(problems, disruption.Problem{Field: field + part, Text: text + "; it allows no node", Reasons: reasons})
+		problems = append(problems, disruption.Problem{Field: field + part, Text: text + "; the budget allows no disruption", Reasons: reasons})
 	}
 	if _, _, err := disruption.ParseNodes(b.Nodes); err != nil {
 		wrong(".nodes", err.Error())
@@ -94,13 +94,13 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	return out, problems
 }
 
-// chosen returns the reasons of voluntary disruption.
+// chosen returns all reasons of voluntary disruption.
 func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// Soonest is the shortest useful expireAfter. Some instances need minutes to join: with a shorter value they expire
-// before they join, and are replaced without end.
+// Soonest is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
+// expire before they join, and be replaced without end.
 const Soonest = 5 * time.Minute
 
 // shortLives returns the problems of an expireAfter that is too short.
@@ -109,7 +109,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 	if expires != nil && p.LeastLife > *expires {
 		out = append(out, disruption.Problem{
 			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
-			Text: fmt.Sprintf("%s is longer than expireAfter, %s: no node gets as old", p.LeastLife, *expires),
+			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.LeastLife, *expires),
 		})
 	}
 	if expires != nil && *expires < Soonest {
@@ -121,8 +121,8 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 	return out
 }
 
-// contradictions returns the problems of settings that cannot all hold: two of them together, or one and the time that
-// instances take to join.
+// contradictions returns the problems of settings that cannot be met together, and of an expireAfter that is shorter
+// than the time that instances need to join.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)
@@ -149,7 +149,7 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 	return out
 }
 
-// WritePolicy sets the pool's conditions about an invalid disruption policy and about a pause.
+// WritePolicy sets or removes the pool's conditions about an invalid disruption policy and about a pause.
 func WritePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
 	if text := PolicyProblem(p); text != "" {
 		c.SetFalse(now, karpv1.ConditionDisruptionPolicyValid, karpv1.ReasonDisruptionPolicyInvalid, text)
@@ -169,7 +169,7 @@ func WritePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
 	})
 }
 
-// PolicyProblem returns the problems of a pool's policy for its condition; empty without any.
+// PolicyProblem returns the problems of a pool's policy as a condition message; empty if there are none.
 func PolicyProblem(p disruption.Policy) string {
 	var texts []string
 	for _, problem := range p.Problems {
@@ -182,7 +182,7 @@ func PolicyProblem(p disruption.Policy) string {
 	return strings.Join(texts, "; ")
 }
 
-// heldReasons says what is not done for the sake of the reasons.
+// heldReasons returns which disruption is blocked, as part of a message; empty if none is blocked.
 func heldReasons(reasons []disruption.Reason) string {
 	var what []string
 	for _, r := range reasons {
@@ -199,5 +199,5 @@ func heldReasons(reasons []disruption.Reason) string {
 	if len(what) == 0 {
 		return ""
 	}
-	return "no " + strings.Join(what, " or ") + " node is taken away"
+	return "no " + strings.Join(what, " or ") + " node is disrupted"
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// policyNote is an annotation of a NodePool: its parser, and the reasons for disruption that an invalid value blocks.
+// policyNote describes an annotation of a NodePool.
 type policyNote struct {
-	read func(value string, p *disruption.Policy) error
-	held []disruption.Reason
+	read func(value string, p *disruption.Policy) error // parses the value into the policy
+	held []disruption.Reason                            // the disruption that an invalid value blocks
 }
 
-// policyNotes returns the known annotations, other than karpv1.AnnotationPaused.
+// policyNotes returns the known policy annotations by key, without karpv1.AnnotationPaused.
 func policyNotes() map[string]policyNote {
 	money, drift := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
 	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
@@ -64,12 +64,14 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 	}
 }
 
-// notOfPolicy returns annotations of NodePools in our domain that are not about the policy, or are read elsewhere.
+// notOfPolicy returns the joiner.sh annotations of NodePools that are not policy settings, or that are parsed by other
+// code.
 func notOfPolicy() []string {
 	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kubeclient.AnnotationFailed}
 }
 
-// misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.
+// misspelt returns the problem of an unknown annotation. If its key resembles a known one, it blocks the same
+// disruption as an invalid value of the known annotation.
 func misspelt(key string, known map[string]policyNote) disruption.Problem {
 	near := suggest.Nearest(key, karpv1.PolicyAnnotations())
 	out := disruption.Problem{
@@ -83,8 +85,8 @@ func misspelt(key string, known map[string]policyNote) disruption.Problem {
 	return out
 }
 
-// readPause reads whether the pool is paused. A value that cannot be parsed pauses it, as that is what the annotation
-// is for.
+// readPause reads whether the pool is paused. A value that cannot be parsed also pauses the pool, because the user
+// intended a pause.
 func readPause(annotations map[string]string, now time.Time, p *disruption.Policy) {
 	value, ok := annotations[karpv1.AnnotationPaused]
 	if !ok {
@@ -103,18 +105,18 @@ func readSaving(value string, p *disruption.Policy) error {
 	if digits, ok := strings.CutSuffix(value, "%"); ok {
 		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 		if err != nil || !(n >= 0 && n <= 100) {
-			return fmt.Errorf("%q is no percentage from 0%% to 100%%", value)
+			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", value)
 		}
 		p.LeastShare = n / 100
 		return nil
 	}
 	digits, ok := strings.CutPrefix(value, "$")
 	if !ok {
-		return fmt.Errorf("%q is neither an amount per hour such as $0.05 nor a percentage such as 10%%", value)
+		return fmt.Errorf("%q is not an amount per hour such as $0.05, and not a percentage such as 10%%", value)
 	}
 	price, err := catalog.ParsePrice(digits)
 	if err != nil || price < 0 {
-		return fmt.Errorf("%q is no amount per hour such as $0.05", value)
+		return fmt.Errorf("%q is not an amount per hour such as $0.05", value)
 	}
 	p.LeastSaving = price
 	return nil
@@ -123,7 +125,7 @@ func readSaving(value string, p *disruption.Policy) error {
 func readLifetime(value string, p *disruption.Policy) error {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
-		return fmt.Errorf("%q is no duration such as 1h30m", value)
+		return fmt.Errorf("%q is not a duration such as 1h30m", value)
 	}
 	p.LeastLife = d
 	return nil
@@ -132,14 +134,14 @@ func readLifetime(value string, p *disruption.Policy) error {
 func readCount(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no whole number above 0", value)
+		return 0, fmt.Errorf("%q is not a whole number above 0", value)
 	}
 	return n, nil
 }
 
 func readDrift(value string, p *disruption.Policy) error {
 	if value != "observe" && value != "replace" {
-		return fmt.Errorf("%q is neither observe nor replace", value)
+		return fmt.Errorf("%q is not observe or replace", value)
 	}
 	p.ObserveDrift = value == "observe"
 	return nil
@@ -151,13 +153,13 @@ func readWave(value string, p *disruption.Policy) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("a wave of none never comes: use joiner.sh/drift: observe")
+		return errors.New("a wave of 0 nodes would replace no node: use joiner.sh/drift: observe instead")
 	}
 	p.Wave = value
 	return nil
 }
 
-// readIgnored parses a list of fields. Known fields are ignored even if others in the list are unknown.
+// readIgnored parses a list of fields. Known fields are ignored for drift even if other fields in the list are unknown.
 func readIgnored(value string, p *disruption.Policy) error {
 	var unknown []string
 	for word := range strings.SplitSeq(value, ",") {
@@ -175,7 +177,7 @@ func readIgnored(value string, p *disruption.Policy) error {
 	slices.Sort(p.IgnoreDrift)
 	p.IgnoreDrift = slices.Compact(p.IgnoreDrift)
 	if len(unknown) > 0 {
-		return fmt.Errorf("%s is no field of the NodePool's template or the EC2NodeClass by which a node drifts", strings.Join(unknown, ", "))
+		return fmt.Errorf("%s is not a field of the NodePool's template or the EC2NodeClass whose change makes nodes drift", strings.Join(unknown, ", "))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// NodeMatters passes the changes of a Node that can affect its claim, and no heartbeats.
+// NodeMatters passes the changes of a Node that can affect its claim. It drops heartbeats.
 func NodeMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*corev1.Node)
@@ -30,7 +30,7 @@ func NodeMatters() predicate.Predicate {
 	}}
 }
 
-// OnlyDeletes passes deletions.
+// OnlyDeletes passes deletions only.
 func OnlyDeletes() predicate.Predicate {
 	no := func() bool { return false }
 	return predicate.Funcs{
@@ -49,7 +49,7 @@ func PoolMatters() predicate.Predicate {
 	}}
 }
 
-// ClassMatters passes changes of an EC2NodeClass's spec, of its preflight mode, and of the results that its AMIs had.
+// ClassMatters passes changes of an EC2NodeClass's spec, its preflight mode, and the recorded results of its AMIs.
 func ClassMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
@@ -58,7 +58,7 @@ func ClassMatters() predicate.Predicate {
 	}}
 }
 
-// CrewMatters passes changes of how many NodeClaims a pool has.
+// CrewMatters passes changes that affect how many NodeClaims of a pool count: deletions, replacements and moves.
 func CrewMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||

@@ -13,19 +13,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Records is what disruption needs beyond a snapshot, by the names that the snapshot uses.
+// Records has the facts that disruption needs in addition to a snapshot. Names are those in the snapshot.
 type Records struct {
 	Policies map[string]disruption.Policy // by pool
 	Claims   map[string]*karpv1.NodeClaim // NodeClaims by name
-	quiet    map[string]time.Time         // by claim: see quietSince
-	ready    map[string]bool              // by Node
-	keep     map[string]string            // by Node: the annotation that keeps it
+	quiet    map[string]time.Time         // by claim: since when no pod has come or gone; see QuietSince
+	ready    map[string]bool              // by Node: whether it is ready
+	keep     map[string]string            // by Node: the annotation that forbids its disruption
 	holds    map[string]snapshot.Hold     // by Node: the pod that blocks its disruption
 	costs    map[string]float64           // by Node: the cost of evicting its pods
-	Nodes    map[string]bool              // all Nodes
+	Nodes    map[string]bool              // names of all Nodes
 }
 
-// ReadBooks returns the books at now. paused is the global pause, if there is one; it applies to each pool.
+// ReadBooks returns the records at now. paused is the global pause; it applies to each pool.
 func ReadBooks(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
 	b := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
@@ -34,7 +34,7 @@ func ReadBooks(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now 
 	}
 	for _, claim := range o.Claims {
 		if !IsServed(claim.Spec.NodeClassRef) {
-			continue // another controller's
+			continue // another controller serves the claim
 		}
 		b.Claims[claim.Name] = claim
 		b.quiet[claim.Name] = QuietSince(claim, watch.Touched(claim.Status.NodeName))
@@ -61,7 +61,7 @@ func PoliciesOf(o snapshot.Objects, paused loop.PauseState, now time.Time) map[s
 	return out
 }
 
-// KeptOf returns by Node name the annotation that keeps the Node.
+// KeptOf returns by Node name the annotation that forbids the disruption of the Node.
 func KeptOf(o snapshot.Objects) map[string]string {
 	out := map[string]string{}
 	for _, claim := range o.Claims {
@@ -77,7 +77,7 @@ func KeptOf(o snapshot.Objects) map[string]string {
 	return out
 }
 
-// Records returns what disruption needs to know of each node in the snapshot that has a NodeClaim.
+// Records returns the facts that disruption needs for each node in the snapshot that has a NodeClaim, by node name.
 func (b Records) Records(s cluster.Snapshot) map[string]disruption.Record {
 	out := map[string]disruption.Record{}
 	for _, n := range s.Nodes {
@@ -96,8 +96,8 @@ func (b Records) Records(s cluster.Snapshot) map[string]disruption.Record {
 	return out
 }
 
-// QuietSince returns since when no pod has come to the claim's node or left it. It is the latest of the claim's last pod
-// event, touched, and the time when the node was initialized.
+// QuietSince returns since when no pod has come to the claim's node or left it. It is the latest of three times: the
+// claim's lastPodEventTime, touched, and the initialization of the node.
 func QuietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
 	since := claim.Status.LastPodEventTime.Time
 	if touched.After(since) {

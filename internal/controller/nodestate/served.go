@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// IsServed reports whether the node class is an EC2NodeClass, and not the class of another cloud provider's controller.
+// IsServed reports whether ref is an EC2NodeClass, and not the class of another cloud provider's controller.
 func IsServed(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
 // AnnotationInterrupted marks a NodeClaim whose instance AWS will interrupt. The value is the kind of the interruption
-// message, a space, and when the controller processed the message (RFC 3339). After a restart, the new leader continues
-// from it.
+// message, a space, and the time when the controller processed the message (RFC 3339). After a restart, the new leader
+// continues the handling from the annotation.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
 // HurryEvery is the minimum time between two requests for an immediate plan.
@@ -38,9 +38,11 @@ func IsOpen(node *corev1.Node) bool {
 
 // Annotations of NodePools about drift.
 const (
-	// on a NodePool, the mass drift that the user allows: the hash that the condition DriftHeld shows
+	// AnnotationDriftAllow on a NodePool has the hash of a mass drift that the user allows, as shown in the condition
+	// DriftHeld.
 	AnnotationDriftAllow = "joiner.sh/drift-allow"
-	// on a NodePool, a hash of the resources that were found in AWS when the condition DriftHeld was set
+	// AnnotationDriftState on a NodePool has a hash of the resources that were found in AWS when the condition
+	// DriftHeld was set.
 	AnnotationDriftState = "joiner.sh/drift-state"
 )
 
@@ -53,10 +55,12 @@ func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeCla
 	return slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !snapshot.IsNodeOf(claim, n) }), nil
 }
 
-// DeadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing
-// is recorded. A time that cannot be parsed counts as none, and the controller replaces it. The same applies to a time more
-// than deadlineStale before the claim's deletion: it is from a repair that was aborted because the node recovered. If such a
-// node is drained later for another reason, its pods get their full grace period.
+// DeadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim. It is zero in three
+// cases:
+//   - No time is recorded.
+//   - The time cannot be parsed. The controller replaces it.
+//   - The time is more than deadlineStale before the claim's deletion. Such a time is from a repair that was aborted because the node
+//     recovered. If the node is drained later for another reason, its pods get their full grace period.
 func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
 	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
@@ -65,7 +69,7 @@ func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	return at
 }
 
-// deadlineStale is how far a valid deadline may be before the deletion of its claim. A repair writes both within seconds.
+// deadlineStale is how far a valid deadline may precede the deletion of its claim. A repair writes both within seconds.
 const deadlineStale = 5 * time.Minute
 
 // SymptomsOf returns the conditions of the Node as input for node auto repair.
@@ -80,7 +84,7 @@ func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 // ailmentOf returns the condition by which node auto repair counts the Node as unhealthy; empty if it is healthy.
 func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(SymptomsOf(node)).Condition }
 
-// ClaimSeen converts a NodeClaim to the input of package lifecycle.
+// ClaimSeen converts a NodeClaim to the input type of package lifecycle.
 func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	conditions := claim.StatusConditions()
 	out := lifecycle.Claim{
@@ -111,7 +115,7 @@ func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 // IsReady reports whether the condition Ready of the Node is True.
 func IsReady(node *corev1.Node) bool { return Readiness(node) == corev1.ConditionTrue }
 
-// Readiness returns the status of the Ready condition; empty if the Node has none yet.
+// Readiness returns the status of the Ready condition; empty if the Node does not have the condition yet.
 func Readiness(node *corev1.Node) corev1.ConditionStatus {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -121,12 +125,13 @@ func Readiness(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// IsKept reports whether the pool is a static NodePool of this controller that is not being deleted.
+// IsKept reports whether this controller keeps the pool at a number of replicas: the pool is static, served, and not
+// being deleted.
 func IsKept(pool *karpv1.NodePool) bool {
 	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && IsServed(pool.Spec.Template.Spec.NodeClassRef)
 }
 
-// NodeLimit returns the pool's limits.nodes; nil without one.
+// NodeLimit returns the pool's limits.nodes, or nil if the pool has no such limit.
 func NodeLimit(pool *karpv1.NodePool) *int {
 	amount, ok := pool.Spec.Limits[karpv1.ResourceNodes]
 	if !ok {
