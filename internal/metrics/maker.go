@@ -9,7 +9,7 @@ import (
 // maker creates and registers metrics.
 type maker struct {
 	registry prometheus.Registerer
-	err      error // errors of all registrations
+	err      error // errors of all registrations, joined; nil if there were none
 }
 
 func (r *maker) register(m prometheus.Collector) {

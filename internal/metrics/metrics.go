@@ -2,7 +2,7 @@
 //
 // In: observations of the controllers.
 // Out: Prometheus metrics, with Karpenter's names if the meaning is the same.
-// Never: a decision that is based on a metric, or a label with as many values as there are pods.
+// Never: a decision that is based on a metric, or a label whose number of values grows with the number of pods.
 package metrics
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the metrics of the controller. Comments list labels in the order of their values. All methods of its
-// fields may be called concurrently.
+// Metrics are the metrics of the controller. The comment of each metric lists its labels, in the order that WithLabelValues expects. All
+// methods of the fields may be called concurrently.
 type Metrics struct {
 	Scheduling
 	Claims
@@ -42,9 +42,9 @@ type Claims struct {
 	Created     *prometheus.CounterVec   // reason, nodepool, min_values_relaxed
 	Terminated  *prometheus.CounterVec   // nodepool, capacity_type, zone
 	Disrupted   *prometheus.CounterVec   // reason, nodepool, capacity_type, consolidation_policy, termination_mode
-	Termination *prometheus.HistogramVec // seconds from deletion to the end, by nodepool
+	Termination *prometheus.HistogramVec // seconds from deletion to removal, by nodepool
 	Unhealthy   *prometheus.CounterVec   // condition, nodepool, capacity_type, image_id
-	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the end, by nodepool
+	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the instance being terminated, by nodepool
 }
 
 // Nodes has the metrics of Nodes.
@@ -52,18 +52,18 @@ type Nodes struct {
 	Created     *prometheus.CounterVec   // nodepool
 	Terminated  *prometheus.CounterVec   // nodepool, zone
 	Drained     *prometheus.CounterVec   // nodepool
-	Termination *prometheus.SummaryVec   // seconds from deletion to the end, by nodepool
-	Lifetime    *prometheus.HistogramVec // seconds from creation to the end, by nodepool
+	Termination *prometheus.SummaryVec   // seconds from deletion to removal, by nodepool
+	Lifetime    *prometheus.HistogramVec // seconds from creation to removal, by nodepool
 	Count       prometheus.Gauge         // nodes in the last snapshot
 }
 
 // Pods has the metrics of pods.
 type Pods struct {
-	Bound     prometheus.Histogram   // seconds from creation to bound
+	Bound     prometheus.Histogram   // seconds from creation to binding
 	Startup   prometheus.Summary     // seconds from creation to running
 	Evictions *prometheus.CounterVec // code
 	Drained   *prometheus.CounterVec // reason
-	Displaced *prometheus.CounterVec // labels as of Claims.Disrupted
+	Displaced *prometheus.CounterVec // same labels as Claims.Disrupted
 }
 
 // Pools has the metrics of NodePools.
@@ -85,14 +85,14 @@ type Moves struct {
 	Active prometheus.Gauge         // moves that are in progress
 
 	Decisions     *prometheus.CounterVec   // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
-	PoolDecisions *prometheus.CounterVec   // nodepool, and labels as of Decisions
-	Failed        *prometheus.CounterVec   // labels as of Decisions: moves that were aborted
+	PoolDecisions *prometheus.CounterVec   // nodepool, then the labels of Decisions
+	Failed        *prometheus.CounterVec   // same labels as Decisions: moves that were aborted
 	Eligible      *prometheus.GaugeVec     // reason: nodes that may be disrupted, ignoring budgets
 	Evaluation    *prometheus.HistogramVec // reason, consolidation_type: seconds of one scan for disruptable nodes
 	Invalid       *prometheus.CounterVec   // consolidation_type: candidates that failed revalidation
 	Timeouts      *prometheus.CounterVec   // consolidation_type: always 0, since no scan has a timeout
 	Weighed       *prometheus.CounterVec   // decision (approved, rejected), nodepool, policy: moves that would save money
-	Score         *prometheus.HistogramVec // labels as of Weighed: share of the saving, divided by that of the disruption
+	Score         *prometheus.HistogramVec // same labels as Weighed: share of the saving divided by share of the disruption
 
 	Staying   *prometheus.GaugeVec // cause: nodes that are not disrupted
 	Deadlocks *prometheus.GaugeVec // kind: PodDisruptionBudgets that prevent draining until a user changes something
@@ -105,13 +105,13 @@ type AWS struct {
 	Method          *prometheus.HistogramVec // controller, method, provider: seconds of one operation
 	MethodErrors    *prometheus.CounterVec   // controller, method, provider, error
 	LaunchFailures  *prometheus.CounterVec   // zone, capacity_type, reason
-	TerminateErrors prometheus.Counter
+	TerminateErrors prometheus.Counter       // no labels: instances that could not be terminated
 }
 
 // Interruptions has the metrics of the interruption queue.
 type Interruptions struct {
 	Received      *prometheus.CounterVec // message_type
-	Deleted       prometheus.Counter
+	Deleted       prometheus.Counter     // no labels: messages deleted from the queue
 	QueueDuration prometheus.Histogram   // seconds from the sending of a message to its deletion
 	Failing       *prometheus.CounterVec // category: instance_status, system_status, event_status
 	// Dropped counts messages that were deleted without being processed, by cause: too_large, unreadable, no_subject, unknown_kind,
@@ -134,7 +134,7 @@ type Own struct {
 	Diagnoses prometheus.Counter
 	// Refused is the number of unschedulable pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
-	// Costly is the number of pods that wait for a plan of their own, because their scheduling rules exceed their share of the work limit.
+	// Costly is the number of pods that wait for a separate plan, because their scheduling rules exceed their share of the work limit.
 	Costly prometheus.Gauge
 	// StaleClaims counts planned NodeClaims that were not created because the cluster changed during planning, by cause:
 	// pods_gone, pods_changed, nodepool_changed, limit, node_came.
@@ -170,7 +170,7 @@ type Own struct {
 	Proven *prometheus.GaugeVec
 	// Foreign counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how: call, within, unknown.
 	Foreign *prometheus.CounterVec
-	// Failures counts errors of the loops, by loop and next action: `retry`, `tell`.
+	// Failures counts errors of the loops, by loop and next action: `retry`, or `tell` (report the error to the user).
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry counts.
 	CallWait *prometheus.HistogramVec
@@ -183,8 +183,8 @@ const (
 	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
 	StagePlan   = "plan"   // batch closed → plan made
 	StageClaim  = "claim"  // plan made → NodeClaim created
-	StageLaunch = "launch" // NodeClaim created → EC2 is asked
-	StageBeyond = "beyond" // batch closed → EC2 is asked
+	StageLaunch = "launch" // NodeClaim created → CreateFleet called
+	StageBeyond = "beyond" // batch closed → CreateFleet called
 )
 
 // New registers the metrics and returns them. version and commit are those of the binary. It returns an error if the

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestNew: all metrics can be registered together, also in two registries, and they have the names that dashboards use.
+// TestNew checks that all metrics can be registered together, also in two registries, and that they have the names that dashboards use.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for range 2 {
@@ -17,7 +17,7 @@ func TestNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := New(registry, "v1", "abc"); err == nil {
-			t.Error("the same metrics twice in one registry are accepted")
+			t.Error("a second registration in the same registry returned no error")
 		}
 		m.Stage.WithLabelValues(StageBeyond).Observe(0.2)
 		m.Claims.Created.WithLabelValues("provisioned", "default", "false").Inc()
@@ -31,7 +31,7 @@ func TestNew(t *testing.T) {
 		for _, f := range families {
 			names[f.GetName()] = true
 			if f.GetHelp() == "" || !strings.HasSuffix(f.GetHelp(), ".") {
-				t.Errorf("%s: the help %q is no sentence", f.GetName(), f.GetHelp())
+				t.Errorf("%s: the help %q does not end with a full stop", f.GetName(), f.GetHelp())
 			}
 		}
 		for _, want := range []string{
@@ -41,7 +41,7 @@ func TestNew(t *testing.T) {
 			"karpenter_interruption_message_queue_duration_seconds",
 		} {
 			if !names[want] {
-				t.Errorf("there is no %s among %v", want, names)
+				t.Errorf("metric %s is missing in %v", want, names)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func resourceOf(word string) string {
 	return word
 }
 
-// volumesOfEBS is the resource that counts volumes which the EBS driver attaches.
+// volumesOfEBS is the resource that counts volumes of the EBS CSI driver.
 const volumesOfEBS = "attachable-volumes-csi-ebs.csi.aws.com"
 
 // wordOf is the inverse of resourceOf.
@@ -41,7 +41,7 @@ func wordOf(resource string) string {
 	return resource
 }
 
-// setAmount sets what "cpu=2" says.
+// setAmount sets the amount of one resource, from the two parts of "cpu=2".
 func setAmount(a *resources.Amounts, word, text string) error {
 	resource := resourceOf(word)
 	n, err := resources.Parse(resource, text)
@@ -224,14 +224,14 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 		return setKind(d, args)
 	case "apart":
 		if d.Kind == nil {
-			return errors.New("apart belongs to the pods of a daemon, and no line above it names them")
+			return errors.New("apart needs a line \"pods LABELS\" above it in the same daemon")
 		}
 		return appendTerm(&d.Kind.Avoids, rest, d.Namespace)
 	}
 	return fmt.Errorf("a daemon has no %q: want require, or, tolerate, port, pods or apart", word)
 }
 
-// parsePod returns the pod and its "x3": 0 if it stands for itself alone.
+// parsePod returns the pod and the number of its "x3"; the number is 0 if the line has none.
 func parsePod(words []string) (cluster.Pod, int, error) {
 	p, times := cluster.Pod{Requests: resources.Amounts{Pods: 1}}, 0
 	p.Namespace, p.Name = splitName(words[0])
@@ -252,7 +252,7 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 	return p, times, nil
 }
 
-// maxTimes bounds what one line can ask for.
+// maxTimes is the maximum number of pods that one line can declare.
 const maxTimes = 1_000_000
 
 // parseTimes reads "x3".
@@ -260,7 +260,7 @@ func parseTimes(word string) (int, error) {
 	number, ok := strings.CutPrefix(word, "x")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n < 1 || n > maxTimes {
-		return 0, fmt.Errorf("%q is not x and a number up to %d", word, maxTimes)
+		return 0, fmt.Errorf("%q is not x followed by a number from 1 to %d", word, maxTimes)
 	}
 	return n, nil
 }
@@ -317,14 +317,14 @@ func splitName(word string) (namespace, name string) {
 }
 
 // appendRequired reads "require KEY OPERATOR VALUES…", which narrows the last
-// alternative, and "or", which begins another.
+// alternative, and "or", which begins a new alternative.
 func appendRequired(to *[]requirements.Requirements, word string, args []string) error {
 	if len(*to) == 0 || word == "or" {
 		*to = append(*to, requirements.Requirements{})
 	}
 	if word == "or" {
 		if len(args) > 0 {
-			return errors.New("or stands alone on its line")
+			return errors.New("or must be the only word on its line")
 		}
 		return nil
 	}
@@ -342,7 +342,7 @@ func narrow(to requirements.Requirements, args []string) error {
 func narrowBy(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
 	v, ok := requirements.ValuesOf(operator, values...)
 	if !ok {
-		return fmt.Errorf("nothing is %s %q", operator, values)
+		return fmt.Errorf("invalid operator or values: %s %q", operator, values)
 	}
 	to.Narrow(key, v)
 	return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// offerings reads "TYPE ZONES WAYS PRICE [attributes]".
+// offerings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]".
 func (p *parser) offerings(words []string) error {
 	if len(words) < 4 {
-		return errors.New("want TYPE ZONES WAYS PRICE and amounts")
+		return errors.New("want TYPE ZONES CAPACITY-TYPES PRICE and amounts")
 	}
 	dollars, err := strconv.ParseFloat(words[3], 64)
 	if err != nil {
@@ -64,14 +64,14 @@ func (p *parser) offerings(words []string) error {
 
 func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 
-// attributes are what stands behind the price.
+// attributes are the words after the price of an offering.
 type attributes struct {
 	short    bool
 	arch     string
 	labels   requirements.Labels
 	volumes  int64
 	amounts  resources.Amounts
-	capacity resources.Amounts // where it differs
+	capacity resources.Amounts // only resources whose capacity differs from the allocatable amount
 
 	reservation catalog.Reservation
 }
@@ -109,7 +109,7 @@ func (a *attributes) add(word string) error {
 	return setAmount(&a.amounts, key, value)
 }
 
-// reserve reads "ID", "ID/capacity-block", "ID/default/interruptible".
+// reserve reads a capacity reservation: "ID", "ID/capacity-block" or "ID/default/interruptible".
 func (a *attributes) reserve(text string) error {
 	id, rest, _ := strings.Cut(text, "/")
 	kind, more, isMore := strings.Cut(rest, "/")
@@ -131,7 +131,7 @@ func reservationText(r catalog.Reservation) string {
 	return text + " left=" + strconv.Itoa(r.Left)
 }
 
-// podsOfType is how many pods a node takes if nothing is said.
+// podsOfType is the number of pods that a node of a type can run, unless the scenario specifies "pods".
 const podsOfType = 110
 
 func (a *attributes) describe(t *catalog.Type, region string) {
@@ -153,7 +153,7 @@ func (a *attributes) describe(t *catalog.Type, region string) {
 	}
 }
 
-// usualLabels are those that follow from a type's name and amounts.
+// usualLabels returns the labels that follow from the name and the amounts of a type.
 func usualLabels(t catalog.Type, arch, region string) requirements.Labels {
 	family, size, _ := strings.Cut(t.Name, ".")
 	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]

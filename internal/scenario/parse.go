@@ -25,21 +25,21 @@ func Parse(text string) (Scenario, error) {
 	return p.out, nil
 }
 
-// parser is where reading has got to.
+// parser is the state of Parse.
 type parser struct {
 	out     Scenario
 	section string
-	class   string      // of the catalog section
+	class   string      // node class of the current catalog section
 	pods    []podsEntry // the pods, one entry for each line
 }
 
-// podsEntry is a pod and how many there are of it.
+// podsEntry is one line of the pods section: a pod and its number.
 type podsEntry struct {
 	pod   cluster.Pod
-	times int // 0: one, with the name as it is
+	times int // number of pods; 0 means one pod, whose name gets no number
 }
 
-var errOutside = errors.New("this stands outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
+var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
 
 func (p *parser) line(line string) error {
 	text := strings.TrimSpace(line)
@@ -83,15 +83,15 @@ func (p *parser) header(words []string) error {
 		}
 	case "pools", "nodes", "daemons", "pods":
 	default:
-		return fmt.Errorf("no section is called %q: want catalog, pools, nodes, daemons, pods or solve", p.section)
+		return fmt.Errorf("unknown section %q: want catalog, pools, nodes, daemons, pods or solve", p.section)
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("section %s takes nothing more than its name: %q", p.section, rest)
+		return fmt.Errorf("section %s takes no arguments: %q", p.section, rest)
 	}
 	return nil
 }
 
-// entry reads a line that begins something.
+// entry reads a line that begins an entry of the current section: a type, pool, node, daemon or pod.
 func (p *parser) entry(words []string) error {
 	s := &p.out.Snapshot
 	switch p.section {
@@ -130,10 +130,10 @@ func (p *parser) detail(word string, args []string, rest string) error {
 	case p.section == "pods" && len(p.pods) > 0:
 		return podDetail(&p.pods[len(p.pods)-1].pod, word, args, rest)
 	}
-	return fmt.Errorf("%q belongs to no entry", word)
+	return fmt.Errorf("%q has no entry above it", word)
 }
 
-// numberPods writes out the pods: "web x3" is web-1, web-2 and web-3.
+// numberPods expands the entries to pods: "web x3" becomes web-1, web-2 and web-3.
 func (p *parser) numberPods() {
 	for _, e := range p.pods {
 		if e.times == 0 {

@@ -24,9 +24,9 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// The first kind of line is a planned NodeClaim with its cheapest offering. "or" lists the
+// "buy" is a planned NodeClaim with its cheapest offering. "or" lists the
 // other instance types, zones and capacity types that the NodeClaim allows. "relaxed" is a
-// label with fewer values than minValues requires. If the offering is one of a capacity
+// label with fewer values than minValues requires. If the offering belongs to a capacity
 // reservation, the ID of the reservation follows the price. Adjacent planned NodeClaims
 // that differ only in the names of their pods share one entry.
 func PlanText(p packing.Plan) string {
@@ -111,7 +111,7 @@ func addOther(to []string, value, first string) []string {
 	return append(to, value)
 }
 
-// typesText names the first types and counts the rest.
+// typesText returns the names of the first types, and the number of further types.
 func typesText(types []string) string {
 	const most = 4
 	if len(types) <= most {
@@ -132,7 +132,7 @@ func refusalText(r packing.Refusal) string {
 	return text
 }
 
-// podsText writes "web-1..3" for web-1 web-2 web-3.
+// podsText returns the names of the pods, with consecutive numbers shortened: "web-1..3" is web-1 web-2 web-3.
 func podsText(pods []string) string {
 	type numbered struct {
 		stem string

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// String writes the scenario so that Parse reads it back.
+// String returns the scenario as text that Parse can read.
 func (s Scenario) String() string {
 	var w writer
 	for line := range strings.Lines(s.Story) {
@@ -57,7 +57,7 @@ func (w *writer) section(name string, entries int) {
 	}
 }
 
-// amountsText writes " cpu=2 mem=8Gi", each with the prefix.
+// amountsText returns amounts as " cpu=2 mem=8Gi", with the prefix before each name.
 func amountsText(prefix string, a resources.Amounts) string {
 	var b strings.Builder
 	for _, name := range a.Names() {
@@ -223,7 +223,7 @@ func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, port
 	}
 }
 
-// pods writes pods that differ in nothing but a running number as one entry.
+// pods writes the pods. Adjacent pods that differ only in a consecutive number share one entry.
 func (w *writer) pods(pods []cluster.Pod) {
 	for len(pods) > 0 {
 		first := describe(pods[0])
@@ -245,7 +245,7 @@ func (w *writer) pods(pods []cluster.Pod) {
 	}
 }
 
-// describe writes all of the pod but its name, over several lines.
+// describe returns all attributes of the pod except its name, on several lines.
 func describe(p cluster.Pod) string {
 	var w writer
 	requests := p.Requests
@@ -287,7 +287,7 @@ func (w *writer) required(alternatives []requirements.Requirements) {
 	}
 }
 
-// requirementLines writes requirements as "KEY OPERATOR VALUES…".
+// requirementLines returns each requirement as "KEY OPERATOR VALUES…".
 func requirementLines(reqs requirements.Requirements) []string {
 	var out []string
 	for _, key := range reqs.Keys() {
@@ -298,7 +298,7 @@ func requirementLines(reqs requirements.Requirements) []string {
 	return out
 }
 
-// valuesText writes values as the operators that make them up.
+// valuesText returns a set of values as operators with their values. Together, the operators describe the set.
 func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scenario"
 )
 
-// TestEverySnapshot writes snapshots with anything in them and reads them
-// again: what comes back is what there was, and is written in the same way.
+// TestEverySnapshot writes random snapshots and parses the text: the parsed snapshot is equal to the original, and is written as the same
+// text.
 func TestEverySnapshot(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -31,15 +31,15 @@ func TestEverySnapshot(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("this changes on the way (-before +after):\n%s\n%s", diff, text)
+			t.Errorf("writing and parsing changes the snapshot (-before +after):\n%s\n%s", diff, text)
 		}
 		if again := got.String(); again != text {
-			t.Errorf("it is written in two ways:\n%s\n---\n%s", text, again)
+			t.Errorf("writing is not stable:\n%s\n---\n%s", text, again)
 		}
 	})
 }
 
-// TestKindsAreShared: residents that are alike have one Kind, as in a snapshot of a cluster.
+// TestKindsAreShared checks that equal residents share one Kind, as in a snapshot of a cluster.
 func TestKindsAreShared(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse("nodes\n  a\n    resident app=web x2\n      apart app=db by zone\n    resident app=web\n" +
@@ -49,14 +49,14 @@ func TestKindsAreShared(t *testing.T) {
 	}
 	a, b := s.Snapshot.Nodes[0].Residents, s.Snapshot.Nodes[1].Residents
 	if a[0].Kind != b[0].Kind || a[0].Kind == a[1].Kind {
-		t.Errorf("kinds %p %p %p, want the first and the last to be one", a[0].Kind, a[1].Kind, b[0].Kind)
+		t.Errorf("kinds %p %p %p, want the first and the last to be the same pointer", a[0].Kind, a[1].Kind, b[0].Kind)
 	}
 	if a[0].Count != 2 || a[1].Count != 1 || b[0].Count != 3 {
 		t.Errorf("counts %d %d %d, want 2 1 3", a[0].Count, a[1].Count, b[0].Count)
 	}
 }
 
-// drawer draws parts of snapshots. What a scenario does not hold is left out.
+// drawer draws parts of snapshots. It leaves out fields that a scenario cannot express.
 type drawer struct{ t *rapid.T }
 
 func listOf[T any](d drawer, label string, one func() T) []T {
@@ -75,7 +75,7 @@ func (d drawer) pick(words ...string) string { return rapid.SampledFrom(words).D
 
 func (d drawer) name() string { return d.pick("web", "web-1", "web-2", "x3", "or", "solve") }
 
-// word draws a key or a value, among them those that mean something to the format.
+// word draws a key or a value; some of them are also keywords of the format.
 func (d drawer) word() string {
 	return d.pick("web", "app", "tier", "x3", "in", "notin", "over", "by", "ns", "soft", "ending", "weight", "a.b/c-d_e", "7", "or")
 }

@@ -1,21 +1,21 @@
-// Package scenario is a cluster, a market and the expected plan as text, both ways.
+// Package scenario converts a cluster, its instance types and the expected plan to text and back.
 //
-// In: the text of a scenario, or the values.
-// Out: the values, or the text; each error names its line.
-// Never: a file, a decision, or anything that is lost on the way there and back.
+// In: the text of a scenario, or a Scenario.
+// Out: a Scenario, or its text; each parse error begins with the number of the line.
+// Never: access to a file, a decision, or a value that is lost between writing and parsing.
 //
 // # The format
 //
-// Lines are words between blanks. A section begins at the left margin, its
-// entries are indented, what belongs to an entry is indented further. Lines
-// that begin with # before the first section are the story; elsewhere they
-// are comments, which are not kept. Everything after a line "----" is the
-// expected result.
+// A line consists of words separated by blanks. The header of a section is not
+// indented, its entries are indented, and the details of an entry are indented
+// further. Lines that begin with # before the first section are the story.
+// Elsewhere they are comments, which Parse drops. Everything after a line
+// "----" is the expected plan.
 //
 //	# Three small pods share one instance.
 //	catalog                                        or: catalog NODECLASS
 //	  m7g.large  us-east-1a,us-east-1b on-demand,spot 0.0816 cpu=2 mem=8Gi pods=29 arch=arm64
-//	  m7g.large  us-east-1c on-demand 0.09 short   a type's amounts stand on its first line
+//	  m7g.large  us-east-1c on-demand 0.09 short   only the first line of a type gives its amounts
 //	  m7g.large  us-east-1a reserved 0.00000001 reservation=cr-1 left=3
 //	pools
 //	  general class=default weight=10 limit:cpu=100 limit:nodes=5 used:cpu=4 used:nodes=1
@@ -24,7 +24,7 @@
 //	    taint dedicated=gpu:NoSchedule
 //	    startup-taint warming:NoExecute
 //	    unusable its NodeClass is not ready
-//	  varied min-values=best-effort                min= gives way where it cannot be met
+//	  varied min-values=best-effort                min= is relaxed if it cannot be met
 //	nodes
 //	  node-a pool=general cpu=4 mem=16Gi pods=58 used:cpu=1 leaving cordoned joining uninitialized
 //	    label topology.kubernetes.io/zone=us-east-1a
@@ -38,7 +38,7 @@
 //	pods
 //	  web x3 cpu=1 mem=2Gi priority=10 owner=ReplicaSet/web     web-1, web-2, web-3 in namespace default
 //	    label app=web
-//	    require kubernetes.io/arch In arm64                     lines together; "or" begins an alternative
+//	    require kubernetes.io/arch In arm64                     all lines must hold; "or" begins an alternative
 //	    or
 //	    require topology.kubernetes.io/zone NotIn us-east-1c
 //	    prefer 10 karpenter.sh/capacity-type In spot
@@ -47,31 +47,35 @@
 //	    apart * by kubernetes.io/hostname ns=*
 //	    tolerate dedicated=gpu:NoSchedule
 //	    port 8080/TCP
-//	    volume data                                             a claim that others share, without a volume yet
+//	    volume data                                             an unbound claim that several pods share
 //	    unplannable it uses a volume that does not exist
 //	solve
 //	----
 //	buy …
 //
-// Amounts are Kubernetes quantities; mem is memory, storage is
-// ephemeral-storage, and volumes is how many volumes the EBS driver attaches. What a type offers to pods is written plainly, what it has
-// in all as capacity:cpu=2 where it differs; a label of a type that does not
-// follow from its name and amounts is label:key=value. A zone may carry its id:
-// us-east-1a/use1-az1.
+// Amounts are Kubernetes quantities. mem is memory, storage is ephemeral-storage,
+// and volumes is the number of volumes that the EBS CSI driver can attach. For an
+// instance type, cpu=2 is the allocatable amount; capacity:cpu=2 is the capacity,
+// if it differs. label:key=value is a label of a type that does not follow from
+// its name and amounts. The ID of a zone may follow its name: us-east-1a/use1-az1.
 //
-// An offering of a capacity reservation names it, and how many instances it has left;
-// reservation=cr-1/capacity-block and reservation=cr-1/default/interruptible say of what kind it is.
+// An offering of a capacity reservation has the ID of the reservation, and the
+// number of its unused instances. The type of the reservation may follow its ID:
+// reservation=cr-1/capacity-block, reservation=cr-1/default/interruptible.
 //
-// Pods are chosen as with kubectl: app=web, app!=web, tier in (a,b), tier notin
-// (a,b), app, !app, with commas between terms; * is every pod and <none> no pod. A
-// spread is over the domains of a label: max-skew is 1 unless it says otherwise,
-// soft is ScheduleAnyway, any-node is nodeAffinityPolicy Ignore, honor-taints is
-// nodeTaintsPolicy Honor. near is pod affinity and apart is anti-affinity, by the
-// domains of a label; with a weight they are preferences. They are about pods of the
-// same namespace, unless ns says which.
+// Pods are selected as with kubectl: app=web, app!=web, tier in (a,b), tier notin
+// (a,b), app, !app, with commas between terms. * selects every pod, <none> no pod.
+//
+// spread is a topology spread constraint over the domains of a label. The default
+// of max-skew is 1. soft is ScheduleAnyway, any-node is nodeAffinityPolicy Ignore,
+// honor-taints is nodeTaintsPolicy Honor.
+//
+// near is pod affinity and apart is pod anti-affinity, over the domains of a label.
+// With a weight they are preferences. They select pods of the same namespace,
+// unless ns gives other namespaces.
 //
 // Not in the format: when the snapshot was taken, creation times, UIDs, provider
-// ids, and the pods that would have to leave a node.
+// IDs, and the pods that a move would evict from a node.
 package scenario
 
 import (
@@ -80,17 +84,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Scenario is a story with its input and what should come of it.
+// Scenario is the input of a plan and the expected plan, with an explanation.
 type Scenario struct {
-	Story    string // without the #, lines ended by \n
-	Snapshot cluster.Snapshot
-	Market   catalog.Market
-	Effort   packing.Effort // 0: as usual
-	Expect   string         // what stands below the line "----"
+	Story    string           // explanation, without "#"; each line ends with \n
+	Snapshot cluster.Snapshot // pools, nodes, daemons and pods
+	Market   catalog.Market   // catalogs by node class
+	Effort   packing.Effort   // work limit of the plan; 0: the default limit
+	Expect   string           // expected plan: the text below the line "----"
 }
 
-// defaultClass is the node class of pools and catalogs that name none.
+// defaultClass is the node class of pools and catalogs without one.
 const defaultClass = "default"
 
-// defaultNamespace is that of pods that name none.
+// defaultNamespace is the namespace of pods without one.
 const defaultNamespace = "default"

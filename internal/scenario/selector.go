@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The selectors that are no list of terms: every pod, and no pod.
+// The two selectors that are not a list of terms.
 const (
 	everyPod = "*"
 	noPod    = "<none>"
 )
 
-// parseSelector reads the selector at the front of text, written as for
-// kubectl: "app=web,tier in (a,b),!old". It returns what stands behind it.
+// parseSelector reads the selector at the beginning of text, in the syntax of
+// kubectl: "app=web,tier in (a,b),!old". rest is the text after the selector.
 func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	if rest, ok := strings.CutPrefix(text, noPod); ok {
 		return cluster.Selector{Nothing: true}, rest, nil
@@ -37,12 +37,12 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	}
 }
 
-// selectorTerm narrows to by the first term of text, and returns what stands behind it.
+// selectorTerm adds the first term of text to the requirements in to. It returns the text after the term.
 func selectorTerm(to requirements.Requirements, text string) (string, error) {
 	after, absent := strings.CutPrefix(text, "!")
 	key, rest := selectorWord(after)
 	if key == "" {
-		return "", fmt.Errorf("%q is no selector: want KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY, !KEY,"+
+		return "", fmt.Errorf("%q is not a selector: want KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY, !KEY,"+
 			" several with commas between them, or %s for every pod, %s for none", text, everyPod, noPod)
 	}
 	if absent {
@@ -72,7 +72,7 @@ func selectorTerm(to requirements.Requirements, text string) (string, error) {
 	return rest, narrowBy(to, key, operator, values...)
 }
 
-// selectorValues reads "a,b)", and returns what stands behind it.
+// selectorValues reads "a,b)". rest is the text after the bracket.
 func selectorValues(text string) (values []string, rest string, err error) {
 	for {
 		value, rest := selectorWord(skipBlanks(text))
@@ -91,7 +91,7 @@ func selectorValues(text string) (values []string, rest string, err error) {
 	}
 }
 
-// selectorWord cuts off a key or a value.
+// selectorWord returns the key or value at the beginning of text, and the text after it.
 func selectorWord(text string) (word, rest string) {
 	end := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",=!<>()", r) })
 	if end < 0 {
@@ -117,7 +117,7 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms writes values as the terms that make them up.
+// selectorTerms returns a set of values as selector terms. Together, the terms describe the set.
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

@@ -25,8 +25,7 @@ func appendTaint(to *[]requirements.Taint, args []string) error {
 	return nil
 }
 
-// appendToleration reads KEY=VALUE, KEY<VALUE, KEY>VALUE, KEY or *, each with
-// :EFFECT behind it or not.
+// appendToleration reads KEY=VALUE, KEY<VALUE, KEY>VALUE, KEY or *, each optionally followed by :EFFECT.
 func appendToleration(to *[]requirements.Toleration, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE:EFFECT, KEY:EFFECT, KEY or *")
@@ -62,7 +61,7 @@ func tolerationText(t requirements.Toleration) string {
 	return out
 }
 
-// appendPort reads PORT/PROTOCOL, with an address before it or not: 10.0.0.1:80/TCP.
+// appendPort reads PORT/PROTOCOL, optionally after an address: 10.0.0.1:80/TCP.
 func appendPort(to *[]cluster.HostPort, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want PORT/PROTOCOL")

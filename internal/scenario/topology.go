@@ -42,8 +42,8 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 	return nil
 }
 
-// appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=*]"; without ns, it
-// is about pods of the namespace given.
+// appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=*]". Without ns, the term
+// selects pods of the given namespace.
 func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	t := cluster.Term{Namespaces: []string{namespace}}
 	options, err := selectorAndKey(&t.Selector, &t.Key, text, "by")
@@ -71,7 +71,7 @@ func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	return nil
 }
 
-// selectorAndKey reads "SELECTOR over KEY" and returns the words behind it.
+// selectorAndKey reads "SELECTOR over KEY" and returns the words after the key.
 func selectorAndKey(s *cluster.Selector, key *string, text, over string) ([]string, error) {
 	selector, rest, err := parseSelector(text)
 	if err != nil {
@@ -79,17 +79,17 @@ func selectorAndKey(s *cluster.Selector, key *string, text, over string) ([]stri
 	}
 	words := strings.Fields(rest)
 	if len(words) < 2 || words[0] != over {
-		return nil, fmt.Errorf("want SELECTOR %s KEY, and %q stands behind the selector", over, strings.TrimSpace(rest))
+		return nil, fmt.Errorf("want SELECTOR %s KEY, but the selector is followed by %q", over, strings.TrimSpace(rest))
 	}
 	*s, *key = selector, words[1]
 	return words[2:], nil
 }
 
-// appendResident reads "LABELS [xN] [ns=NAMESPACE] [ending]", with LABELS as
-// kubectl shows them: "app=web,tier=front", or <none>.
+// appendResident reads "LABELS [xN] [ns=NAMESPACE] [ending]". LABELS have the
+// format of kubectl --show-labels: "app=web,tier=front", or <none>.
 func appendResident(to *[]cluster.Resident, args []string) error {
 	if len(args) == 0 {
-		return errors.New("want LABELS, and xN, ns=NAMESPACE and ending if need be")
+		return errors.New("want LABELS [xN] [ns=NAMESPACE] [ending]")
 	}
 	r := cluster.Resident{Kind: &cluster.Kind{Namespace: defaultNamespace}, Count: 1}
 	if err := setLabels(&r.Labels, args[0]); err != nil {
@@ -127,7 +127,7 @@ func setLabels(to *requirements.Labels, text string) error {
 	return nil
 }
 
-// setKind reads the LABELS of the pods of a daemon, as those of a resident.
+// setKind reads the LABELS of the pods of a daemon, in the format of a resident.
 func setKind(d *cluster.Daemon, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want LABELS")
@@ -136,7 +136,7 @@ func setKind(d *cluster.Daemon, args []string) error {
 	return setLabels(&d.Kind.Labels, args[0])
 }
 
-// kind writes what the pods of a daemon are to others, nothing for nil.
+// kind writes the labels and the anti-affinity of the pods of a daemon. It writes nothing for nil.
 func (w *writer) kind(k *cluster.Kind) {
 	if k == nil {
 		return
@@ -147,16 +147,16 @@ func (w *writer) kind(k *cluster.Kind) {
 	}
 }
 
-// appendAvoided reads a term of the last resident.
+// appendAvoided reads an anti-affinity term of the last resident.
 func appendAvoided(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
-		return errors.New("apart belongs to a resident, and there is none above it")
+		return errors.New("apart needs a resident above it")
 	}
 	kind := to[len(to)-1].Kind
 	return appendTerm(&kind.Avoids, text, kind.Namespace)
 }
 
-// shareKinds gives residents that are alike one Kind.
+// shareKinds makes equal residents share one Kind.
 func shareKinds(nodes []cluster.Node) {
 	kinds := map[string]*cluster.Kind{}
 	for i := range nodes {
@@ -171,7 +171,7 @@ func shareKinds(nodes []cluster.Node) {
 	}
 }
 
-// appendVolume reads NAME, of a volume claim in the pod's own namespace, or NAMESPACE/NAME.
+// appendVolume reads a volume claim: NAME for a claim in the pod's own namespace, or NAMESPACE/NAME.
 func appendVolume(to *[]string, args []string, namespace string) error {
 	if len(args) != 1 {
 		return errors.New("want the name of a volume claim")
@@ -184,7 +184,7 @@ func appendVolume(to *[]string, args []string, namespace string) error {
 	return nil
 }
 
-// topology writes what the pod asks of the places of others.
+// topology writes the spread, affinity and anti-affinity rules of the pod.
 func (w *writer) topology(p *cluster.Pod) {
 	for _, s := range p.Spread {
 		w.printf("    spread %s over %s", selectorText(s.Selector), s.Key)
@@ -212,7 +212,7 @@ func (w *writer) topology(p *cluster.Pod) {
 	}
 }
 
-// termText writes a term of a pod in this namespace.
+// termText returns a term of a pod in this namespace as text.
 func termText(t cluster.Term, namespace string) string {
 	text := selectorText(t.Selector) + " by " + t.Key
 	if t.Weight != 0 {
@@ -236,7 +236,7 @@ func (w *writer) volumes(p *cluster.Pod) {
 	}
 }
 
-// residentText writes n pods of a kind over several lines.
+// residentText returns n resident pods of a kind as text, on several lines.
 func residentText(k cluster.Kind, n int) string {
 	var w writer
 	w.printf("    resident %s", labelsText(k.Labels))

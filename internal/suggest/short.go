@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// mostWord is how many bytes of one word of a user's text a message repeats.
+	// mostWord is the maximum length of one quoted word, in bytes.
 	mostWord = 200
-	// mostText is how long a message may be.
+	// mostText is the maximum length of a message, in bytes.
 	mostText = 1000
 )
 
-// Short shortens a message that quotes text of a user: to 200 bytes for each word (a field path can be that long) and 1,000 bytes in all.
-// The result states how many bytes the word, or the message, has in full.
+// Short shortens a message that quotes text of a user: each word to 200 bytes (a field path can be that long), and the message to 1,000
+// bytes. Where it cuts, the result gives the full length of the word or the message.
 func Short(text string) string {
 	if len(text) <= mostWord {
 		return text
@@ -41,7 +41,7 @@ func Short(text string) string {
 	return fmt.Sprintf("%s… (%d bytes in all)", head, len(text))
 }
 
-// cut returns the beginning of a text that is too long, and how long it is.
+// cut returns the first bytes of the text, followed by the full length of the text. At most this many bytes of the text are kept.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -49,7 +49,7 @@ func cut(text string, most int) string {
 	return fmt.Sprintf("%s…(%d bytes)", whole(text, most), len(text))
 }
 
-// whole returns at most the given number of bytes, and no part of a character.
+// whole returns at most the first most bytes of the text. It never splits a UTF-8 character.
 func whole(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -1,8 +1,8 @@
 // Package suggest finds the known name that a misspelled one probably means.
 //
-// In: a word that is not there, and those that are.
-// Out: the nearest of them, if one is near.
-// Never: a guess that is far off, or one that depends on the order of the words.
+// In: an unknown word, and the known words.
+// Out: the most similar known word, if any is similar enough.
+// Never: a dissimilar suggestion, or a suggestion that depends on the order of the known words.
 package suggest
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the word that is most like the given one: the one that needs the fewest edits (Distance), at most a third of
-// the longer word, or else the shortest that begins with it or has it as a part. Case, hyphens, underscores and dots do not count. It
-// returns "" if there is none; of several that are as near, the first by name.
+// Nearest returns the element of words that is most similar to word: the element with the smallest Distance, if the distance is at most a
+// third of the longer length. Otherwise it returns the shortest element that contains word. Case, spaces, hyphens, underscores and dots
+// are ignored. Of equally similar elements, the first by name is returned. If no element is similar, the result is "".
 func Nearest(word string, words []string) string {
 	plain := fold(word)
 	if plain == "" {
@@ -37,10 +37,10 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// shortestPart is how many letters a word must have for it to be the part of another.
+// shortestPart is the minimum length, in bytes, of a word that Nearest looks for inside other words.
 const shortestPart = 3
 
-// Hint is " (is NEAREST meant?)", to stand behind a word that is not there, or "" where nothing is near.
+// Hint returns " (is NEAREST meant?)", to be appended to an unknown word, or "" if no known word is similar.
 func Hint(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return " (is " + near + " meant?)"
@@ -48,7 +48,7 @@ func Hint(word string, words []string) string {
 	return ""
 }
 
-// fold takes away what people leave out or write otherwise.
+// fold returns the word in lower case, without hyphens, underscores, dots and spaces.
 func fold(word string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_. ", r) {
@@ -58,8 +58,8 @@ func fold(word string) string {
 	}, strings.ToLower(word))
 }
 
-// Distance is how many letters must be put in, left out, changed or swapped with their neighbour to make b of a, none of them
-// twice. Letters are bytes: what is compared are names of settings.
+// Distance returns the edit distance of a and b (optimal string alignment): the number of bytes to insert, delete, change, or swap with
+// their neighbor to turn a into b. No byte is edited twice.
 func Distance(a, b string) int {
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range above {

@@ -22,7 +22,7 @@ func TestNearest(t *testing.T) {
 		"log-lvl":              "log-level",
 		"metric-port":          "metrics-port",
 		"batch-max":            "batch-max-duration",
-		"duration":             "batch-max-duration", // the shorter of the two
+		"duration":             "batch-max-duration", // the shorter of the two names that contain "duration"
 		"qps":                  "kube-client-qps",
 		"colour":               "",
 		"":                     "",
@@ -36,7 +36,7 @@ func TestNearest(t *testing.T) {
 		t.Errorf("hint %q", got)
 	}
 	if got := suggest.Hint("maybe", []string{"true", "false"}); got != "" {
-		t.Errorf("a hint where nothing is near: %q", got)
+		t.Errorf("hint %q although no word is similar", got)
 	}
 }
 
@@ -51,8 +51,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// TestDistanceProperties: it is a distance both ways, no more than the longer word and no less than what one is longer by; and
-// the order of the words never matters.
+// TestDistanceProperties checks that Distance is symmetric, at most the length of the longer word, and at least the difference of the
+// lengths. It also checks that the order of the words does not change the result of Nearest.
 func TestDistanceProperties(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[a-d]{0,8}`)
@@ -60,13 +60,13 @@ func TestDistanceProperties(t *testing.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		d := suggest.Distance(a, b)
 		if d != suggest.Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
-			t.Fatalf("%q and %q: %d, and %d the other way", a, b, d, suggest.Distance(b, a))
+			t.Fatalf("distance of %q and %q: %d, and %d with the arguments swapped", a, b, d, suggest.Distance(b, a))
 		}
 		words := rapid.SliceOf(word).Draw(t, "words")
 		turned := slices.Clone(words)
 		slices.Reverse(turned)
 		if x, y := suggest.Nearest(a, words), suggest.Nearest(a, turned); x != y {
-			t.Fatalf("%q of %q: %q, and %q when they are turned round", a, words, x, y)
+			t.Fatalf("nearest to %q of %q: %q, and %q with the words in reverse order", a, words, x, y)
 		}
 	})
 }

@@ -13,7 +13,7 @@ const (
 	ownResourceCost = 8
 )
 
-// certain is how many demands make a pod cost more than any share: their details are not counted.
+// certain is the number of demands from which a pod costs more than any share. The details of its demands are then not counted.
 const certain = 1000
 
 // Cost returns what the pod costs in a plan, in units of Share. It does not count extended resources that no other pod requests. Its

@@ -130,8 +130,8 @@ func byName(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// isAlike reports whether two pods are certainly of one kind. It may miss some equal pods. Pods of one workload usually follow each
-// other by name and share their requirements in memory, and those it finds.
+// isAlike reports whether two pods are certainly of one kind. It may miss some equal pods. It finds pods that share their requirements
+// in memory. Pods of one workload usually do, and follow each other by name.
 func isAlike(a, b *cluster.Pod) bool {
 	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesDemands(b) && maps.Equal(a.Labels, b.Labels) &&
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
@@ -169,7 +169,7 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 	return now, later
 }
 
-// levelOf returns the most that each may have so that all together have no more than the whole; needs are sorted.
+// levelOf returns the highest limit for each need so that the limited needs sum to at most whole. needs must be sorted.
 func levelOf(needs []int, whole int) int {
 	for i, need := range needs {
 		if part := whole / (len(needs) - i); need > part {
@@ -177,7 +177,7 @@ func levelOf(needs []int, whole int) int {
 		}
 		whole -= need
 	}
-	return int(^uint(0) >> 1) // no limit: the needs fit
+	return int(^uint(0) >> 1) // no limit: all needs fit
 }
 
 // podsOf returns the pods of the kinds, sorted by namespace and name.

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// plain returns a pod with resource requests only. Each i has another size, so each pod is a kind of its own.
+// plain returns a pod with resource requests only. The size depends on i, so each pod is a kind of its own.
 func plain(namespace string, i int) cluster.Pod {
 	name := fmt.Sprintf("pod-%05d", i)
 	return cluster.Pod{Namespace: namespace, Name: name, UID: namespace + "/" + name, Created: noon,
@@ -49,7 +49,7 @@ func byNamespace(pods []cluster.Pod) map[string]int {
 	return out
 }
 
-// rounds divides again and again until each pod was served, and returns the slices.
+// rounds calls Divide until each pod was served, and returns the slices.
 func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.Pod {
 	t.Helper()
 	turns := fairness.Turns{Served: map[string]bool{}, Costs: map[string]int{}}
@@ -63,7 +63,7 @@ func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.P
 			return out
 		}
 		if len(d.Now)+len(d.Slice)+d.Later != len(all) {
-			t.Fatalf("%d now, %d in the slice and %d later are not %d pods", len(d.Now), len(d.Slice), d.Later, len(all))
+			t.Fatalf("%d pods now, %d in the slice and %d later do not sum to %d pods", len(d.Now), len(d.Slice), d.Later, len(all))
 		}
 		for i := range d.Slice {
 			if turns.Served[d.Slice[i].UID] {
@@ -135,7 +135,7 @@ func TestCostlyPodsWait(t *testing.T) {
 			all := append(pods(20, func(i int) cluster.Pod { return plain("other", i) }), pods(100, one)...)
 			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
 			if got := byNamespace(d.Now); got["other"] != 20 || got["tenant"] != 0 {
-				t.Errorf("planned now are %v, want the 20 of other", got)
+				t.Errorf("pods planned now, by namespace: %v, want the 20 pods of namespace other", got)
 			}
 			slices := rounds(t, all, fairness.Usual())
 			served := 0
@@ -143,13 +143,14 @@ func TestCostlyPodsWait(t *testing.T) {
 				served += len(s)
 			}
 			if served != 100 {
-				t.Errorf("%d pods had a turn, want 100", served)
+				t.Errorf("%d pods were served, want 100", served)
 			}
 		})
 	}
 }
 
-// TestOwnResources checks that an extended resource costs if only one pod requests it, and costs nothing if many do.
+// TestOwnResources checks that an extended resource adds to the cost if only one pod requests it, and adds nothing if many pods request
+// it.
 func TestOwnResources(t *testing.T) {
 	t.Parallel()
 	ask := func(namespace string, i int, name string) cluster.Pod {
@@ -161,11 +162,12 @@ func TestOwnResources(t *testing.T) {
 	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
 	d := fairness.Divide(slices.Concat(shared, own), fairness.Turns{}, fairness.Usual())
 	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.Cost > fairness.Usual().Whole {
-		t.Errorf("planned now are %v at a cost of %d, want all that ask for GPUs and some of the others", got, d.Cost)
+		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.Cost)
 	}
 }
 
-// TestNamespacesShare checks that a namespace with very many pods leaves others what they need, and gets what they leave.
+// TestNamespacesShare checks that a namespace with very many pods does not reduce the share that other namespaces need, and gets the
+// share that they do not use.
 func TestNamespacesShare(t *testing.T) {
 	t.Parallel()
 	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 100}
@@ -176,14 +178,15 @@ func TestNamespacesShare(t *testing.T) {
 	)
 	d := fairness.Divide(all, fairness.Turns{}, share)
 	if got, want := byNamespace(d.Now), (map[string]int{"a": 450, "b": 100, "c": 450}); !reflect.DeepEqual(got, want) {
-		t.Errorf("planned now are %v, want %v", got, want)
+		t.Errorf("pods planned now, by namespace: %v, want %v", got, want)
 	}
 	if got := byNamespace(d.Slice); got["a"] != 50 || got["c"] != 50 {
-		t.Errorf("the slice has %v, want 50 of a and of c", got)
+		t.Errorf("pods in the slice, by namespace: %v, want 50 of a and 50 of c", got)
 	}
 }
 
-// TestSlicesTakeTurns checks that each namespace is served as often as others, however many pods it has, and continues where it stopped.
+// TestSlicesTakeTurns checks that all namespaces are served equally often, however many pods they have, and that each continues with its
+// next pods.
 func TestSlicesTakeTurns(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
@@ -193,7 +196,7 @@ func TestSlicesTakeTurns(t *testing.T) {
 	)
 	got := rounds(t, all, fairness.Usual())
 	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
-		t.Errorf("the first slice has %v, want all of few and one", first)
+		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and one", first)
 	}
 	// With one pod for each slice, the namespaces take turns.
 	share := fairness.Share{Whole: 100, Pod: 40, Slice: 1}
@@ -206,8 +209,8 @@ func TestSlicesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestPriorityOrdersANamespace checks that within a namespace the highest priority comes first, then the oldest pod, and that other
-// namespaces do not wait.
+// TestPriorityOrdersANamespace checks the order within a namespace: the highest priority first, then the oldest pod. A high priority in
+// one namespace does not delay other namespaces.
 func TestPriorityOrdersANamespace(t *testing.T) {
 	t.Parallel()
 	all := pods(5, func(i int) cluster.Pod { return hostile("a", i, 50) })
@@ -256,11 +259,11 @@ func TestSameInAnyOrder(t *testing.T) {
 	want := fairness.Divide(all, fairness.Turns{}, share)
 	slices.Reverse(all)
 	if got := fairness.Divide(all, fairness.Turns{}, share); !reflect.DeepEqual(got, want) {
-		t.Error("another order gives another division")
+		t.Error("the division depends on the order of the pods")
 	}
 }
 
-// TestPace: limits shrink until plans are fast enough, and grow again when full ones are.
+// TestPace checks that limits shrink until plans are fast enough, and grow again when plans near the limit are fast.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	share := fairness.Usual()
@@ -274,7 +277,7 @@ func TestPace(t *testing.T) {
 	}
 	small := share.AfterPlan(share.Whole/10, time.Millisecond)
 	if small != share {
-		t.Errorf("a small plan that was fast changes the share to %+v", small)
+		t.Errorf("a small fast plan changed the share to %+v", small)
 	}
 	for range 20 {
 		share = share.AfterPlan(share.Whole, time.Millisecond).AfterSlice(share.Slice, time.Millisecond)
@@ -284,7 +287,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSeated checks that pods with a seat are counted on a copy of its node.
+// TestSeated checks that pods with a seat are counted on a copy of the seat's node.
 func TestSeated(t *testing.T) {
 	t.Parallel()
 	room := resources.Amounts{CPU: 1000, Pods: 10}
@@ -300,15 +303,15 @@ func TestSeated(t *testing.T) {
 	for i := range waiting {
 		seats[waiting[i].ID()] = fairness.NewSeat(&waiting[i], &nodes[0])
 	}
-	seats[waiting[2].ID()] = fairness.Seat{UID: "of another pod of the name", Node: "m"}
+	seats[waiting[2].ID()] = fairness.Seat{UID: "another pod with the same name", Node: "m"}
 	got := fairness.Seated(nodes, waiting, seats)
 	if got[0].Requested.CPU != 600 || len(got[0].Pods) != 1 || len(got[0].HostPorts) != 1 {
-		t.Errorf("the node has %+v, want the first pod; the second does not fit", got[0])
+		t.Errorf("the node is %+v, want only the first pod on it; the second does not fit", got[0])
 	}
 	if r := got[0].Residents; len(r) != 1 || len(r[0].Avoids) != 1 || r[0].Avoids[0].Key != "zone" {
-		t.Errorf("residents are %+v, want the pod with what it requires", r)
+		t.Errorf("residents are %+v, want the pod with its required anti-affinity", r)
 	}
 	if got[1].Requested.CPU != 0 || nodes[0].Requested.CPU != 0 {
-		t.Error("another pod of the name was counted, or the node itself was changed")
+		t.Error("a pod with another UID was counted, or the original node was changed")
 	}
 }

@@ -2,25 +2,25 @@ package fairness
 
 import "time"
 
-// pace says which durations of a plan change the limit of its cost.
+// pace has the durations of a plan that change the limit of its cost.
 type pace struct {
 	slow, good  time.Duration // longer than slow cuts the limit; less than good, at half the limit or more, doubles it
 	least, most int
 }
 
-// The paces. Costs are estimates: when plans take longer than they should, limits are cut until they do not.
+// The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans are fast enough.
 var (
 	planPace  = pace{slow: 3 * time.Second, good: time.Second, least: 100, most: Usual().Whole}
 	slicePace = pace{slow: time.Second, good: 250 * time.Millisecond, least: 1, most: Usual().Slice}
 )
 
-// AfterPlan returns the share after a plan of this cost for all pods took so long.
+// AfterPlan returns the share to use after a plan for all pods with this cost and duration.
 func (s Share) AfterPlan(cost int, took time.Duration) Share {
 	s.Whole = planPace.adapt(s.Whole, cost, took)
 	return s
 }
 
-// AfterSlice returns the share after a slice of this cost took so long.
+// AfterSlice returns the share to use after a plan of a slice with this cost and duration.
 func (s Share) AfterSlice(cost int, took time.Duration) Share {
 	s.Slice = slicePace.adapt(s.Slice, cost, took)
 	return s

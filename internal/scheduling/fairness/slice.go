@@ -49,8 +49,8 @@ type gang struct {
 	cost  int
 }
 
-// mostMatches is how many times gangsOf may match an affinity term with a kind. After that it joins no more kinds, so pods with affinity
-// to each other may be in different slices. The affinity still holds: a later slice sees the pods that earlier ones placed.
+// mostMatches is how many times gangsOf may match an affinity term with a kind. After that, gangsOf joins no more kinds, so pods with
+// affinity to each other may be in different slices. The affinity still holds: a later slice sees the pods that earlier slices placed.
 const mostMatches = 100_000
 
 // gangsOf joins kinds with required affinity to each other, unless the gang would cost more than most. It returns the gangs in the order

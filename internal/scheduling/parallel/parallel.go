@@ -1,11 +1,11 @@
-// Package parallel does pure work on more than one core.
+// Package parallel runs pure functions on several cores.
 //
-// In: functions that change nothing that another one reads.
-// Out: the results that they would have one after the other, sooner.
+// In: functions that do not change data that other functions read.
+// Out: the same results as if the functions ran one after the other.
 // Never: a result that depends on which function was faster, or work that continues after its caller
 // stopped waiting.
 //
-// Decision packages start goroutines only through it: the results are the same on one core as on many.
+// Packages that make decisions start goroutines only through this package, so that their results are the same on one core as on many.
 package parallel
 
 import (
@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 )
 
-// Later begins f at once and returns how to get its result, which waits for it. A panic in f
-// is raised where the result is asked for, which must be done by every path but one that panics itself.
+// Later starts f in a goroutine and returns a function that waits for f and returns its result. If f panics, the returned function
+// panics with the same value. Every path of the caller must call the returned function, except a path that panics.
 func Later[T any](f func() T) func() T {
 	var result T
 	var raised any
@@ -28,14 +28,14 @@ func Later[T any](f func() T) func() T {
 	return func() T {
 		<-done
 		if raised != nil {
-			panic(raised) //nolint:forbidigo // it is passed on
+			panic(raised) //nolint:forbidigo // passes on the panic of f
 		}
 		return result
 	}
 }
 
-// Each calls do for each number below n, on all cores, and returns when all of them are done. Which
-// number is when and where done must make no difference.
+// Each calls do for each number from 0 to n-1, on all cores, and returns when all calls have returned. The calls run in any order, so
+// the order must make no difference. If a call panics, Each panics with the same value.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {
@@ -60,7 +60,7 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 	for _, r := range raised {
 		if r != nil {
-			panic(r) //nolint:forbidigo // it is passed on
+			panic(r) //nolint:forbidigo // passes on the panic of do
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestEachDoesAllOnce(t *testing.T) {
 			Each(n, func(i int) { done[i].Add(1) })
 			for i := range done {
 				if got := done[i].Load(); got != 1 {
-					t.Errorf("%d cores: %d of %d was done %d times", cores, i, n, got)
+					t.Errorf("%d cores: do was called %[4]d times for number %[2]d of %[3]d, want once", cores, i, n, got)
 				}
 			}
 		}
@@ -24,7 +24,7 @@ func TestEachDoesAllOnce(t *testing.T) {
 func TestEachWorksSideBySide(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	met := make(chan int)
-	Each(2, func(i int) { // each waits for the other
+	Each(2, func(i int) { // each call waits for the other call
 		select {
 		case met <- i:
 		case <-met:
@@ -35,7 +35,7 @@ func TestEachWorksSideBySide(t *testing.T) {
 func TestLaterIsThereWhenAsked(t *testing.T) {
 	begun := make(chan int)
 	wait := Later(func() int { return <-begun })
-	begun <- 7 // it runs before anybody asks
+	begun <- 7 // f runs before its result is requested
 	for range 2 {
 		if got := wait(); got != 7 {
 			t.Errorf("got %d, want 7", got)
@@ -60,7 +60,7 @@ func TestPanicsReachTheCaller(t *testing.T) {
 				}
 			})
 		}); r != "each" {
-			t.Errorf("Each, at %d: got %v", bad, r)
+			t.Errorf("Each, panic in call %d: got %v", bad, r)
 		}
 	}
 }
