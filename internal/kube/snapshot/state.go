@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -28,30 +29,26 @@ import (
 type state struct {
 	mu sync.Mutex // guards all that follows
 
-	view View // of the last snapshot; only Now and Market change
-	roster
-	fleet
+	view    View // of the last snapshot; only Now changes
+	pods    *podState
+	volumes *volumeState
+	nodes   *nodeState
 
-	pools     table[*karpv1.NodePool]
-	classes   table[*awsv1.EC2NodeClass]
-	sets      table[*appsv1.DaemonSet]
-	budgets   table[*policyv1.PodDisruptionBudget]
-	spaces    table[*corev1.Namespace]
-	services  table[*corev1.Service]
-	managers  table[*corev1.ReplicationController]
-	replicas  table[*appsv1.ReplicaSet]
-	stateful  table[*appsv1.StatefulSet]
-	bookings  map[string]map[string]bool // volume claims that name a volume, by volume: "namespace/name"
-	attachers map[string]int             // nodes that limit how many volumes a driver attaches, by driver
+	pools    table[*karpv1.NodePool]
+	classes  table[*awsv1.EC2NodeClass]
+	sets     table[*appsv1.DaemonSet]
+	budgets  table[*policyv1.PodDisruptionBudget]
+	spaces   table[*corev1.Namespace]
+	services table[*corev1.Service]
+	managers table[*corev1.ReplicationController]
+	replicas table[*appsv1.ReplicaSet]
+	stateful table[*appsv1.StatefulSet]
 
 	changed changes
 }
 
-// changes are what has to be made again before a snapshot can be.
-type changes struct {
-	spaces, groups, budgets, sets bool
-	contested                     map[string]bool // volume claims whose only user may be another: "namespace/name"
-}
+// changes are the kinds of objects that have changed since the last snapshot.
+type changes struct{ spaces, groups, budgets, sets bool }
 
 // table is the objects of a kind.
 type table[T client.Object] map[client.ObjectKey]T
@@ -76,21 +73,15 @@ func (t table[T]) list() []T { return slices.Collect(maps.Values(t)) }
 // newState returns the state of a cluster without anything in it.
 func newState(view View) *state {
 	view.Live = true
-	s := &state{
-		view:   view,
-		roster: newRoster(),
-		fleet:  newFleet(),
+	pods := newPodState(referencesOf(Objects{}, view))
+	return &state{
+		view: view, pods: pods, volumes: newVolumeState(pods), nodes: newNodeState(pods),
 
 		pools: table[*karpv1.NodePool]{}, classes: table[*awsv1.EC2NodeClass]{}, sets: table[*appsv1.DaemonSet]{},
 		budgets: table[*policyv1.PodDisruptionBudget]{}, spaces: table[*corev1.Namespace]{},
 		services: table[*corev1.Service]{}, managers: table[*corev1.ReplicationController]{},
 		replicas: table[*appsv1.ReplicaSet]{}, stateful: table[*appsv1.StatefulSet]{},
-		bookings: map[string]map[string]bool{}, attachers: map[string]int{},
-		changed: changes{contested: map[string]bool{}},
 	}
-	s.around = referencesOf(Objects{}, view)
-	s.around.Volumes.Single = map[string]string{}
-	return s
 }
 
 // feed is a kind of object, and what is done when one of them has come or changed, or has gone.
@@ -115,14 +106,14 @@ func noting[T client.Object](like T, t table[T], note func()) feed {
 // feeds are the kinds that a snapshot is made from. To call put and drop, hold s.mu.
 func (s *state) feeds() []feed {
 	out := []feed{
-		feedOf(&corev1.Node{}, s.putNode, s.dropNode),
-		feedOf(&karpv1.NodeClaim{}, s.putClaim, s.dropClaim),
-		feedOf(&storagev1.CSINode{}, s.putDrivers, s.dropDrivers),
-		feedOf(&corev1.PersistentVolumeClaim{}, s.putRequest, s.dropRequest),
-		feedOf(&corev1.PersistentVolume{}, s.putVolume, s.dropVolume),
-		feedOf(&storagev1.StorageClass{}, s.putStorage, s.dropStorage),
+		feedOf(&corev1.Node{}, s.nodes.putNode, s.nodes.dropNode),
+		feedOf(&karpv1.NodeClaim{}, s.nodes.putClaim, s.nodes.dropClaim),
+		feedOf(&storagev1.CSINode{}, s.volumes.putDrivers, s.volumes.dropDrivers),
+		feedOf(&corev1.PersistentVolumeClaim{}, s.volumes.putRequest, s.volumes.dropRequest),
+		feedOf(&corev1.PersistentVolume{}, s.volumes.putVolume, s.volumes.dropVolume),
+		feedOf(&storagev1.StorageClass{}, s.volumes.putStorage, s.volumes.dropStorage),
 		feedOf(&corev1.Namespace{}, s.putSpace, s.dropSpace),
-		feedOf(&corev1.Pod{}, s.putPod, s.dropPod),
+		feedOf(&corev1.Pod{}, s.pods.putPod, s.pods.dropPod),
 		noting(&karpv1.NodePool{}, s.pools, func() {}),
 		noting(&awsv1.EC2NodeClass{}, s.classes, func() {}),
 		noting(&appsv1.DaemonSet{}, s.sets, func() { s.changed.sets = true }),
@@ -156,21 +147,21 @@ func (s *state) objects() Objects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := Objects{
-		Pods:           make([]*corev1.Pod, 0, len(s.pods)),
-		Nodes:          slices.Collect(maps.Values(s.nodes)),
+		Pods:           make([]*corev1.Pod, 0, len(s.pods.pods)),
+		Nodes:          slices.Collect(maps.Values(s.nodes.nodes)),
 		DaemonSets:     s.sets.list(),
 		Pools:          s.pools.list(),
-		Claims:         slices.Collect(maps.Values(s.claims)),
+		Claims:         slices.Collect(maps.Values(s.nodes.claims)),
 		Classes:        s.classes.list(),
-		VolumeClaims:   slices.Collect(maps.Values(s.around.Volumes.Claims)),
-		Volumes:        slices.Collect(maps.Values(s.around.Volumes.Volumes)),
-		StorageClasses: slices.Collect(maps.Values(s.around.Volumes.Classes)),
+		VolumeClaims:   slices.Collect(maps.Values(s.pods.around.Volumes.Claims)),
+		Volumes:        slices.Collect(maps.Values(s.pods.around.Volumes.Volumes)),
+		StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes)),
 		Budgets:        s.budgets.list(),
 		Namespaces:     s.spaces.list(),
-		CSINodes:       slices.Collect(maps.Values(s.drivers)),
+		CSINodes:       slices.Collect(maps.Values(s.volumes.drivers)),
 		Groups:         s.groups(),
 	}
-	for _, p := range s.pods {
+	for _, p := range s.pods.pods {
 		out.Pods = append(out.Pods, p.object)
 	}
 	return out
@@ -189,46 +180,78 @@ func (s *state) groups() conversion.Groups {
 func (s *state) currentClaims() []*karpv1.NodeClaim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.claims))
+	return slices.Collect(maps.Values(s.nodes.claims))
 }
 
 // refresh computes again what pods and nodes depend on.
 func (s *state) refresh() {
-	c := &s.changed
+	c := s.changed
 	if c.spaces {
-		s.around.Namespaces = conversion.NewNamespaces(s.spaces.list(), nil, true)
-		s.touch(dependency{kind: onNamespaces})
+		s.pods.around.Namespaces = conversion.NewNamespaces(s.spaces.list(), nil, true)
+		s.pods.touch(dependency{kind: onNamespaces})
 	}
 	if c.groups {
-		s.around.Groups = conversion.NewPodSelectors(s.groups())
+		s.pods.around.Groups = conversion.NewPodSelectors(s.groups())
 	}
-	for id := range c.contested {
-		s.settleUser(id)
-	}
+	isNewestChanged := s.pods.settle()
 	if c.budgets {
-		s.rules = budgetsOf(s.budgets.list())
-		s.rulesTurn++
+		s.nodes.setBudgets(budgetsOf(s.budgets.list()))
 	}
-	if c.sets || c.spaces || len(s.leaderless) > 0 {
-		s.refreshDaemons()
+	if c.sets || c.spaces || isNewestChanged {
+		s.nodes.setDaemons(conversion.Daemons(s.sets.list(), s.pods.newest, s.pods.around))
 	}
-	clear(c.contested)
-	s.changed = changes{contested: c.contested}
-}
-
-// refreshDaemons makes the DaemonSets again. Nodes have to be only if one of them is another.
-func (s *state) refreshDaemons() {
-	for set := range s.leaderless {
-		s.findNewest(set)
-	}
-	clear(s.leaderless)
-	if daemons := conversion.Daemons(s.sets.list(), s.newest, s.around); !reflect.DeepEqual(daemons, s.daemons) {
-		s.daemons = daemons
-		s.daemonsTurn++
-	}
+	s.changed = changes{}
 }
 
 // builder returns what pods are counted with.
 func (s *state) builder() *builder {
-	return &builder{view: s.view, around: s.around, kinds: &s.kinds, budgets: s.rules}
+	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.rules}
+}
+
+func (s *state) putSpace(space *corev1.Namespace) {
+	before, ok := s.spaces.put(space)
+	if !ok || !maps.Equal(before.Labels, space.Labels) {
+		s.changed.spaces = true
+	}
+}
+
+func (s *state) dropSpace(space *corev1.Namespace) {
+	s.spaces.drop(space)
+	s.changed.spaces = true
+}
+
+func (s *state) putService(service *corev1.Service) {
+	before, ok := s.services.put(service)
+	switch {
+	case ok && maps.Equal(before.Spec.Selector, service.Spec.Selector):
+	case ok:
+		s.regroupService(before)
+		s.regroupService(service)
+	default:
+		s.regroupService(service)
+	}
+}
+
+func (s *state) dropService(service *corev1.Service) {
+	if before, ok := s.services.drop(service); ok {
+		s.regroupService(before)
+	}
+}
+
+// regroupService marks the pods that the Service selects or selected.
+func (s *state) regroupService(service *corev1.Service) {
+	s.changed.groups = true
+	for p := range s.pods.users[dependency{onServices, service.Namespace}] {
+		if conversion.SelectorMatches(service.Spec.Selector, p.object.Labels) {
+			s.pods.touchPod(p)
+		}
+	}
+}
+
+// regroup marks the pods of a controller, unless it selects the same as before.
+func (s *state) regroup(kind string, owner metav1.Object, isSame bool) {
+	if !isSame {
+		s.changed.groups = true
+		s.pods.touch(dependency{onOwner, conversion.OwnerKey(owner.GetNamespace(), kind, owner.GetName())})
+	}
 }

@@ -17,18 +17,18 @@ import (
 func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.NodeClaim) cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.setMarket(market)
+	s.nodes.setMarket(market)
 	s.view.Now = now
 	s.refresh()
-	s.pair(late)
-	s.lay()
+	s.nodes.pair(late)
+	s.nodes.lay(s.volumes.drivers)
 
 	homeless := s.settle(s.builder())
 	out := cluster.Snapshot{
 		Taken:   now,
-		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.views),
-		Nodes:   s.list(),
-		Daemons: s.daemons,
+		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.nodes.views),
+		Nodes:   s.nodes.list(),
+		Daemons: s.nodes.daemons,
 	}
 	if len(homeless) > 0 {
 		out.Pods = make([]cluster.Pod, len(homeless))
@@ -46,12 +46,12 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 
 // settle puts all pods onto nodes, and returns those that need a place, in order.
 func (s *state) settle(b *builder) []*cluster.Pod {
-	waiting := s.waiting.tidy()
+	waiting := s.pods.waiting.tidy()
 	homeless := make([]*cluster.Pod, 0, len(waiting))
 	held, coming := map[int][]mover{}, map[int][]mover{}
-	planned := plannedOn(s.views, s.view.Now)
+	planned := plannedOn(s.nodes.views, s.view.Now)
 	send := func(m mover) bool {
-		i, ok := planned.of(m.value, s.views)
+		i, ok := planned.of(m.value, s.nodes.views)
 		if ok {
 			coming[i] = append(coming[i], m)
 		}
@@ -59,10 +59,10 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 	}
 	var numbers map[*slot]int // made when it is needed
 	for _, p := range waiting {
-		m := mover{p.object, s.valueOf(p)}
+		m := mover{p.object, s.pods.valueOf(p)}
 		if x := s.expecting(p.object); x != nil {
 			if numbers == nil {
-				numbers = numbered(s.slots)
+				numbers = numbered(s.nodes.slots)
 			}
 			held[numbers[x]] = append(held[numbers[x]], m)
 		} else if conversion.WasTried(p.object) && !send(m) {
@@ -71,20 +71,20 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 	}
 	// Nodes on their way out first: where their pods go is never another such node.
 	var moving []*cluster.Pod
-	for _, x := range s.slots {
+	for _, x := range s.nodes.slots {
 		if !x.bare.going {
 			continue
 		}
-		s.fill(x, b, nil, nil)
+		s.nodes.fill(x, b, nil, nil)
 		for _, m := range x.leaving {
 			if !send(m) {
 				moving = append(moving, m.value)
 			}
 		}
 	}
-	for i, x := range s.slots {
+	for i, x := range s.nodes.slots {
 		if !x.bare.going {
-			s.fill(x, b, held[i], coming[i])
+			s.nodes.fill(x, b, held[i], coming[i])
 			for _, m := range x.unseated {
 				moving = append(moving, m.value)
 			}
@@ -102,7 +102,7 @@ func (s *state) expecting(pod *corev1.Pod) *slot {
 	if !conversion.IsNominated(pod) {
 		return nil
 	}
-	if x := s.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.welcomes() {
+	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.welcomes() {
 		return x
 	}
 	return nil
@@ -119,7 +119,7 @@ func numbered(slots []*slot) map[*slot]int {
 // keepShared calls conversion.DropUnsharedVolumes, with the users that slots know of.
 func (s *state) keepShared(pods []cluster.Pod) {
 	users := map[string]int{}
-	for _, x := range s.slots {
+	for _, x := range s.nodes.slots {
 		conversion.CountUsers(users, x.shared)
 	}
 	for i := range pods {

@@ -13,21 +13,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// roster is the pods of a state: where each of them is, and as a value.
-type roster struct {
+// podState is the pods of a state: the Node of each pod, and its value for the engine.
+type podState struct {
 	around conversion.References
 	pods   map[client.ObjectKey]*podEntry
-	hosts  map[string]*host // by the name of the Node, also of one that is not there
-	turns  uint64           // of hosts: each change has a number of its own
+	hosts  map[string]*host // by Node name; the Node itself may be missing
+	turns  uint64           // counts the changes of all hosts
 
-	waiting queue // the pods without a node that kube-scheduler has given up on, or holds room for
+	waiting queue // the pods without a node that kube-scheduler tried and could not bind, or nominated for a node
 
-	users  map[dependency]map[*podEntry]struct{} // the pods that are computed from an object, by object
-	traits conversion.TraitSet
+	users     map[dependency]map[*podEntry]struct{} // the pods whose value is computed from a dependency
+	contested map[string]bool                       // volume claims whose only user may have changed: "namespace/name"
+	traits    conversion.TraitSet
 
-	daemonPods map[types.UID]map[*podEntry]struct{} // by DaemonSet
-	newest     map[types.UID]*corev1.Pod            // of daemonPods
-	leaderless map[types.UID]bool                   // whose newest has changed or is gone
+	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
+	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
+	leaderless      map[types.UID]bool                   // the DaemonSets whose newest pod was changed or deleted
+	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
 }
 
 // podEntry is one pod.
@@ -46,25 +48,27 @@ type host struct {
 	turn uint64      // goes up when one of them changes
 }
 
-func newRoster() roster {
-	return roster{
-		pods: map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
-		users: map[dependency]map[*podEntry]struct{}{}, daemonPods: map[types.UID]map[*podEntry]struct{}{},
-		newest: map[types.UID]*corev1.Pod{}, leaderless: map[types.UID]bool{},
+func newPodState(around conversion.References) *podState {
+	around.Volumes.Single = map[string]string{}
+	return &podState{
+		around: around,
+		pods:   map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
+		users: map[dependency]map[*podEntry]struct{}{}, contested: map[string]bool{},
+		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, leaderless: map[types.UID]bool{},
 	}
 }
 
 // valueOf returns the pod as the engine sees it. It is never altered.
-func (r *roster) valueOf(p *podEntry) *cluster.Pod {
+func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	if p.value == nil {
-		value := conversion.PodValue(p.object, r.around)
-		p.traits = r.traits.Share(&value, p.traits)
+		value := conversion.PodValue(p.object, s.around)
+		p.traits = s.traits.Share(&value, p.traits)
 		p.value = &value
 	}
 	return p.value
 }
 
-func (s *state) putPod(pod *corev1.Pod) {
+func (s *podState) putPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	p := s.pods[key]
 	switch {
@@ -84,7 +88,7 @@ func (s *state) putPod(pod *corev1.Pod) {
 	s.place(p)
 }
 
-func (s *state) dropPod(pod *corev1.Pod) {
+func (s *podState) dropPod(pod *corev1.Pod) {
 	key := client.ObjectKeyFromObject(pod)
 	if p := s.pods[key]; p != nil {
 		s.unplace(p)
@@ -100,7 +104,7 @@ func isSameVersion(a, b metav1.Object) bool {
 }
 
 // place records where the pod is, and its dependencies.
-func (s *state) place(p *podEntry) {
+func (s *podState) place(p *podEntry) {
 	pod := p.object
 	for _, d := range s.dependencies(pod) {
 		if s.users[d] == nil {
@@ -116,7 +120,7 @@ func (s *state) place(p *podEntry) {
 		s.daemonPods[set][p] = struct{}{}
 		if conversion.IsNewer(pod, s.newest[set]) {
 			s.newest[set] = pod
-			s.changed.sets = true
+			s.isNewestChanged = true
 		}
 	}
 	switch {
@@ -136,7 +140,7 @@ func (s *state) place(p *podEntry) {
 }
 
 // unplace is the reverse of place.
-func (s *state) unplace(p *podEntry) {
+func (s *podState) unplace(p *podEntry) {
 	pod := p.object
 	for _, d := range s.dependencies(pod) {
 		if delete(s.users[d], p); len(s.users[d]) == 0 {
@@ -163,32 +167,75 @@ func (s *state) unplace(p *podEntry) {
 	}
 }
 
-func (r *roster) nextTurn() uint64 {
-	r.turns++
-	return r.turns
+func (s *podState) nextTurn() uint64 {
+	s.turns++
+	return s.turns
 }
 
 // findNewest looks for the DaemonSet's newest pod among all of them.
-func (r *roster) findNewest(set types.UID) {
-	delete(r.newest, set)
-	for p := range r.daemonPods[set] {
-		if conversion.IsNewer(p.object, r.newest[set]) {
-			r.newest[set] = p.object
+func (s *podState) findNewest(set types.UID) {
+	delete(s.newest, set)
+	for p := range s.daemonPods[set] {
+		if conversion.IsNewer(p.object, s.newest[set]) {
+			s.newest[set] = p.object
 		}
 	}
 }
 
 // touch marks the pods that depend on d: they are computed again.
-func (r *roster) touch(d dependency) {
-	for p := range r.users[d] {
-		r.touchPod(p)
+func (s *podState) touch(d dependency) {
+	for p := range s.users[d] {
+		s.touchPod(p)
 	}
 }
 
-func (r *roster) touchPod(p *podEntry) {
+func (s *podState) touchPod(p *podEntry) {
 	if p.value = nil; p.host != nil {
-		p.host.turn = r.nextTurn()
+		p.host.turn = s.nextTurn()
 	}
+}
+
+// contest marks a volume claim that one pod at a time may use: that pod may be another now.
+func (s *podState) contest(d dependency) {
+	if d.kind == onClaim {
+		s.contested[d.name] = true
+	}
+}
+
+// settleUser finds the one pod that has the claim, if it is for one pod at a time.
+func (s *podState) settleUser(id string) {
+	d := dependency{onClaim, id}
+	user := ""
+	if claim := s.around.Volumes.Claims[id]; claim != nil && conversion.IsReadWriteOncePod(claim) {
+		o := Objects{VolumeClaims: []*corev1.PersistentVolumeClaim{claim}}
+		for p := range s.users[d] {
+			o.Pods = append(o.Pods, p.object)
+		}
+		user = ownersOf(o)[id]
+	}
+	if user == s.around.Volumes.Single[id] {
+		return
+	}
+	if s.around.Volumes.Single[id] = user; user == "" {
+		delete(s.around.Volumes.Single, id)
+	}
+	s.touch(d)
+}
+
+// settle finds the user of each contested volume claim, and the newest pod of each DaemonSet that lost its newest. It reports
+// whether the newest pod of any DaemonSet may have changed.
+func (s *podState) settle() (isNewestChanged bool) {
+	for id := range s.contested {
+		s.settleUser(id)
+	}
+	clear(s.contested)
+	isNewestChanged = s.isNewestChanged || len(s.leaderless) > 0
+	for set := range s.leaderless {
+		s.findNewest(set)
+	}
+	clear(s.leaderless)
+	s.isNewestChanged = false
+	return isNewestChanged
 }
 
 // queue is pods in the order of their names, out of which they come and go

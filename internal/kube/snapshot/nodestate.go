@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sort"
 
@@ -14,31 +15,32 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// fleet is the nodes of a state.
-type fleet struct {
-	nodes   map[string]*corev1.Node
-	claims  map[string]*karpv1.NodeClaim
-	drivers map[string]*storagev1.CSINode
+// nodeState is the nodes of a state: NodeClaims, Nodes, and what they are together with their pods.
+type nodeState struct {
+	pods   *podState
+	nodes  map[string]*corev1.Node
+	claims map[string]*karpv1.NodeClaim
+	market catalog.Market // of the last snapshot
 
 	slots    []*slot     // in the order of the snapshot
 	views    []*nodeView // of slots
-	isPaired bool        // slots have the claims and Nodes that there are
+	isPaired bool        // slots have all current claims and Nodes
 	late     []*karpv1.NodeClaim
-	byClaim  map[string]*slot // slots by the names of their claims, and of their Nodes
-	byNode   map[string]*slot
+	byClaim  map[string]*slot // slots by claim name
+	byNode   map[string]*slot // slots by Node name
 
-	listed []cluster.Node // those of the snapshot before
+	listed []cluster.Node // the nodes of the last snapshot
 
 	kinds   podKinds
 	rules   guards
 	daemons []cluster.Daemon
 
-	// How often each was made another; what is made of it notes which it was.
+	// These count the changes of market, rules and daemons. A slot stores the counts that it was computed with.
 	marketTurn, rulesTurn, daemonsTurn uint64
 }
 
-func newFleet() fleet {
-	return fleet{nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}, drivers: map[string]*storagev1.CSINode{}}
+func newNodeState(pods *podState) *nodeState {
+	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
 
 // slot is a node of the snapshot: with what it was made from, so that it is made
@@ -68,7 +70,7 @@ type slot struct {
 	value       cluster.Node
 	daemonsTurn uint64
 	isDone      bool // value is that of full
-	isListed    bool // value is in fleet.listed, at number
+	isListed    bool // value is in nodeState.listed, at number
 	number      int
 }
 
@@ -78,7 +80,7 @@ type mover struct {
 	value  *cluster.Pod
 }
 
-func (s *state) putNode(n *corev1.Node) {
+func (s *nodeState) putNode(n *corev1.Node) {
 	before := s.nodes[n.Name]
 	s.nodes[n.Name] = n
 	if before == nil || before.Spec.ProviderID != n.Spec.ProviderID {
@@ -88,12 +90,12 @@ func (s *state) putNode(n *corev1.Node) {
 	}
 }
 
-func (s *state) dropNode(n *corev1.Node) {
+func (s *nodeState) dropNode(n *corev1.Node) {
 	delete(s.nodes, n.Name)
 	s.isPaired = false
 }
 
-func (s *state) putClaim(c *karpv1.NodeClaim) {
+func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	before := s.claims[c.Name]
 	s.claims[c.Name] = c
 	if before == nil || before.Status.ProviderID != c.Status.ProviderID ||
@@ -104,13 +106,13 @@ func (s *state) putClaim(c *karpv1.NodeClaim) {
 	}
 }
 
-func (s *state) dropClaim(c *karpv1.NodeClaim) {
+func (s *nodeState) dropClaim(c *karpv1.NodeClaim) {
 	delete(s.claims, c.Name)
 	s.isPaired = false
 }
 
 // pair assigns each claim and Node to its slot. late are claims that no informer event has reported yet.
-func (s *state) pair(late []*karpv1.NodeClaim) {
+func (s *nodeState) pair(late []*karpv1.NodeClaim) {
 	late = slices.DeleteFunc(slices.Clone(late), func(c *karpv1.NodeClaim) bool { return s.claims[c.Name] != nil })
 	if s.isPaired && slices.Equal(late, s.late) {
 		return // events have put what is new into its slot
@@ -154,11 +156,24 @@ func (s *state) pair(late []*karpv1.NodeClaim) {
 }
 
 // setMarket sets the market. Nodes are computed from its instance types, not from prices.
-func (s *state) setMarket(market catalog.Market) {
-	if s.marketTurn == 0 || !maps.EqualFunc(market, s.view.Market, areSameTypes) {
+func (s *nodeState) setMarket(market catalog.Market) {
+	if s.marketTurn == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
 		s.marketTurn++
 	}
-	s.view.Market = market
+	s.market = market
+}
+
+func (s *nodeState) setBudgets(rules guards) {
+	s.rules = rules
+	s.rulesTurn++
+}
+
+// setDaemons sets the DaemonSets. Nodes are computed again only if a DaemonSet has changed.
+func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
+	if !reflect.DeepEqual(daemons, s.daemons) {
+		s.daemons = daemons
+		s.daemonsTurn++
+	}
 }
 
 func areSameTypes(a, b catalog.Catalog) bool {
@@ -176,13 +191,13 @@ func areSame(a, b []catalog.Type) bool {
 }
 
 // lay makes the nodes as they are without pods, and puts them in order.
-func (s *state) lay() {
+func (s *nodeState) lay(drivers map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
-		if x.bareTurn == s.marketTurn && x.bareOf == x.pair && x.bareWith == s.drivers[x.bare.value.Name] {
+		if x.bareTurn == s.marketTurn && x.bareOf == x.pair && x.bareWith == drivers[x.bare.value.Name] {
 			continue
 		}
-		x.bare = x.pair.view(s.drivers, s.view.Market)
-		x.bareTurn, x.bareOf, x.bareWith = s.marketTurn, x.pair, s.drivers[x.bare.value.Name]
+		x.bare = x.pair.view(drivers, s.market)
+		x.bareTurn, x.bareOf, x.bareWith = s.marketTurn, x.pair, drivers[x.bare.value.Name]
 		x.isFull = false
 	}
 	byID := func(a, b *slot) int { return byNodeID(&a.bare.value, &b.bare.value) }
@@ -197,10 +212,10 @@ func (s *state) lay() {
 
 // fill puts onto the node the pods that are bound to it, and those that are
 // held for or coming, if any of this is not as it was.
-func (s *state) fill(x *slot, b *builder, held, coming []mover) {
+func (s *nodeState) fill(x *slot, b *builder, held, coming []mover) {
 	var h host
-	if x.node != nil && s.hosts[x.node.Name] != nil {
-		h = *s.hosts[x.node.Name]
+	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
+		h = *s.pods.hosts[x.node.Name]
 	}
 	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
 		!(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
@@ -214,7 +229,7 @@ func (s *state) fill(x *slot, b *builder, held, coming []mover) {
 			x.full.keep(b, p.object)
 			continue
 		}
-		if value := s.valueOf(p); x.full.carry(b, p.object, value) {
+		if value := s.pods.valueOf(p); x.full.carry(b, p.object, value) {
 			leaves := *value
 			leaves.Node = x.full.value.Name
 			x.leaving = append(x.leaving, mover{p.object, &leaves})
@@ -263,7 +278,7 @@ func isTimed(pod *corev1.Pod) bool {
 }
 
 // finish counts the DaemonSet pods that the node has yet to get.
-func (s *state) finish(x *slot) {
+func (s *nodeState) finish(x *slot) {
 	if !x.isDone || x.daemonsTurn != s.daemonsTurn {
 		x.value = x.full.total(s.daemons)
 		x.isDone, x.isListed, x.daemonsTurn = true, false, s.daemonsTurn
@@ -271,7 +286,7 @@ func (s *state) finish(x *slot) {
 }
 
 // list returns the nodes in order: the list of the snapshot before, if it is the same.
-func (s *state) list() []cluster.Node {
+func (s *nodeState) list() []cluster.Node {
 	isSame := s.listed != nil && len(s.listed) == len(s.slots)
 	for i, x := range s.slots {
 		s.finish(x)
