@@ -12,7 +12,7 @@ import (
 // dependency is an object, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
-	name string // "namespace/name" of a volume claim, namespace of Services, conversion.OwnerKey of an owner
+	name string // "namespace/name" of a volume claim, the namespace of Services, conversion.OwnerKey of an owner
 }
 
 type dependencyKind int8
@@ -20,11 +20,11 @@ type dependencyKind int8
 const (
 	onClaim      dependencyKind = iota // a volume claim, its volume and its storage class
 	onNamespaces                       // the labels of all namespaces
-	onServices                         // those of the pod's namespace that select it
+	onServices                         // the Services in the pod's namespace that select it
 	onOwner                            // the selector of the pod's controller
 )
 
-// dependencies returns what the pod's value is computed from; nothing for most pods.
+// dependencies returns the objects that the pod's value is computed from; none for most pods.
 func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	var out []dependency
 	for i := range pod.Spec.Volumes {

@@ -32,50 +32,50 @@ type nodeState struct {
 	listed []cluster.Node // the nodes of the last snapshot
 
 	kinds   podKinds
-	rules   guards
+	rules   budgetIndex
 	daemons []cluster.Daemon
 
 	// These count the changes of market, rules and daemons. A slot stores the counts that it was computed with.
-	marketTurn, rulesTurn, daemonsTurn uint64
+	marketRevision, rulesRevision, daemonsRevision uint64
 }
 
 func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
 
-// slot is a node of the snapshot: with what it was made from, so that it is made
-// again when, and only when, any of that is another.
+// slot is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
+// changes.
 type slot struct {
-	pair // as they are now
+	pair // the current claim and Node
 
-	// bare is the node before any pods are on it.
-	bare     nodeView
-	bareOf   pair
-	bareWith *storagev1.CSINode
-	bareTurn uint64 // of the market; 0 before it was made
+	// bare is the node without pods.
+	bare         nodeView
+	bareOf       pair
+	bareWith     *storagev1.CSINode
+	bareRevision uint64 // of the market; 0 if bare was never computed
 
 	// full is the node with its pods.
-	full      nodeView
-	isFull    bool   // it is that of bare
-	fullTurn  uint64 // of the host
-	rulesTurn uint64
-	isTimed   bool     // some of its pods are protected for a time
-	held      []mover  // pods that are not on it yet, and that kube-scheduler holds room for
-	coming    []mover  // pods that it was launched for and that are not bound to it yet
-	unseated  []mover  // those of them whose room is gone
-	leaving   []mover  // its pods that need another place
-	shared    []string // the volume claims of its pods that other pods may use too
+	full          nodeView
+	isFull        bool   // full was computed from the current bare
+	fullRevision  uint64 // of the pods on the Node
+	rulesRevision uint64
+	isTimed       bool          // a pod of the node is protected for a limited time
+	held          []unplacedPod // pods that are nominated for the node and not bound yet
+	coming        []unplacedPod // pods that it was launched for and that are not bound to it yet
+	unseated      []unplacedPod // the pods of coming that the node has no room for any more
+	leaving       []unplacedPod // its pods that need another node
+	shared        []string      // the volume claims of its pods that other pods may also use
 
-	// value is full with the DaemonSet pods that it has yet to get.
-	value       cluster.Node
-	daemonsTurn uint64
-	isDone      bool // value is that of full
-	isListed    bool // value is in nodeState.listed, at number
-	number      int
+	// value is full with the DaemonSet pods that the node does not run yet.
+	value           cluster.Node
+	daemonsRevision uint64
+	isDone          bool // value was computed from the current full
+	isListed        bool // value is in nodeState.listed, at index number
+	number          int
 }
 
-// mover is a pod that needs a place.
-type mover struct {
+// unplacedPod is a pod that is not bound to a node, or must move to another node.
+type unplacedPod struct {
 	object *corev1.Pod
 	value  *cluster.Pod
 }
@@ -111,11 +111,11 @@ func (s *nodeState) dropClaim(c *karpv1.NodeClaim) {
 	s.isPaired = false
 }
 
-// pair assigns each claim and Node to its slot. late are claims that no informer event has reported yet.
-func (s *nodeState) pair(late []*karpv1.NodeClaim) {
+// assignSlots assigns each claim and Node to its slot. late are claims that no informer event has reported yet.
+func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 	late = slices.DeleteFunc(slices.Clone(late), func(c *karpv1.NodeClaim) bool { return s.claims[c.Name] != nil })
 	if s.isPaired && slices.Equal(late, s.late) {
-		return // events have put what is new into its slot
+		return // events have updated the slots in place
 	}
 	s.isPaired, s.late = true, late
 	s.byClaim, s.byNode = make(map[string]*slot, len(s.claims)), make(map[string]*slot, len(s.nodes))
@@ -155,24 +155,24 @@ func (s *nodeState) pair(late []*karpv1.NodeClaim) {
 	}
 }
 
-// setMarket sets the market. Nodes are computed from its instance types, not from prices.
+// setMarket sets the market. Nodes are computed from its instance types, not from its prices.
 func (s *nodeState) setMarket(market catalog.Market) {
-	if s.marketTurn == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
-		s.marketTurn++
+	if s.marketRevision == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
+		s.marketRevision++
 	}
 	s.market = market
 }
 
-func (s *nodeState) setBudgets(rules guards) {
+func (s *nodeState) setBudgets(rules budgetIndex) {
 	s.rules = rules
-	s.rulesTurn++
+	s.rulesRevision++
 }
 
 // setDaemons sets the DaemonSets. Nodes are computed again only if a DaemonSet has changed.
 func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
 	if !reflect.DeepEqual(daemons, s.daemons) {
 		s.daemons = daemons
-		s.daemonsTurn++
+		s.daemonsRevision++
 	}
 }
 
@@ -190,14 +190,14 @@ func areSame(a, b []catalog.Type) bool {
 	})
 }
 
-// lay makes the nodes as they are without pods, and puts them in order.
-func (s *nodeState) lay(drivers map[string]*storagev1.CSINode) {
+// computeBare computes the nodes without pods, and sorts the slots.
+func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
-		if x.bareTurn == s.marketTurn && x.bareOf == x.pair && x.bareWith == drivers[x.bare.value.Name] {
+		if x.bareRevision == s.marketRevision && x.bareOf == x.pair && x.bareWith == drivers[x.bare.value.Name] {
 			continue
 		}
 		x.bare = x.pair.view(drivers, s.market)
-		x.bareTurn, x.bareOf, x.bareWith = s.marketTurn, x.pair, drivers[x.bare.value.Name]
+		x.bareRevision, x.bareOf, x.bareWith = s.marketRevision, x.pair, drivers[x.bare.value.Name]
 		x.isFull = false
 	}
 	byID := func(a, b *slot) int { return byNodeID(&a.bare.value, &b.bare.value) }
@@ -210,47 +210,47 @@ func (s *nodeState) lay(drivers map[string]*storagev1.CSINode) {
 	}
 }
 
-// fill puts onto the node the pods that are bound to it, and those that are
-// held for or coming, if any of this is not as it was.
-func (s *nodeState) fill(x *slot, b *builder, held, coming []mover) {
+// addPods counts on the node the pods that are bound to it, nominated for it (held) or planned for it (coming). It does
+// nothing if none of these has changed.
+func (s *nodeState) addPods(x *slot, b *builder, held, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
 		h = *s.pods.hosts[x.node.Name]
 	}
-	if x.isFull && x.fullTurn == h.turn && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
-		!(x.bare.going && (x.isTimed || x.rulesTurn != s.rulesTurn)) {
+	if x.isFull && x.fullRevision == h.revision && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
+		!(x.bare.isTerminating && (x.isTimed || x.rulesRevision != s.rulesRevision)) {
 		return
 	}
 	before := x.full.residents
 	x.full, x.leaving, x.shared, x.isTimed, x.isDone = x.bare, nil, nil, false, false
-	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.carried()+len(held)+len(coming)) // as many as there will be, and no more
+	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.countMovable()+len(held)+len(coming)) // exactly the final length
 	for _, p := range h.pods {
 		if !conversion.NeedsPlace(p.object) {
-			x.full.keep(b, p.object)
+			x.full.addUnmovable(b, p.object)
 			continue
 		}
-		if value := s.pods.valueOf(p); x.full.carry(b, p.object, value) {
+		if value := s.pods.valueOf(p); x.full.addMovable(b, p.object, value) {
 			leaves := *value
 			leaves.Node = x.full.value.Name
-			x.leaving = append(x.leaving, mover{p.object, &leaves})
+			x.leaving = append(x.leaving, unplacedPod{p.object, &leaves})
 		}
 		x.isTimed = x.isTimed || isTimed(p.object)
 	}
 	for _, m := range held {
-		x.full.await(b, m.object, m.value)
+		x.full.addExpected(b, m.object, m.value)
 	}
-	x.unseated = x.full.welcome(b, coming)
+	x.unseated = x.full.addPlanned(b, coming)
 	x.full.sort()
 	for i := range x.full.value.Pods {
 		x.shared = append(x.shared, x.full.value.Pods[i].Volumes...)
 	}
-	h.moveInto(x.full.value.Pods)
+	h.shareValues(x.full.value.Pods)
 	s.kinds.dropAll(before)
-	x.isFull, x.fullTurn, x.rulesTurn, x.held, x.coming = true, h.turn, s.rulesTurn, held, coming
+	x.isFull, x.fullRevision, x.rulesRevision, x.held, x.coming = true, h.revision, s.rulesRevision, held, coming
 }
 
-// carried returns how many of the pods would need a place without the node.
-func (h *host) carried() int {
+// countMovable returns how many of the pods would need another node if this one terminated.
+func (h *host) countMovable() int {
 	n := 0
 	for _, p := range h.pods {
 		if conversion.NeedsPlace(p.object) {
@@ -260,9 +260,8 @@ func (h *host) carried() int {
 	return n
 }
 
-// moveInto lets the values of the host's pods be those in pods, so that each is
-// held once.
-func (h *host) moveInto(pods []cluster.Pod) {
+// shareValues makes each pod's value point into pods, so that the value is stored once.
+func (h *host) shareValues(pods []cluster.Pod) {
 	for _, p := range h.pods {
 		if p.value == nil {
 			continue
@@ -271,25 +270,25 @@ func (h *host) moveInto(pods []cluster.Pod) {
 	}
 }
 
-// isTimed reports whether the pod is protected until some time.
+// isTimed reports whether the pod is protected from disruption for a limited time.
 func isTimed(pod *corev1.Pod) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	return ok && text != "true"
 }
 
-// finish counts the DaemonSet pods that the node has yet to get.
-func (s *nodeState) finish(x *slot) {
-	if !x.isDone || x.daemonsTurn != s.daemonsTurn {
+// addDaemons counts the DaemonSet pods that the node does not run yet.
+func (s *nodeState) addDaemons(x *slot) {
+	if !x.isDone || x.daemonsRevision != s.daemonsRevision {
 		x.value = x.full.total(s.daemons)
-		x.isDone, x.isListed, x.daemonsTurn = true, false, s.daemonsTurn
+		x.isDone, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision
 	}
 }
 
-// list returns the nodes in order: the list of the snapshot before, if it is the same.
+// list returns the nodes in order. It returns the previous slice if no node has changed.
 func (s *nodeState) list() []cluster.Node {
 	isSame := s.listed != nil && len(s.listed) == len(s.slots)
 	for i, x := range s.slots {
-		s.finish(x)
+		s.addDaemons(x)
 		isSame = isSame && x.isListed && x.number == i
 	}
 	if isSame {

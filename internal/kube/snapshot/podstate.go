@@ -15,10 +15,10 @@ import (
 
 // podState is the pods of a state: the Node of each pod, and its value for the engine.
 type podState struct {
-	around conversion.References
-	pods   map[client.ObjectKey]*podEntry
-	hosts  map[string]*host // by Node name; the Node itself may be missing
-	turns  uint64           // counts the changes of all hosts
+	around    conversion.References
+	pods      map[client.ObjectKey]*podEntry
+	hosts     map[string]*host // by Node name; the Node itself may be missing
+	revisions uint64           // counts the changes of all hosts
 
 	waiting queue // the pods without a node that kube-scheduler tried and could not bind, or nominated for a node
 
@@ -28,24 +28,25 @@ type podState struct {
 
 	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
 	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
-	leaderless      map[types.UID]bool                   // the DaemonSets whose newest pod was changed or deleted
+	newestLost      map[types.UID]bool                   // the DaemonSets whose newest pod was changed or deleted
 	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
 }
 
-// podEntry is one pod.
+// podEntry is a pod with its value and its location.
 type podEntry struct {
 	object *corev1.Pod
-	// value is computed on first use, and again when a dependency has changed. For a pod that is on a node it points into that node's Pods.
+	// value is computed on first use, and again when a dependency has changed. For a pod on a node, value points into
+	// the Pods of that node.
 	value  *cluster.Pod
-	traits *conversion.SharedTraits // what value shares with others
+	traits *conversion.SharedTraits // the parts of value that other pods share
 	host   *host                    // nil if it is on no Node
 	queued queued
 }
 
-// host is the pods on one Node.
+// host is a Node with the pods that are bound to it.
 type host struct {
-	pods []*podEntry // in no particular order
-	turn uint64      // goes up when one of them changes
+	pods     []*podEntry // in no particular order
+	revision uint64      // grows when one of the pods changes
 }
 
 func newPodState(around conversion.References) *podState {
@@ -54,11 +55,11 @@ func newPodState(around conversion.References) *podState {
 		around: around,
 		pods:   map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
 		users: map[dependency]map[*podEntry]struct{}{}, contested: map[string]bool{},
-		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, leaderless: map[types.UID]bool{},
+		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, newestLost: map[types.UID]bool{},
 	}
 }
 
-// valueOf returns the pod as the engine sees it. It is never altered.
+// valueOf returns the pod as the solver sees it. The value is never changed.
 func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	if p.value == nil {
 		value := conversion.PodValue(p.object, s.around)
@@ -97,13 +98,14 @@ func (s *podState) dropPod(pod *corev1.Pod) {
 	}
 }
 
-// isSameVersion reports whether nothing has changed: informers report every object again periodically, and after a reconnect.
+// isSameVersion reports whether the object is unchanged: informers report every object again periodically, and after a
+// reconnect.
 func isSameVersion(a, b metav1.Object) bool {
 	return a == b || a.GetUID() != "" && a.GetUID() == b.GetUID() &&
 		a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// place records where the pod is, and its dependencies.
+// place records the location of the pod, and its dependencies.
 func (s *podState) place(p *podEntry) {
 	pod := p.object
 	for _, d := range s.dependencies(pod) {
@@ -111,7 +113,7 @@ func (s *podState) place(p *podEntry) {
 			s.users[d] = map[*podEntry]struct{}{}
 		}
 		s.users[d][p] = struct{}{}
-		s.contest(d)
+		s.markContested(d)
 	}
 	if set, ok := conversion.DaemonSetUID(pod); ok {
 		if s.daemonPods[set] == nil {
@@ -133,46 +135,46 @@ func (s *podState) place(p *podEntry) {
 		}
 		p.host = h
 		h.pods = append(h.pods, p)
-		h.turn = s.nextTurn()
+		h.revision = s.nextRevision()
 	case conversion.Provisionable(pod) || conversion.IsNominated(pod):
 		s.waiting.add(p)
 	}
 }
 
-// unplace is the reverse of place.
+// unplace reverses place.
 func (s *podState) unplace(p *podEntry) {
 	pod := p.object
 	for _, d := range s.dependencies(pod) {
 		if delete(s.users[d], p); len(s.users[d]) == 0 {
 			delete(s.users, d)
 		}
-		s.contest(d)
+		s.markContested(d)
 	}
 	if set, ok := conversion.DaemonSetUID(pod); ok {
 		if delete(s.daemonPods[set], p); len(s.daemonPods[set]) == 0 {
 			delete(s.daemonPods, set)
 		}
 		if s.newest[set] == pod {
-			s.leaderless[set] = true
+			s.newestLost[set] = true
 		}
 	}
 	s.waiting.drop(p)
 	if h := p.host; h != nil {
 		i, last := slices.Index(h.pods, p), len(h.pods)-1
 		h.pods[i], h.pods[last] = h.pods[last], nil
-		h.pods, h.turn, p.host = h.pods[:last], s.nextTurn(), nil
+		h.pods, h.revision, p.host = h.pods[:last], s.nextRevision(), nil
 		if last == 0 {
 			delete(s.hosts, pod.Spec.NodeName)
 		}
 	}
 }
 
-func (s *podState) nextTurn() uint64 {
-	s.turns++
-	return s.turns
+func (s *podState) nextRevision() uint64 {
+	s.revisions++
+	return s.revisions
 }
 
-// findNewest looks for the DaemonSet's newest pod among all of them.
+// findNewest finds the newest pod of the DaemonSet among all of its pods.
 func (s *podState) findNewest(set types.UID) {
 	delete(s.newest, set)
 	for p := range s.daemonPods[set] {
@@ -182,28 +184,28 @@ func (s *podState) findNewest(set types.UID) {
 	}
 }
 
-// touch marks the pods that depend on d: they are computed again.
-func (s *podState) touch(d dependency) {
+// invalidate marks the pods that depend on d: their values are computed again.
+func (s *podState) invalidate(d dependency) {
 	for p := range s.users[d] {
-		s.touchPod(p)
+		s.invalidatePod(p)
 	}
 }
 
-func (s *podState) touchPod(p *podEntry) {
+func (s *podState) invalidatePod(p *podEntry) {
 	if p.value = nil; p.host != nil {
-		p.host.turn = s.nextTurn()
+		p.host.revision = s.nextRevision()
 	}
 }
 
-// contest marks a volume claim that one pod at a time may use: that pod may be another now.
-func (s *podState) contest(d dependency) {
+// markContested marks a volume claim (ReadWriteOncePod) whose only user may have changed.
+func (s *podState) markContested(d dependency) {
 	if d.kind == onClaim {
 		s.contested[d.name] = true
 	}
 }
 
-// settleUser finds the one pod that has the claim, if it is for one pod at a time.
-func (s *podState) settleUser(id string) {
+// resolveSingleUser finds the pod that uses the claim, if its access mode is ReadWriteOncePod.
+func (s *podState) resolveSingleUser(id string) {
 	d := dependency{onClaim, id}
 	user := ""
 	if claim := s.around.Volumes.Claims[id]; claim != nil && conversion.IsReadWriteOncePod(claim) {
@@ -219,34 +221,33 @@ func (s *podState) settleUser(id string) {
 	if s.around.Volumes.Single[id] = user; user == "" {
 		delete(s.around.Volumes.Single, id)
 	}
-	s.touch(d)
+	s.invalidate(d)
 }
 
-// settle finds the user of each contested volume claim, and the newest pod of each DaemonSet that lost its newest. It reports
-// whether the newest pod of any DaemonSet may have changed.
-func (s *podState) settle() (isNewestChanged bool) {
+// refresh finds the user of each contested volume claim, and the newest pod of each DaemonSet whose newest pod was
+// changed or deleted. It reports whether the newest pod of any DaemonSet may have changed.
+func (s *podState) refresh() (isNewestChanged bool) {
 	for id := range s.contested {
-		s.settleUser(id)
+		s.resolveSingleUser(id)
 	}
 	clear(s.contested)
-	isNewestChanged = s.isNewestChanged || len(s.leaderless) > 0
-	for set := range s.leaderless {
+	isNewestChanged = s.isNewestChanged || len(s.newestLost) > 0
+	for set := range s.newestLost {
 		s.findNewest(set)
 	}
-	clear(s.leaderless)
+	clear(s.newestLost)
 	s.isNewestChanged = false
 	return isNewestChanged
 }
 
-// queue is pods in the order of their names, out of which they come and go
-// without a sort of all of them.
+// queue holds pods in order of their names. Adding and removing a pod does not sort the whole queue again.
 type queue struct {
-	pods    []*podEntry // by name, when tidy has been called
-	untidy  []*podEntry // added since
-	anyGone bool        // some of pods are not queued any more
+	pods    []*podEntry // sorted by name after tidy
+	untidy  []*podEntry // added since the last tidy
+	anyGone bool        // some of pods are no longer queued
 }
 
-// queued is the place of a pod in a queue.
+// queued is the state of a pod in a queue: whether it is queued, and whether a list of the queue still contains it.
 type queued struct{ in, listed bool }
 
 func (q *queue) add(p *podEntry) {
@@ -262,7 +263,7 @@ func (q *queue) drop(p *podEntry) {
 	}
 }
 
-// tidy returns the pods in order.
+// tidy returns the queued pods in order.
 func (q *queue) tidy() []*podEntry {
 	if q.anyGone {
 		isGone := func(p *podEntry) bool {
@@ -283,7 +284,7 @@ func byEntryID(a, b *podEntry) int {
 	return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 }
 
-// merged returns two sorted lists as one.
+// merged merges two sorted lists.
 func merged[T any](a, b []T, compare func(T, T) int) []T {
 	out := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

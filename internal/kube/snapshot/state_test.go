@@ -113,7 +113,7 @@ func newWorld(view View) *world {
 	view.Now, view.Live = kubetest.Noon, true
 	w := &world{state: newState(view), feeds: map[reflect.Type]feed{}, all: map[string]client.Object{}, view: view}
 	for _, f := range w.state.feeds() {
-		w.feeds[reflect.TypeOf(f.like)] = f
+		w.feeds[reflect.TypeOf(f.example)] = f
 	}
 	return w
 }
@@ -265,7 +265,7 @@ func (w *world) expectNothing(t *rapid.T) {
 	held := map[string]int{
 		"pods": len(pods.pods), "hosts": len(pods.hosts), "users": len(pods.users), "traits": pods.traits.Size(),
 		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.untidy),
-		"single": len(pods.around.Volumes.Single), "bookings": len(volumes.bookings), "attachers": len(volumes.attachers),
+		"single": len(pods.around.Volumes.Single), "bookings": len(volumes.claimsByVolume), "attachers": len(volumes.limitingNodes),
 		"slots": len(nodes.slots), "kinds": len(nodes.kinds.byHash),
 	}
 	for what, n := range held {

@@ -11,61 +11,61 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// volumeState is the objects that decide where a pod's volumes can be attached. It keeps them in pods.around.Volumes, and
-// invalidates the pods that use a changed object.
+// volumeState is the objects that decide where a pod's volumes can be attached. It stores them in pods.around.Volumes,
+// and invalidates the pods that use a changed object.
 type volumeState struct {
 	pods *podState
 
-	drivers   map[string]*storagev1.CSINode // by Node name
-	bookings  map[string]map[string]bool    // the volume claims ("namespace/name") that name a volume, by name of the volume
-	attachers map[string]int                // the number of nodes that limit how many volumes a driver attaches, by driver
+	drivers        map[string]*storagev1.CSINode // by Node name
+	claimsByVolume map[string]map[string]bool    // the volume claims ("namespace/name") that name a volume, by name of the volume
+	limitingNodes  map[string]int                // the number of nodes that limit how many volumes a driver attaches, by driver
 }
 
 func newVolumeState(pods *podState) *volumeState {
 	return &volumeState{
-		pods: pods, drivers: map[string]*storagev1.CSINode{}, bookings: map[string]map[string]bool{}, attachers: map[string]int{},
+		pods: pods, drivers: map[string]*storagev1.CSINode{}, claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
 	}
 }
 
-func (s *volumeState) putRequest(claim *corev1.PersistentVolumeClaim) {
+func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	id := claim.Namespace + "/" + claim.Name
 	before := s.pods.around.Volumes.Claims[id]
 	if before == claim {
 		return
 	}
-	s.unbook(before)
+	s.forgetVolume(before)
 	s.pods.around.Volumes.Claims[id] = claim
 	if volume := claim.Spec.VolumeName; volume != "" {
-		if s.bookings[volume] == nil {
-			s.bookings[volume] = map[string]bool{}
+		if s.claimsByVolume[volume] == nil {
+			s.claimsByVolume[volume] = map[string]bool{}
 		}
-		s.bookings[volume][id] = true
+		s.claimsByVolume[volume][id] = true
 	}
-	s.touchRequest(id)
+	s.invalidateClaim(id)
 }
 
-func (s *volumeState) dropRequest(claim *corev1.PersistentVolumeClaim) {
+func (s *volumeState) dropVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	id := claim.Namespace + "/" + claim.Name
-	s.unbook(s.pods.around.Volumes.Claims[id])
+	s.forgetVolume(s.pods.around.Volumes.Claims[id])
 	delete(s.pods.around.Volumes.Claims, id)
-	s.touchRequest(id)
+	s.invalidateClaim(id)
 }
 
-// unbook forgets which volume the claim names.
-func (s *volumeState) unbook(claim *corev1.PersistentVolumeClaim) {
+// forgetVolume forgets which volume the claim names.
+func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
 	}
 	volume := claim.Spec.VolumeName
-	if delete(s.bookings[volume], claim.Namespace+"/"+claim.Name); len(s.bookings[volume]) == 0 {
-		delete(s.bookings, volume)
+	if delete(s.claimsByVolume[volume], claim.Namespace+"/"+claim.Name); len(s.claimsByVolume[volume]) == 0 {
+		delete(s.claimsByVolume, volume)
 	}
 }
 
-func (s *volumeState) touchRequest(id string) {
+func (s *volumeState) invalidateClaim(id string) {
 	d := dependency{onClaim, id}
-	s.pods.touch(d)
-	s.pods.contest(d)
+	s.pods.invalidate(d)
+	s.pods.markContested(d)
 }
 
 func (s *volumeState) putVolume(volume *corev1.PersistentVolume) {
@@ -73,85 +73,85 @@ func (s *volumeState) putVolume(volume *corev1.PersistentVolume) {
 		return
 	}
 	s.pods.around.Volumes.Volumes[volume.Name] = volume
-	s.touchVolume(volume.Name)
+	s.invalidateVolume(volume.Name)
 }
 
 func (s *volumeState) dropVolume(volume *corev1.PersistentVolume) {
 	delete(s.pods.around.Volumes.Volumes, volume.Name)
-	s.touchVolume(volume.Name)
+	s.invalidateVolume(volume.Name)
 }
 
-func (s *volumeState) touchVolume(name string) {
-	for id := range s.bookings[name] {
-		s.pods.touch(dependency{onClaim, id})
+func (s *volumeState) invalidateVolume(name string) {
+	for id := range s.claimsByVolume[name] {
+		s.pods.invalidate(dependency{onClaim, id})
 	}
 }
 
-func (s *volumeState) putStorage(class *storagev1.StorageClass) {
+func (s *volumeState) putStorageClass(class *storagev1.StorageClass) {
 	if s.pods.around.Volumes.Classes[class.Name] != class {
 		s.pods.around.Volumes.Classes[class.Name] = class
-		s.restore()
+		s.rebuildClasses()
 	}
 }
 
-func (s *volumeState) dropStorage(class *storagev1.StorageClass) {
+func (s *volumeState) dropStorageClass(class *storagev1.StorageClass) {
 	delete(s.pods.around.Volumes.Classes, class.Name)
-	s.restore()
+	s.rebuildClasses()
 }
 
-// restore makes the storage classes again, which are few and hardly ever change.
-func (s *volumeState) restore() {
+// rebuildClasses rebuilds the index of storage classes. They are few and rarely change.
+func (s *volumeState) rebuildClasses() {
 	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes))}, true)
 	s.pods.around.Volumes.Classes, s.pods.around.Volumes.Usual = v.Classes, v.Usual
-	s.touchVolumes()
+	s.invalidateAllVolumes()
 }
 
-// touchVolumes marks all pods that have volumes.
-func (s *volumeState) touchVolumes() {
+// invalidateAllVolumes marks all pods that have volume claims.
+func (s *volumeState) invalidateAllVolumes() {
 	for d := range s.pods.users {
 		if d.kind == onClaim {
-			s.pods.touch(d)
+			s.pods.invalidate(d)
 		}
 	}
 }
 
-func (s *volumeState) putDrivers(node *storagev1.CSINode) {
+func (s *volumeState) putCSINode(node *storagev1.CSINode) {
 	before := s.drivers[node.Name]
 	if before == node {
 		return
 	}
 	s.drivers[node.Name] = node
-	s.limit(before, -1)
-	s.limit(node, 1)
-	s.relimit()
+	s.countLimits(before, -1)
+	s.countLimits(node, 1)
+	s.updateLimited()
 }
 
-func (s *volumeState) dropDrivers(node *storagev1.CSINode) {
+func (s *volumeState) dropCSINode(node *storagev1.CSINode) {
 	before := s.drivers[node.Name]
 	delete(s.drivers, node.Name)
-	s.limit(before, -1)
-	s.relimit()
+	s.countLimits(before, -1)
+	s.updateLimited()
 }
 
-// limit counts the node among those whose drivers attach a limited number of volumes.
-func (s *volumeState) limit(node *storagev1.CSINode, n int) {
+// countLimits adds n to the count of each driver that attaches a limited number of volumes to the node.
+func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
 	for _, e := range conversion.AttachLimits(node).Extended {
 		driver := strings.TrimPrefix(e.Name, conversion.AttachablePrefix)
-		if s.attachers[driver] += n; s.attachers[driver] == 0 {
-			delete(s.attachers, driver)
+		if s.limitingNodes[driver] += n; s.limitingNodes[driver] == 0 {
+			delete(s.limitingNodes, driver)
 		}
 	}
 }
 
-// relimit finds the drivers that may limit anything. They are few, and change
-// when a driver comes to the cluster.
-func (s *volumeState) relimit() {
+// updateLimited finds the drivers that limit attachments on any node. They are few, and change when a driver is added
+// to the cluster.
+func (s *volumeState) updateLimited() {
 	limited := volumesOf(Objects{}, true).Limited
-	for driver := range s.attachers {
+	for driver := range s.limitingNodes {
 		limited[driver] = true
 	}
 	if !maps.Equal(limited, s.pods.around.Volumes.Limited) {
 		s.pods.around.Volumes.Limited = limited
-		s.touchVolumes()
+		s.invalidateAllVolumes()
 	}
 }

@@ -12,70 +12,70 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// snapshot returns the cluster as it is at now. late are claims that the server
-// has and no informer event has reported yet.
+// snapshot returns the cluster at the time now. late are the NodeClaims that the server has and that no informer event
+// has reported yet.
 func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.NodeClaim) cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes.setMarket(market)
 	s.view.Now = now
 	s.refresh()
-	s.nodes.pair(late)
-	s.nodes.lay(s.volumes.drivers)
+	s.nodes.assignSlots(late)
+	s.nodes.computeBare(s.volumes.drivers)
 
-	homeless := s.settle(s.builder())
+	unplaced := s.placePods(s.builder())
 	out := cluster.Snapshot{
 		Taken:   now,
 		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.nodes.views),
 		Nodes:   s.nodes.list(),
 		Daemons: s.nodes.daemons,
 	}
-	if len(homeless) > 0 {
-		out.Pods = make([]cluster.Pod, len(homeless))
+	if len(unplaced) > 0 {
+		out.Pods = make([]cluster.Pod, len(unplaced))
 	}
 	anyShares := false
-	for i, value := range homeless {
+	for i, value := range unplaced {
 		out.Pods[i] = *value
 		anyShares = anyShares || len(value.Volumes) > 0
 	}
 	if anyShares {
-		s.keepShared(out.Pods)
+		s.dropUnshared(out.Pods)
 	}
 	return out
 }
 
-// settle puts all pods onto nodes, and returns those that need a place, in order.
-func (s *state) settle(b *builder) []*cluster.Pod {
+// placePods counts all pods on their nodes. It returns the pods that need a node, sorted by namespace and name.
+func (s *state) placePods(b *builder) []*cluster.Pod {
 	waiting := s.pods.waiting.tidy()
-	homeless := make([]*cluster.Pod, 0, len(waiting))
-	held, coming := map[int][]mover{}, map[int][]mover{}
+	unplaced := make([]*cluster.Pod, 0, len(waiting))
+	held, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{}
 	planned := plannedOn(s.nodes.views, s.view.Now)
-	send := func(m mover) bool {
+	send := func(m unplacedPod) bool {
 		i, ok := planned.of(m.value, s.nodes.views)
 		if ok {
 			coming[i] = append(coming[i], m)
 		}
 		return ok
 	}
-	var numbers map[*slot]int // made when it is needed
+	var numbers map[*slot]int // made on first use
 	for _, p := range waiting {
-		m := mover{p.object, s.pods.valueOf(p)}
-		if x := s.expecting(p.object); x != nil {
+		m := unplacedPod{p.object, s.pods.valueOf(p)}
+		if x := s.nominatedSlot(p.object); x != nil {
 			if numbers == nil {
-				numbers = numbered(s.nodes.slots)
+				numbers = slotNumbers(s.nodes.slots)
 			}
 			held[numbers[x]] = append(held[numbers[x]], m)
 		} else if conversion.WasTried(p.object) && !send(m) {
-			homeless = append(homeless, m.value)
+			unplaced = append(unplaced, m.value)
 		}
 	}
-	// Nodes on their way out first: where their pods go is never another such node.
+	// Terminating nodes first: their pods may be planned for other nodes, but never for a terminating one.
 	var moving []*cluster.Pod
 	for _, x := range s.nodes.slots {
-		if !x.bare.going {
+		if !x.bare.isTerminating {
 			continue
 		}
-		s.nodes.fill(x, b, nil, nil)
+		s.nodes.addPods(x, b, nil, nil)
 		for _, m := range x.leaving {
 			if !send(m) {
 				moving = append(moving, m.value)
@@ -83,32 +83,33 @@ func (s *state) settle(b *builder) []*cluster.Pod {
 		}
 	}
 	for i, x := range s.nodes.slots {
-		if !x.bare.going {
-			s.nodes.fill(x, b, held[i], coming[i])
+		if !x.bare.isTerminating {
+			s.nodes.addPods(x, b, held[i], coming[i])
 			for _, m := range x.unseated {
 				moving = append(moving, m.value)
 			}
 		}
 	}
 	if len(moving) == 0 {
-		return homeless
+		return unplaced
 	}
 	slices.SortFunc(moving, byPodID)
-	return merged(homeless, moving, byPodID)
+	return merged(unplaced, moving, byPodID)
 }
 
-// expecting returns the node on which kube-scheduler holds room for the pod, as long as it may yet come there; nil if there is none.
-func (s *state) expecting(pod *corev1.Pod) *slot {
+// nominatedSlot returns the node that kube-scheduler has nominated for the pod, or nil if there is none or it accepts
+// no pods.
+func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	if !conversion.IsNominated(pod) {
 		return nil
 	}
-	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.welcomes() {
+	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.acceptsNominated() {
 		return x
 	}
 	return nil
 }
 
-func numbered(slots []*slot) map[*slot]int {
+func slotNumbers(slots []*slot) map[*slot]int {
 	out := make(map[*slot]int, len(slots))
 	for i, x := range slots {
 		out[x] = i
@@ -116,8 +117,8 @@ func numbered(slots []*slot) map[*slot]int {
 	return out
 }
 
-// keepShared calls conversion.DropUnsharedVolumes, with the users that slots know of.
-func (s *state) keepShared(pods []cluster.Pod) {
+// dropUnshared calls conversion.DropUnsharedVolumes with the volume users of all slots.
+func (s *state) dropUnshared(pods []cluster.Pod) {
 	users := map[string]int{}
 	for _, x := range s.nodes.slots {
 		conversion.CountUsers(users, x.shared)
