@@ -15,30 +15,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// BlockerKind is what keeps nodes from being emptied: a closed set.
+// BlockerKind is the kind of a Blocker, one of the constants below.
 type BlockerKind string
 
-// The kinds. Deadlocks end only when a user changes something.
+// The kinds of blockers. A deadlock ends only when a user changes something.
 const (
-	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's own words allow no disruption, however many pods there are
-	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: it wants as many pods as there are
+	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, whatever the number of pods
+	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many pods as there are
 	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: pods are selected by more than one budget
 	NoRoomNow    BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now
-	AskedFor     BlockerKind = "AskedFor"     // pods ask not to be disrupted
+	AskedFor     BlockerKind = "AskedFor"     // pods have the do-not-disrupt annotation
 )
 
-// Blocker is something that keeps nodes of ours from being emptied.
+// Blocker is a cause that keeps nodes of Joiner from being drained.
 type Blocker struct {
 	Kind    BlockerKind
 	Budgets []string // "namespace/name", sorted; none for AskedFor
 	// Why is a sentence without its full stop. Fix is the fix; empty if waiting is enough.
 	Why, Fix  string
-	Workloads []string // "Deployment a/web": whose pods they are, sorted
+	Workloads []string // the workloads of the pods, sorted: "Deployment a/web"
 	Pods      []string // "namespace/name", sorted
 	Nodes     []string // names of the Nodes, sorted
 }
 
-// IsDeadlock reports whether it ends only when a user changes something.
+// IsDeadlock reports whether the blocker ends only when a user changes something.
 func (b Blocker) IsDeadlock() bool { return b.Kind != NoRoomNow && b.Kind != AskedFor }
 
 // Blockers returns what blocks voluntary disruption of nodes at now: deadlocks first, then the blockers of most nodes.
@@ -47,7 +47,7 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	for _, claim := range o.Claims {
 		ours[claim.Status.NodeName] = claim.Status.NodeName != ""
 	}
-	found := blockers{guards: guardsOf(o.Budgets), matched: map[string]int{}, by: map[string]*Blocker{}}
+	found := blockers{guards: activeBudgets(o.Budgets), matched: map[string]int{}, by: map[string]*Blocker{}}
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
 			matching, _ := found.guards.of(pod)
@@ -58,7 +58,7 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	}
 	for _, pod := range o.Pods {
 		if ours[pod.Spec.NodeName] && pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
-			found.look(pod, now)
+			found.addPod(pod, now)
 		}
 	}
 	var out []Blocker
@@ -82,13 +82,13 @@ func tidy(list []string) []string {
 }
 
 type blockers struct {
-	guards  guards
-	matched map[string]int // by budget: how many pods it selects
+	guards  budgetIndex
+	matched map[string]int // the number of pods that each budget selects
 	by      map[string]*Blocker
 }
 
-// look adds what the pod has to do with to the report.
-func (f *blockers) look(pod *corev1.Pod, now time.Time) {
+// addPod adds the blockers of the pod to the report.
+func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if conversion.IsProtected(pod, now) {
 		f.add("", pod, Blocker{Kind: AskedFor, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})
 	}
@@ -111,20 +111,20 @@ func (f *blockers) look(pod *corev1.Pod, now time.Time) {
 	if len(matching) > 1 {
 		f.add(strings.Join(names, ","), pod, Blocker{
 			Kind: SeveralGuard, Budgets: names,
-			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.everything(matching),
+			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.selectsAll(matching),
 			Fix: "let each pod be selected by one of them",
 		})
 		return
 	}
 	for _, g := range matching {
-		if b, ok := f.judge(g); ok {
+		if b, ok := f.classify(g); ok {
 			f.add(g.name, pod, b)
 		}
 	}
 }
 
-// everything says which of the budgets select all pods of their namespace.
-func (f *blockers) everything(list []guard) string {
+// selectsAll names the budgets that select all pods of their namespace.
+func (f *blockers) selectsAll(list []indexedBudget) string {
 	var out []string
 	for _, g := range list {
 		if g.selector.Empty() {
@@ -137,14 +137,14 @@ func (f *blockers) everything(list []guard) string {
 	return "; " + strings.Join(out, " and ") + " selects every pod of its namespace"
 }
 
-// judge says what is to be said of a budget that alone selects pods.
-func (f *blockers) judge(g guard) (Blocker, bool) {
+// classify returns the blocker of a budget that is the only one of its pods; false if the budget blocks nothing.
+func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 	out := Blocker{Budgets: []string{g.name}}
 	pods := f.matched[g.name]
 	if s := g.object.Status; s.ObservedGeneration == g.object.Generation && s.ExpectedPods > 0 {
 		pods = int(s.ExpectedPods)
 	}
-	words := wordsOf(g.object)
+	words := settingOf(g.object)
 	switch {
 	case isNever(g.object), g.object.Spec.MinAvailable == nil && g.object.Spec.MaxUnavailable == nil:
 		out.Kind, out.Why = NeverAllows, words+" never allows a disruption"
@@ -161,20 +161,20 @@ func (f *blockers) judge(g guard) (Blocker, bool) {
 	default:
 		return out, false
 	}
-	out.Why += f.everything([]guard{g})
+	out.Why += f.selectsAll([]indexedBudget{g})
 	return out, true
 }
 
-// leastOf is how many of the pods must be healthy by the budget's minAvailable; a share rounds up.
+// leastOf returns how many of the pods must be healthy by the budget's minAvailable; a percentage rounds up.
 func leastOf(b *policyv1.PodDisruptionBudget, pods int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, pods, true)
 	if err != nil {
-		return 0 // the server lets none in
+		return 0 // the API server rejects such a value
 	}
 	return n
 }
 
-func wordsOf(b *policyv1.PodDisruptionBudget) string {
+func settingOf(b *policyv1.PodDisruptionBudget) string {
 	switch {
 	case b.Spec.MaxUnavailable != nil:
 		return "maxUnavailable " + b.Spec.MaxUnavailable.String()
@@ -184,7 +184,7 @@ func wordsOf(b *policyv1.PodDisruptionBudget) string {
 	return "a PodDisruptionBudget with neither minAvailable nor maxUnavailable"
 }
 
-// add counts a pod for a blocker.
+// add adds a pod to a blocker.
 func (f *blockers) add(key string, pod *corev1.Pod, b Blocker) {
 	key = string(b.Kind) + " " + key
 	if f.by[key] == nil {
@@ -198,7 +198,7 @@ func (f *blockers) add(key string, pod *corev1.Pod, b Blocker) {
 	at.Nodes = append(at.Nodes, pod.Spec.NodeName)
 }
 
-// Deadlocks counts the deadlocks among blockers by kind, those of which there are none too.
+// Deadlocks counts the deadlocks by kind. A kind without deadlocks has the count 0.
 func Deadlocks(list []Blocker) map[BlockerKind]int {
 	out := map[BlockerKind]int{NeverAllows: 0, NeedsAll: 0, SeveralGuard: 0}
 	for _, b := range list {

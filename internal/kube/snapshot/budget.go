@@ -13,71 +13,71 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// Limits of what PodDisruptionBudgets may ask of labels. A user who may write to one namespace can create thousands, each with thousands of
-// requirements, and each pod of the namespace is held against all of them.
+// Limits of PodDisruptionBudgets. A user who can write to one namespace can create thousands, each with thousands of
+// requirements, and each pod of the namespace is compared with all of them.
 const (
-	mostOfBudget  = 1_000  // requirements and values of one budget
-	mostOfSpace   = 50_000 // of all budgets of a namespace
-	mostCompared  = 2_000  // with one pod
-	mostSelecting = 16     // budgets that are known to select a pod: two are as many as one eviction can bear
+	maxBudgetSize    = 1_000  // requirements and values of one budget
+	maxNamespaceSize = 50_000 // requirements and values of all budgets of a namespace
+	maxCompared      = 2_000  // requirements and values that are compared with one pod
+	maxSelecting     = 16     // budgets of one pod: the eviction API already refuses two
 )
 
-// guards are PodDisruptionBudgets by namespace.
-type guards map[string]*guardedSpace
+// budgetIndex holds PodDisruptionBudgets by namespace.
+type budgetIndex map[string]*namespaceBudgets
 
-// guardedSpace are the budgets of a namespace.
-type guardedSpace struct {
-	all    []guard          // sorted by name
-	byPair map[string][]int // those that select only pods with a certain label: "key=value"
+// namespaceBudgets are the budgets of a namespace.
+type namespaceBudgets struct {
+	all    []indexedBudget  // sorted by name
+	byPair map[string][]int // indexes of the budgets that select only pods with a certain label: "key=value"
 	others []int
-	// isUnread: they ask for more than is read, so that any may select any pod.
+	// isUnread: the budgets exceed the limits and were not indexed, so each may select any pod.
 	isUnread bool
 }
 
-type guard struct {
+type indexedBudget struct {
 	name     string // "namespace/name"
 	selector labels.Selector
 	object   *policyv1.PodDisruptionBudget
 	size     int // requirements and values
 }
 
-// guardsOf returns the budgets that are not being deleted.
-func guardsOf(list []*policyv1.PodDisruptionBudget) guards {
-	return budgetsOf(slices.DeleteFunc(slices.Clone(list), func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
+// activeBudgets indexes the budgets that are not being deleted.
+func activeBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
+	return indexBudgets(slices.DeleteFunc(slices.Clone(list), func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
 }
 
-// budgetsOf returns all budgets.
-func budgetsOf(list []*policyv1.PodDisruptionBudget) guards {
-	out := guards{}
+// indexBudgets indexes all budgets.
+func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
+	out := budgetIndex{}
 	sizes := map[string]int{}
 	for _, b := range list {
 		space := out[b.Namespace]
 		if space == nil {
-			space = &guardedSpace{byPair: map[string][]int{}}
+			space = &namespaceBudgets{byPair: map[string][]int{}}
 			out[b.Namespace] = space
 		}
 		size := selectorSize(b.Spec.Selector)
 		sizes[b.Namespace] += size
-		if size > mostOfBudget || sizes[b.Namespace] > mostOfSpace || b.Annotations[conversion.AnnotationOversized] != "" {
+		if size > maxBudgetSize || sizes[b.Namespace] > maxNamespaceSize || b.Annotations[conversion.AnnotationOversized] != "" {
 			space.isUnread = true
 			continue
 		}
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err != nil {
-			continue // the server lets none in; it would select nothing
+			continue // the API server rejects such a selector; the budget selects no pod
 		}
-		space.all = append(space.all, guard{b.Namespace + "/" + b.Name, selector, b, size})
+		space.all = append(space.all, indexedBudget{b.Namespace + "/" + b.Name, selector, b, size})
 	}
 	for _, space := range out {
 		if space.isUnread {
-			space.all = nil // which of them were read depends on their order
+			space.all = nil // which of them were indexed depends on their order
 		}
 		space.index()
 	}
 	return out
 }
 
-// selectorSize is how many requirements and values a selector has.
+// selectorSize returns the number of requirements and values of a selector.
 func selectorSize(s *metav1.LabelSelector) int {
 	if s == nil {
 		return 0
@@ -89,9 +89,9 @@ func selectorSize(s *metav1.LabelSelector) int {
 	return size
 }
 
-// index sorts the budgets, and finds for each a label that all pods have which it selects.
-func (s *guardedSpace) index() {
-	slices.SortFunc(s.all, func(a, b guard) int { return strings.Compare(a.name, b.name) })
+// index sorts the budgets, and finds for each a label that every pod it selects must have.
+func (s *namespaceBudgets) index() {
+	slices.SortFunc(s.all, func(a, b indexedBudget) int { return strings.Compare(a.name, b.name) })
 	for i, g := range s.all {
 		if pair, ok := pairOf(g.object.Spec.Selector); ok {
 			s.byPair[pair] = append(s.byPair[pair], i)
@@ -101,7 +101,7 @@ func (s *guardedSpace) index() {
 	}
 }
 
-// pairOf is the first label, as "key=value", that a pod must have to be selected.
+// pairOf returns the first label, as "key=value", that a pod must have to be selected.
 func pairOf(s *metav1.LabelSelector) (pair string, ok bool) {
 	if s == nil {
 		return "", false
@@ -120,8 +120,9 @@ func pairOf(s *metav1.LabelSelector) (pair string, ok bool) {
 	return pair, ok
 }
 
-// of returns the budgets that select the pod, sorted by name. isCut reports that not all were compared, or that there are more.
-func (g guards) of(pod *corev1.Pod) (matching []guard, isCut bool) {
+// of returns the budgets that select the pod, sorted by name. isCut reports that some budgets were not compared or not
+// returned.
+func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isCut bool) {
 	space := g[pod.Namespace]
 	if space == nil {
 		return nil, false
@@ -134,7 +135,7 @@ func (g guards) of(pod *corev1.Pod) (matching []guard, isCut bool) {
 	compared := 0
 	for _, i := range candidates {
 		one := space.all[i]
-		if compared += one.size; compared > mostCompared || len(matching) == mostSelecting {
+		if compared += one.size; compared > maxCompared || len(matching) == maxSelecting {
 			return matching, true
 		}
 		if one.selector.Matches(labels.Set(pod.Labels)) {
@@ -152,9 +153,9 @@ func isNever(b *policyv1.PodDisruptionBudget) bool {
 	return least != nil && least.Type == intstr.String && least.StrVal == "100%"
 }
 
-// forbid reports whether the pod can never be evicted as budgets are now: one of them allows nothing, or there are
-// several, which the eviction API refuses, or more than are compared.
-func (g guards) forbid(pod *corev1.Pod) bool {
+// forbid reports whether the pod can never be evicted with the current budgets: one of them allows no disruption,
+// several select the pod (which the eviction API refuses), or more exist than are compared.
+func (g budgetIndex) forbid(pod *corev1.Pod) bool {
 	matching, isCut := g.of(pod)
 	return isCut || len(matching) > 1 || len(matching) == 1 && isNever(matching[0].object)
 }

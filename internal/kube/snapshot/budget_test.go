@@ -42,7 +42,7 @@ func TestManyBudgets(t *testing.T) {
 	if h := ordinary.Holds(kubetest.HoldTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.Uncompared {
 		t.Errorf("of 5,000 ordinary budgets: %+v", h)
 	}
-	if guards := budgetsOf(ordinary.Budgets); guards.forbid(ordinary.Pods[0]) || guards.forbid(kubetest.BoundPod("web-2", "other")) {
+	if guards := indexBudgets(ordinary.Budgets); guards.forbid(ordinary.Pods[0]) || guards.forbid(kubetest.BoundPod("web-2", "other")) {
 		t.Error("an ordinary budget forbids for ever")
 	}
 	for name, o := range map[string]Objects{"many": tenant, "one, with 10,000 requirements": unread} {
@@ -50,7 +50,7 @@ func TestManyBudgets(t *testing.T) {
 		if !h.Uncompared || !strings.Contains(h.String(), "more of them than are compared with a pod") {
 			t.Errorf("%s: %+v", name, h)
 		}
-		if !budgetsOf(o.Budgets).forbid(o.Pods[0]) {
+		if !indexBudgets(o.Budgets).forbid(o.Pods[0]) {
 			t.Errorf("%s: a pod that any of them may select can be evicted", name)
 		}
 		found := o.Blockers(kubetest.HoldTime)
@@ -59,7 +59,7 @@ func TestManyBudgets(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 		o.Pods = append(o.Pods, kubetest.BoundPod("x", "x", func(p *corev1.Pod) { p.Namespace = "other" }))
-		if guards := guardsOf(o.Budgets); guards.forbid(o.Pods[1]) {
+		if guards := activeBudgets(o.Budgets); guards.forbid(o.Pods[1]) {
 			t.Errorf("%s: budgets of another namespace count", name)
 		}
 	}
@@ -73,7 +73,7 @@ func TestBudgetsThatAllSelect(t *testing.T) {
 		o.Budgets = append(o.Budgets, guarding(fmt.Sprintf("b%04d", i), "web", 1))
 	}
 	h := o.Holds(kubetest.HoldTime)["n"]
-	if len(h.Budgets) != mostSelecting || h.Uncompared || len(h.String()) > 1_000 {
+	if len(h.Budgets) != maxSelecting || h.Uncompared || len(h.String()) > 1_000 {
 		t.Errorf("%d budgets are named, in %d bytes", len(h.Budgets), len(h.String()))
 	}
 }

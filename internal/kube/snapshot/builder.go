@@ -15,27 +15,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// builder puts a snapshot together: pods onto their nodes, and apart those
-// that need a place.
+// builder makes a snapshot: it counts bound and planned pods on their nodes, and collects the pods that need a node.
 type builder struct {
 	view    View
 	around  conversion.References
 	kinds   *podKinds
-	budgets guards
+	budgets budgetIndex
 	nodes   []*nodeView
 	pods    []cluster.Pod
 
 	traits  conversion.TraitSet
-	byName  map[string]*nodeView // by the name of the Node
+	byName  map[string]*nodeView // by Node name
 	planned planned
-	coming  [][]mover // the pods that each of nodes was launched for and that are not bound to it yet
+	coming  [][]unplacedPod // for each of nodes, the pods that it was launched for and that are not bound to it yet
 }
 
-// index finds nodes for pods. It is for the whole of nodes.
+// index prepares the lookup of nodes by pod. Call it when nodes is complete.
 func (b *builder) index() {
 	b.byName = make(map[string]*nodeView, len(b.nodes))
 	b.planned = plannedOn(b.nodes, b.view.Now)
-	b.coming = make([][]mover, len(b.nodes))
+	b.coming = make([][]unplacedPod, len(b.nodes))
 	for _, n := range b.nodes {
 		if n.node != nil {
 			b.byName[n.node.Name] = n
@@ -43,33 +42,35 @@ func (b *builder) index() {
 	}
 }
 
-// place puts the pod where it belongs: on its node, on the claim it was planned
-// for, among those that need a place, or nowhere.
+// place counts the pod on its node or on the claim that it was planned for, or adds it to the pods that need a node. It
+// ignores finished pods, and pods that kube-scheduler has not tried yet.
 func (b *builder) place(pod *corev1.Pod) {
 	switch {
 	case conversion.IsFinished(pod):
 	case pod.Spec.NodeName != "":
 		b.bound(pod)
-	case conversion.IsNominated(pod) && b.byName[pod.Status.NominatedNodeName].welcomes():
+	case conversion.IsNominated(pod) && b.byName[pod.Status.NominatedNodeName].acceptsNominated():
 		value := b.valueOf(pod)
-		b.byName[pod.Status.NominatedNodeName].await(b, pod, &value)
+		b.byName[pod.Status.NominatedNodeName].addExpected(b, pod, &value)
 	case conversion.NeedsNode(pod) && (conversion.WasTried(pod) || !b.view.Live && !isGated(pod)):
 		b.needs(pod, b.valueOf(pod))
 	}
 }
 
-// welcomes reports whether pods that are nominated for the node may come yet: it is there, and neither leaves nor is
-// cordoned. Nil is a node that is not there.
-func (n *nodeView) welcomes() bool { return n != nil && !n.value.Leaving && !n.value.Cordoned() }
+// acceptsNominated reports whether pods that are nominated for the node may still be bound to it: it exists, is not
+// terminating, and is not cordoned. A nil node does not exist.
+func (n *nodeView) acceptsNominated() bool {
+	return n != nil && !n.value.Leaving && !n.value.Cordoned()
+}
 
-// valueOf returns the pod as the engine sees it; pods of one template share what it points at.
+// valueOf returns the pod as the solver sees it. Pods of one template share the values behind pointers.
 func (b *builder) valueOf(pod *corev1.Pod) cluster.Pod {
 	value := conversion.PodValue(pod, b.around)
 	b.traits.Share(&value, nil)
 	return value
 }
 
-// isGated reports whether kube-scheduler said that it does not look at the pod yet.
+// isGated reports whether the pod has scheduling gates, so that kube-scheduler does not consider it yet.
 func isGated(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
@@ -82,70 +83,72 @@ func isGated(pod *corev1.Pod) bool {
 func (b *builder) bound(pod *corev1.Pod) {
 	n, ok := b.byName[pod.Spec.NodeName]
 	switch {
-	case !ok: // its Node is gone, and soon it will be too
+	case !ok: // its Node is gone; the pod will be deleted soon
 	case !conversion.NeedsPlace(pod):
-		n.keep(b, pod)
+		n.addUnmovable(b, pod)
 	default:
 		value := b.valueOf(pod)
-		if n.carry(b, pod, &value) {
+		if n.addMovable(b, pod, &value) {
 			value.Node = n.value.Name
 			b.needs(pod, value)
 		}
 	}
 }
 
-// needs keeps the pod for the claim that was made for it (see AnnotationPods), or
-// else puts it among those that need a place.
+// needs assigns the pod to the claim that was made for it (see AnnotationPods), if any. Otherwise it adds the pod to
+// the pods that need a node.
 func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
 	if i, ok := b.planned.of(&value, b.nodes); ok {
-		b.coming[i] = append(b.coming[i], mover{object: pod, value: &value})
+		b.coming[i] = append(b.coming[i], unplacedPod{object: pod, value: &value})
 		return
 	}
 	b.pods = append(b.pods, value)
 }
 
-// seat adds to nodes the pods that they were launched for, after all bound pods are counted.
+// seat adds to nodes the pods that they were launched for. Call it when all bound pods are counted.
 func (b *builder) seat() {
 	for i, n := range b.nodes {
-		for _, m := range n.welcome(b, b.coming[i]) {
+		for _, m := range n.addPlanned(b, b.coming[i]) {
 			b.pods = append(b.pods, *m.value)
 		}
 	}
 }
 
-// keep counts a pod that is bound to the node and comes and goes with it.
-func (n *nodeView) keep(b *builder, pod *corev1.Pod) {
-	n.uses(b, pod, conversion.Requests(pod), conversion.HostPorts(&pod.Spec))
-	n.settles(b.kindOfBound(pod))
+// addUnmovable counts a bound pod that never moves to another node: a static pod or a DaemonSet pod.
+func (n *nodeView) addUnmovable(b *builder, pod *corev1.Pod) {
+	n.addUsage(b, pod, conversion.Requests(pod), conversion.HostPorts(&pod.Spec))
+	n.countResident(b.kindOfBound(pod))
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && ref.Kind == "DaemonSet" {
 		n.running = append(n.running, types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name})
 	}
 }
 
-// carry counts a pod that is bound to the node and would need a place without it.
-// It reports whether the pod needs one now, because the node is on its way out.
-func (n *nodeView) carry(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
-	n.uses(b, pod, value.Requests, value.HostPorts)
+// addMovable counts a bound pod that needs another node when this one terminates. It reports whether that is now the
+// case.
+func (n *nodeView) addMovable(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
+	n.addUsage(b, pod, value.Requests, value.HostPorts)
 	n.value.Pods = append(n.value.Pods, *value)
 	n.isShared = true
-	if n.going && !conversion.IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
+	if n.isTerminating && !conversion.IsProtected(pod, b.view.Now) && !b.budgets.forbid(pod) {
 		return true
 	}
-	n.settles(b.kindOf(value, pod.DeletionTimestamp != nil))
+	n.countResident(b.kindOf(value, pod.DeletionTimestamp != nil))
 	return false
 }
 
-// await adds a pod to the node that was launched for it, or on which kube-scheduler has nominated it, before it is bound. Otherwise
-// a node that just became ready would look empty, and be removed, before kube-scheduler has bound its pods.
-func (n *nodeView) await(b *builder, pod *corev1.Pod, value *cluster.Pod) {
-	n.uses(b, pod, value.Requests, value.HostPorts)
-	n.settles(b.kindOf(value, false)) // where it comes from it may be ending, here it is not
+// addExpected counts a pod that is not bound yet on the node that was launched for it, or that kube-scheduler has
+// nominated for it. Otherwise a node that has just become ready would look empty, and be removed, before kube-scheduler
+// has bound its pods.
+func (n *nodeView) addExpected(b *builder, pod *corev1.Pod, value *cluster.Pod) {
+	n.addUsage(b, pod, value.Requests, value.HostPorts)
+	n.countResident(b.kindOf(value, false)) // the pod may be ending on its old node, but not on this one
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
-// welcome awaits the pods that the node was launched for and has room for, by name, and returns the others.
-func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
-	byID := func(x, y mover) int { return byPodID(x.value, y.value) }
+// addPlanned calls addExpected for the pods that the node was launched for and has room for, in order of their names.
+// It returns the others.
+func (n *nodeView) addPlanned(b *builder, coming []unplacedPod) (others []unplacedPod) {
+	byID := func(x, y unplacedPod) int { return byPodID(x.value, y.value) }
 	if !slices.IsSortedFunc(coming, byID) {
 		coming = slices.SortedFunc(slices.Values(coming), byID)
 	}
@@ -154,13 +157,13 @@ func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
 			others = append(others, m)
 			continue
 		}
-		n.await(b, m.object, m.value)
+		n.addExpected(b, m.object, m.value)
 	}
 	return others
 }
 
-// total returns the node as the engine sees it, when all of its pods are counted: with the DaemonSet pods that it has
-// yet to get. A pod that asks for more than the whole node has never gets there. The view stays as it is.
+// total returns the node as the solver sees it: with all of its pods, and with the DaemonSet pods that it does not run
+// yet. A DaemonSet pod whose requests exceed the whole node is not counted. n is not changed.
 func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	out := n.value
 	labels := out.Labels
@@ -190,19 +193,19 @@ func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	return out
 }
 
-// isBeyond reports whether a pod asks for more CPU or memory than a node has in all, as far as that is known.
+// isBeyond reports whether a pod requests more CPU or memory than the node has in total. An unknown total (0) limits
+// nothing.
 func isBeyond(asks, has resources.Amounts) bool {
 	return has.CPU > 0 && asks.CPU > has.CPU || has.Memory > 0 && asks.Memory > has.Memory
 }
 
-// sort puts what the node has in the order that it always has, when all of its pods are counted.
+// sort sorts the pods and residents of the node. Call it when all of its pods are counted.
 func (n *nodeView) sort() {
 	sortPods(n.value.Pods)
 	n.value.Residents = n.residents.values()
 }
 
-// asInitialized returns the labels with the two that a node gets on its way:
-// DaemonSets may wait for them.
+// asInitialized returns the labels with the two that Joiner sets later: DaemonSets may select nodes by them.
 func asInitialized(labels requirements.Labels) requirements.Labels {
 	out := make(requirements.Labels, len(labels)+2)
 	maps.Copy(out, labels)

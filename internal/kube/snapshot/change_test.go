@@ -78,7 +78,7 @@ func changesOfTown() map[string]change {
 			return nil
 		},
 		"time passes, and a pod is not waited for any more": func(w *world) []*karpv1.NodeClaim {
-			w.view.Now = kubetest.Noon.Add(settled + time.Second)
+			w.view.Now = kubetest.Noon.Add(bindTimeout + time.Second)
 			return nil
 		},
 		"a type is larger": func(w *world) []*karpv1.NodeClaim {

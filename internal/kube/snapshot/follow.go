@@ -22,21 +22,21 @@ type Informers interface {
 
 // follower keeps a state up to date. The zero value has not started.
 type follower struct {
-	mu      sync.Mutex
-	state   *state
-	unasked []feed // the kinds that no informer was asked for yet
-	told    []told
+	mu        sync.Mutex
+	state     *state
+	unwatched []feed // the kinds that have no informer yet
+	lists     []initialList
 }
 
-// told collects the objects that an informer lists first.
-type told struct {
+// initialList is the first list of an informer.
+type initialList struct {
 	kind string
-	all  toolscache.DoneChecker // done when the state has all of it
+	all  toolscache.DoneChecker // done when the state has all listed objects
 }
 
-// patience is how long a snapshot waits for the informers' first lists: they take
-// half a second in a small cluster, some seconds in a large one.
-const patience = 10 * time.Second
+// listTimeout is how long a snapshot waits for the informers' first lists. They take half a second in a small cluster,
+// and some seconds in a large one.
+const listTimeout = 10 * time.Second
 
 // follow returns the state of the cluster. The first call starts the informers and waits for their initial lists.
 func (r *Reader) follow(ctx context.Context) (*state, error) {
@@ -45,9 +45,9 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	f.mu.Lock()
-	state, all := f.state, f.told
+	state, all := f.state, f.lists
 	f.mu.Unlock()
-	patient, stop := context.WithTimeout(ctx, patience)
+	patient, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	var late []string
 	for _, one := range all {
@@ -64,31 +64,31 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 			" should this last, see whether the controller may list and watch them", strings.Join(late, ", "))
 	}
 	f.mu.Lock()
-	f.told = nil // from now on there is nothing to wait for
+	f.lists = nil // all lists are complete
 	f.mu.Unlock()
 	return state, nil
 }
 
-// begin asks the informers that have not been asked.
+// begin starts the informers of all kinds that have none yet.
 func (f *follower) begin(ctx context.Context, r *Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state == nil {
 		f.state = newState(View{Usual: r.Usual, IgnorePreferences: r.IgnorePreferences, RelaxMinValues: r.RelaxMinValues})
-		f.unasked = f.state.feeds()
+		f.unwatched = f.state.feeds()
 	}
-	for len(f.unasked) > 0 {
-		one := f.unasked[0]
-		informer, err := r.Informers.GetInformer(ctx, one.like, cache.BlockUntilSynced(false))
+	for len(f.unwatched) > 0 {
+		one := f.unwatched[0]
+		informer, err := r.Informers.GetInformer(ctx, one.example, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.like), err)
+			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.example), err)
 		}
 		registered, err := informer.AddEventHandler(f.state.handler(one))
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.like), err)
+			return fmt.Errorf("watch %s: %w", kubeclient.KindOf(one.example), err)
 		}
-		f.told = append(f.told, told{kubeclient.KindOf(one.like), registered.HasSyncedChecker()})
-		f.unasked = slices.Clone(f.unasked[1:])
+		f.lists = append(f.lists, initialList{kubeclient.KindOf(one.example), registered.HasSyncedChecker()})
+		f.unwatched = slices.Clone(f.unwatched[1:])
 	}
 	return nil
 }

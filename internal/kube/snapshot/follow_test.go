@@ -213,7 +213,7 @@ func TestStateAtOnce(t *testing.T) {
 	w.tell(crowd(20, 5, 4))
 	handlers := map[string]func(any, any){}
 	for _, f := range w.state.feeds() {
-		handlers[kubeclient.KindOf(f.like)] = w.state.handler(f).OnUpdate
+		handlers[kubeclient.KindOf(f.example)] = w.state.handler(f).OnUpdate
 	}
 	var group sync.WaitGroup
 	for worker := range 3 {

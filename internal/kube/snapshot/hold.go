@@ -17,20 +17,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Hold is why a pod blocks voluntary disruption of its node.
+// Hold says why a pod blocks voluntary disruption of its node.
 type Hold struct {
 	Pod      string // "namespace/name"
 	Workload string // as Workload returns it; empty for a pod without owner
-	// Budgets are the PodDisruptionBudgets that stand in the way: one that allows no disruption now, or several, which the
-	// eviction API refuses. None: the pod's annotation does. "namespace/name", sorted.
+	// Budgets are the PodDisruptionBudgets that block the eviction: one that allows no disruption now, or several,
+	// which the eviction API refuses. "namespace/name", sorted; none if the pod's annotation blocks.
 	Budgets []string
-	// Uncompared: the PodDisruptionBudgets of the pod's namespace are more than are compared with a pod, so that one may stand in the way.
+	// Uncompared means that a PodDisruptionBudget may block the eviction: the namespace has more budgets than are
+	// compared with a pod.
 	Uncompared bool
-	// Until is when the annotation's time is over; zero where time changes nothing.
+	// Until is when the protection by the annotation ends; zero if it has no end, or if a budget blocks.
 	Until time.Time
 }
 
-// String is the hold in words: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment a/d)".
+// String describes the hold, for example: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
+// a/d)".
 func (h Hold) String() string {
 	owner := ""
 	if h.Workload != "" {
@@ -43,7 +45,7 @@ func (h Hold) String() string {
 		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
 	case len(h.Budgets) > 1:
 		number := strconv.Itoa(len(h.Budgets))
-		if len(h.Budgets) == mostSelecting {
+		if len(h.Budgets) == maxSelecting {
 			number += " or more"
 		}
 		return fmt.Sprintf("pod %s is selected by %s PodDisruptionBudgets, %s (%s)", h.Pod, number, strings.Join(h.Budgets, " and "),
@@ -66,10 +68,10 @@ func joined(what, owner string) string {
 	return what + "; " + owner
 }
 
-// Holds returns by Node name the pod that blocks its voluntary disruption at now. Of several it is one that blocks without end, else
-// the one that blocks longest, then the first by name.
+// Holds returns by Node name the pod that blocks its voluntary disruption at now. If several pods block, it is one that
+// blocks without end, else the one that blocks longest, then the first by name.
 func (o Objects) Holds(now time.Time) map[string]Hold {
-	guards := guardsOf(o.Budgets)
+	guards := activeBudgets(o.Budgets)
 	out := map[string]Hold{}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || conversion.IsFinished(pod) {
@@ -86,7 +88,7 @@ func (o Objects) Holds(now time.Time) map[string]Hold {
 	return out
 }
 
-// isBefore reports whether h is reported instead of the other.
+// isBefore reports whether h takes precedence over o.
 func (h Hold) isBefore(o Hold) bool {
 	switch {
 	case h.Until.Equal(o.Until):
@@ -97,8 +99,8 @@ func (h Hold) isBefore(o Hold) bool {
 	return h.Until.After(o.Until)
 }
 
-// hold returns why the pod may not be evicted at now.
-func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
+// hold returns why the pod must not be evicted at now; false if it may be evicted.
+func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if conversion.IsProtected(pod, now) {
 		out.Until = protectedUntil(pod)
@@ -123,8 +125,8 @@ func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	return out, true
 }
 
-// refuses reports whether the budget, as it stands, lets the pod not go.
-func (g guard) refuses(pod *corev1.Pod) bool {
+// refuses reports whether the budget currently blocks the eviction of the pod.
+func (g indexedBudget) refuses(pod *corev1.Pod) bool {
 	if g.object.Status.DisruptionsAllowed > 0 {
 		return false
 	}
@@ -141,14 +143,16 @@ func isPodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// isEvicted reports whether the pod is evicted from a node that is drained. Pods that tolerate its taint stay to the end.
+// isEvicted reports whether the pod is evicted when its node is drained. Pods that tolerate the disruption taint are
+// not.
 func isEvicted(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	disrupted := requirements.Taint{Key: taint.Key, Effect: requirements.Effect(taint.Effect)}
 	return !conversion.IsStatic(pod) && !requirements.Tolerated(disrupted, conversion.Tolerations(pod.Spec.Tolerations))
 }
 
-// protectedUntil is when the duration of the pod's annotation ends; zero without one, or before it starts.
+// protectedUntil returns when the duration of the pod's annotation ends. It is zero if the annotation has no duration
+// or the pod has not started.
 func protectedUntil(pod *corev1.Pod) time.Time {
 	span, err := time.ParseDuration(pod.Annotations[karpv1.AnnotationDoNotDisrupt])
 	if err != nil || pod.Status.StartTime == nil {
@@ -171,10 +175,11 @@ func Workload(pod *corev1.Pod) string {
 	return named(ref.Kind) + " " + pod.Namespace + "/" + named(ref.Name)
 }
 
-// ownerForm is the kind or the name of an object.
+// ownerForm matches a valid kind or name of an object.
 var ownerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,252}$`)
 
-// named is the kind or the name of an owner as it is, or quoted and cut where it can be none: an API server takes any text for these.
+// named returns the kind or the name of an owner, quoted and cut if it is invalid: the API server accepts any text in
+// an owner reference.
 func named(text string) string {
 	if ownerForm.MatchString(text) {
 		return text
@@ -182,9 +187,9 @@ func named(text string) string {
 	return fmt.Sprintf("%.60q", text)
 }
 
-// EvictionCost is what it takes to move the pod, in moves of a usual pod: from 0 to 10. Its deletion cost
-// (controller.kubernetes.io/pod-deletion-cost) and its priority make it more or less than 1, as they do in Karpenter. It is 0 for
-// a pod that needs no other place.
+// EvictionCost is the cost of moving the pod, from 0 to 10; an ordinary pod costs 1. As in Karpenter, the pod's
+// deletion cost (controller.kubernetes.io/pod-deletion-cost) and priority raise or lower it. A pod that needs no other
+// node costs 0.
 func EvictionCost(pod *corev1.Pod) float64 {
 	if !conversion.NeedsPlace(pod) {
 		return 0

@@ -9,36 +9,33 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Ledger remembers the NodeClaims in flight that this process created, whether or not the informers list them yet, until
-// kube-scheduler has had time to bind their pods.
+// Ledger remembers the NodeClaims in flight that this process created, whether or not the informers list them yet,
+// until kube-scheduler has had time to bind their pods.
 //
-// It prevents that nodes are launched twice. The cache lags behind our own
-// writes, by milliseconds on a good day. A pass that reads it in between sees
-// the pods still pending and no claim for them, and would launch again. Waiting for
-// the cache would let one slow claim stop all others; reading past it would cost
-// a full list per pass. So the claims just made are laid over what the cache
-// holds until it holds them too.
+// It prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A pass that reads
+// the cache too early sees pending pods without their claim, and would launch again. Waiting for the cache would let
+// one slow claim stop all others. Reading from the API server would cost a full list per pass. So the Reader adds the
+// recorded claims to the claims of the cache until the cache has them.
 //
-// After a restart the ledger is empty and fills itself from the cache, which is
-// read in full before the first pass. Which pods a claim is for is written on the
-// claim: see AnnotationPods.
+// After a restart the ledger is empty. The first pass fills it from the cache, which is complete by then. An annotation
+// of the claim names its pods: see AnnotationPods.
 //
-// The zero value is an empty ledger. Its methods may be called at the same time.
+// The zero value is an empty ledger. Its methods may be called concurrently.
 type Ledger struct {
 	mu      sync.Mutex
 	entries map[types.UID]entry
-	reads   uint64 // how often the cache was compared with
+	reads   uint64 // counts the comparisons with the cache
 }
 
-// entry is one claim on its way.
+// entry is one claim in flight.
 type entry struct {
-	claim *karpv1.NodeClaim // as the API server answered; never altered
+	claim *karpv1.NodeClaim // as the API server returned it; never changed
 	made  time.Time
-	seen  uint64 // the last read in which the cache held it; 0: none has yet
-	own   bool   // this process has made it
+	seen  uint64 // the last of reads in which the cache had it; 0 if it never had
+	own   bool   // this process created it
 }
 
-// Record notes a claim that was made at now.
+// Record adds a claim that was created at now.
 func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,23 +56,22 @@ func (l *Ledger) IsOwn(uid types.UID) bool {
 	return l.entries[uid].own
 }
 
-// Forget drops a claim: it is known to be gone.
+// Forget drops a claim that no longer exists.
 func (l *Ledger) Forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.entries, uid)
 }
 
-// Len returns how many claims are on their way. While there are any, pods that
-// count as placed may come to need a place again without any event.
+// Len returns the number of claims in flight. While it is not 0, a planned pod may need a node again without any event.
 func (l *Ledger) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.entries)
 }
 
-// Claims returns the claims on their way, as they were when they were made or last compared with the cache, in no
-// particular order. They are not to be altered.
+// Claims returns the claims in flight, in no particular order, as they were created or last seen in the cache. The
+// caller must not change them.
 func (l *Ledger) Claims() []*karpv1.NodeClaim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,15 +82,15 @@ func (l *Ledger) Claims() []*karpv1.NodeClaim {
 	return out
 }
 
-// missing compares the ledger with the claims in the cache. It returns the claims that the cache does not have yet and, separately,
-// those that it should have by now: the caller must read them from the server. It drops what was seen before and
-// is no longer there, and what has arrived.
+// missing compares the ledger with the claims in the cache. late are the claims that the cache does not have yet.
+// overdue are claims that the cache should have by now: the caller must read them from the server. missing drops the
+// claims that the cache had and lost, and those whose pods are no longer awaited.
 func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overdue []*karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reads++
 	for _, c := range claims {
-		if awaitedBy(c).at(now) {
+		if planPeriodOf(c).isActive(now) {
 			l.put(c.UID, entry{claim: c, made: c.CreationTimestamp.Time, seen: l.reads, own: l.entries[c.UID].own})
 		} else {
 			delete(l.entries, c.UID)
@@ -114,6 +110,6 @@ func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overd
 	return late, overdue
 }
 
-// cacheLag is how far behind our own writes the cache is believed to be at
-// most. Beyond it the server is asked about each claim that is missing.
+// cacheLag is the longest expected lag of the cache behind our own writes. After that time the Reader asks the server
+// about each missing claim.
 const cacheLag = 10 * time.Second

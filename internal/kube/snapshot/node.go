@@ -19,42 +19,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// nodeView is a node in the making: a claim, a Node, or both.
+// nodeView is a node while it is computed: from a claim, a Node, or both.
 type nodeView struct {
 	value cluster.Node
-	claim *karpv1.NodeClaim // nil for a node that is not ours
-	node  *corev1.Node      // nil before the kubelet has said hello
+	claim *karpv1.NodeClaim // nil for a node that Joiner did not launch
+	node  *corev1.Node      // nil before the kubelet has created it
 
-	// going: on its way out, so that its pods need another place and its
-	// capacity no longer counts. A cordoned node is not: it runs on as it is.
-	going bool
-	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
-	mostCapacity resources.Amounts
+	// isTerminating means that its pods need another node and its capacity no longer counts against limits. A cordoned
+	// node is not terminating.
+	isTerminating bool
+	// maxCapacity is the largest capacity that the node may get; it counts against the limits of its pool.
+	maxCapacity resources.Amounts
 
-	awaited  awaited // of the claim
-	isShared bool    // there are pods bound to it that would need a place without it
+	planPeriod planPeriod // of the claim
+	isShared   bool       // movable pods are bound to it
 
 	residents residents
-	running   []types.NamespacedName         // the DaemonSets that have their pod on it
+	running   []types.NamespacedName         // the DaemonSets that have a pod on it
 	attached  map[conversion.Attachment]bool // the volumes that its pods use
 }
 
-// pair is a claim with its Node; either may be missing.
+// pair is a claim with its Node; one of the two may be nil.
 type pair struct {
 	claim *karpv1.NodeClaim
 	node  *corev1.Node
-	// isUnaccepted: the Node names the instance of a claim that was not registered with it. No pod is planned onto it.
+	// isUnaccepted: the Node has the provider ID of a claim but is not registered with it. No pod is planned onto the
+	// Node.
 	isUnaccepted bool
 }
 
-// pairsOf pairs claims with the Nodes that they were registered with. What has no
-// counterpart is a pair by itself. The result is in no particular order.
+// pairsOf pairs claims with the Nodes that they were registered with. A claim or Node without counterpart is a pair by
+// itself. The result is in no particular order.
 func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	byName := make(map[string]*corev1.Node, len(nodes))
 	for _, n := range nodes {
 		byName[n.Name] = n
 	}
-	claimed := make(map[string]bool, len(claims)) // provider ids
+	claimed := make(map[string]bool, len(claims)) // provider IDs
 	for _, c := range claims {
 		if c.Status.ProviderID != "" {
 			claimed[c.Status.ProviderID] = true
@@ -63,11 +64,11 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	nodeOf := func(c *karpv1.NodeClaim) *corev1.Node {
 		n := byName[c.Status.NodeName]
 		if n != nil && n.Spec.ProviderID == "" || IsNodeOf(c, n) {
-			return n // in manifests, and where a Node lost its provider id, it has none
+			return n // manifests may omit the provider ID, and a Node can lose it
 		}
 		return nil
 	}
-	// Two claims with one Node are a mistake of a user's; the oldest has it.
+	// Two claims with one Node are a mistake of the user; the oldest claim gets the Node.
 	claimOf := make(map[*corev1.Node]*karpv1.NodeClaim, len(claims))
 	for _, c := range claims {
 		n := nodeOf(c)
@@ -91,8 +92,7 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	return out
 }
 
-// view is the pair as a node that no pods are on. The drivers, by name of the
-// Node, say how many volumes it takes.
+// view returns the pair as a node without pods. drivers, by Node name, limit its volumes.
 func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
 	var v nodeView
 	switch {
@@ -107,10 +107,10 @@ func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market)
 	return v
 }
 
-// foreignView is a Node without a claim: of a node group, of Fargate, or one
-// whose claim is not known here. It is taken as it is.
+// foreignView returns the view of a Node without a claim: a node of a node group, of Fargate, or one whose claim is
+// unknown.
 func foreignView(n *corev1.Node) nodeView {
-	v := nodeView{node: n, going: n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)}
+	v := nodeView{node: n, isTerminating: n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)}
 	v.value = cluster.Node{
 		Name:        n.Name,
 		ProviderID:  n.Spec.ProviderID,
@@ -122,15 +122,15 @@ func foreignView(n *corev1.Node) nodeView {
 		Allocatable: allocatableOf(n),
 		Joined:      true,
 		Initialized: true,
-		Leaving:     v.going,
+		Leaving:     v.isTerminating,
 		Created:     n.CreationTimestamp.Time,
 	}
-	v.mostCapacity = v.value.Capacity
+	v.maxCapacity = v.value.Capacity
 	return v
 }
 
-// unacceptedView is a Node that names a claim's instance without being known to be that instance's: it has just joined, or it never will
-// be. Its claim counts as it is, and no pod is planned onto the Node.
+// unacceptedView returns the view of a Node that has a claim's provider ID and is not registered with the claim: it has
+// just joined, or will never be accepted. The claim is a node of its own, and no pod is planned onto the Node.
 func unacceptedView(n *corev1.Node) nodeView {
 	v := foreignView(n)
 	v.value.Pool, v.value.NodeClass = "", ""
@@ -147,12 +147,11 @@ func allocatableOf(n *corev1.Node) resources.Amounts {
 	return conversion.Amounts(n.Status.Allocatable)
 }
 
-// claimView is a claim, with its Node if there is one. Until the Node is
-// registered the claim's word counts, then the Node's. Until it is initialized,
-// what the kubelet has not found yet (devices, mostly) is taken from the claim,
-// and the taints that are there to be removed soon are left out.
+// claimView returns the view of a claim, with its Node if there is one. The claim's fields count until the Node is
+// registered, then the Node's. Until the Node is initialized, resources that the kubelet does not report yet (mostly
+// devices) are taken from the claim, and temporary taints are left out.
 func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
-	v := nodeView{claim: c, node: n, going: c.DeletionTimestamp != nil, awaited: awaitedBy(c)}
+	v := nodeView{claim: c, node: n, isTerminating: c.DeletionTimestamp != nil, planPeriod: planPeriodOf(c)}
 	v.value = cluster.Node{
 		Name:       c.Name,
 		Claim:      c.Name,
@@ -163,15 +162,15 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 	}
 	out := &v.value
 	if n == nil || n.Labels[karpv1.LabelRegistered] != "true" {
-		promise(&v, market)
+		setPromised(&v, market)
 		if n != nil {
 			out.Capacity = filled(conversion.Amounts(n.Status.Capacity), out.Capacity)
 			out.Allocatable = filled(allocatableOf(n), out.Allocatable)
-			v.going = v.going || n.DeletionTimestamp != nil
-			v.mostCapacity = out.Capacity
+			v.isTerminating = v.isTerminating || n.DeletionTimestamp != nil
+			v.maxCapacity = out.Capacity
 		}
-		// A Node that was registered and is gone will not come back; its claim follows it.
-		out.Leaving = v.going || n == nil && c.StatusConditions().IsTrue(karpv1.ConditionRegistered)
+		// A registered Node that was deleted does not come back; its claim is deleted next.
+		out.Leaving = v.isTerminating || n == nil && c.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 		return v
 	}
 	out.Name, out.Joined = n.Name, true
@@ -185,41 +184,37 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 		out.Allocatable = filled(out.Allocatable, conversion.Amounts(c.Status.Allocatable))
 	}
 	out.Taints = withCordon(out.Taints, n)
-	v.mostCapacity = out.Capacity
-	v.going = v.going || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
-	out.Leaving = v.going
+	v.maxCapacity = out.Capacity
+	v.isTerminating = v.isTerminating || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
+	out.Leaving = v.isTerminating
 	return v
 }
 
-// promise fills in what is known of a node that has not registered.
-func promise(v *nodeView, market catalog.Market) {
+// setPromised sets the fields of a node that is not registered from its claim.
+func setPromised(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	out.Taints = conversion.Taints(c.Spec.Taints)
 	if c.Status.ProviderID != "" {
 		out.Labels = withHostname(c.Labels, c.Name)
 		out.Capacity, out.Allocatable = conversion.Amounts(c.Status.Capacity), conversion.Amounts(c.Status.Allocatable)
-		v.mostCapacity = out.Capacity
+		v.maxCapacity = out.Capacity
 		return
 	}
-	promiseUnbought(v, market)
+	setUnlaunched(v, market)
 }
 
-// promiseUnbought is promise for a claim without an instance. Any of its instance types may be launched: its room is that of the
-// smallest, and at least the requests; the largest counts against limits. Of several possible label values, it has that of the
-// cheapest offering. The pods that the claim is for accept all values. For other pods it is an estimate, which is corrected within
-// seconds at the launch.
-func promiseUnbought(v *nodeView, market catalog.Market) {
+func setUnlaunched(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	requests := conversion.RequestAmounts(c.Spec.Resources.Requests)
 	types := offeredTypes(c, market)
 	out.Labels = promisedLabels(c, types)
-	out.Capacity, out.Allocatable, v.mostCapacity = requests, requests, requests
+	out.Capacity, out.Allocatable, v.maxCapacity = requests, requests, requests
 	for i, t := range types {
 		if i == 0 {
 			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
 		}
 		out.Capacity, out.Allocatable = least(out.Capacity, t.Capacity), least(out.Allocatable, t.Allocatable)
-		v.mostCapacity = v.mostCapacity.Max(t.Capacity)
+		v.maxCapacity = v.maxCapacity.Max(t.Capacity)
 	}
 	out.Capacity, out.Allocatable = out.Capacity.Max(requests), out.Allocatable.Max(requests)
 }
@@ -229,7 +224,7 @@ func least(a, b resources.Amounts) resources.Amounts {
 	return a.Times(-1).Max(b.Times(-1)).Times(-1)
 }
 
-// offeredTypes returns the types that the claim lists, in its order, as far as the market knows them.
+// offeredTypes returns the types that the claim lists and the market knows, in the order of the claim.
 func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 	types := market.Types(kubeclient.ClassName(c.Spec.NodeClassRef), c.Labels[karpv1.LabelNodePool])
 	var out []*catalog.Type
@@ -254,7 +249,7 @@ func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Lab
 		maps.Copy(out, types[0].Labels)
 	}
 	for _, r := range c.Spec.Requirements {
-		// The first value as it is written: types are listed cheapest first.
+		// Take the first value: types are listed cheapest first.
 		if key := conversion.StableKey(r.Key); r.Operator == corev1.NodeSelectorOpIn && len(r.Values) > 0 && out[key] == "" {
 			out[key] = r.Values[0]
 		}
@@ -274,7 +269,7 @@ func withHostname(labels requirements.Labels, name string) requirements.Labels {
 	return out
 }
 
-// filled returns a with every amount that is missing taken from b.
+// filled returns a, with every missing amount taken from b.
 func filled(a, b resources.Amounts) resources.Amounts {
 	for _, name := range b.Names() {
 		if a.Of(name) == 0 {
@@ -288,8 +283,8 @@ func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
-// withCordon returns the taints with cluster.Cordon as the first if the node is cordoned, whether or not the
-// node controller has put the taint on yet. kube-scheduler goes by the field too.
+// withCordon returns the taints with cluster.Cordon first if the node is cordoned, even if the node controller has not
+// added the taint yet. kube-scheduler also honors spec.unschedulable.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.Cordon()
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
@@ -299,7 +294,7 @@ func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Tain
 	return slices.Insert(others, 0, cordon)
 }
 
-// lastingTaints are those that are not expected to go away while the node gets ready.
+// lastingTaints returns the taints that are not expected to be removed while the node becomes ready.
 func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
 	var lasting []corev1.Taint
 	for i := range taints {
@@ -312,8 +307,8 @@ func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
 	return conversion.Taints(lasting)
 }
 
-// IsEphemeral reports whether Kubernetes, the cloud or Joiner puts the taint on
-// young nodes and takes it away by itself.
+// IsEphemeral reports whether Kubernetes, the cloud provider or Joiner puts the taint on young nodes and later removes
+// it.
 func IsEphemeral(t *corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady:
@@ -328,9 +323,9 @@ func IsEphemeral(t *corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }
 
-// uses counts what the pod takes of the node's room. A volume that several pods
-// of the node use is attached once.
-func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
+// addUsage counts the pod's requests, volumes and host ports on the node. A volume that several pods of the node use is
+// attached once.
+func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
 	if all := b.around.Volumes.Attachments(pod); len(all) > 0 {
 		fresh := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
 		if n.attached == nil {
@@ -345,8 +340,8 @@ func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests resources.Amounts,
 	n.value.HostPorts = conversion.MergeHostPorts(n.value.HostPorts, ports)
 }
 
-// limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance type if its
-// EBS driver has not reported yet.
+// limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance
+// type if its EBS driver has not reported yet.
 func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
 	v, said := &n.value, conversion.AttachLimits(drivers)
 	for _, e := range said.Extended {
@@ -360,8 +355,8 @@ func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Marke
 	}
 }
 
-// volumesOfType is how many volumes the node's type takes, or the least of the
-// types that its claim may become; 0 if that is not known.
+// volumesOfType returns how many volumes the node's instance type can attach, or the least of the types that its claim
+// may get; 0 if unknown.
 func volumesOfType(n *nodeView, market catalog.Market) int64 {
 	if n.value.ProviderID == "" {
 		least := int64(0)

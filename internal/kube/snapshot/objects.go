@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Objects is what a snapshot is made from, as the API server or a folder of
-// manifests has it. Nothing in it is ever altered.
+// Objects are the objects that a snapshot is made from, as read from the API server or a folder of manifests. They are
+// never changed.
 type Objects struct {
 	Pods           []*corev1.Pod
 	Nodes          []*corev1.Node
@@ -36,42 +36,40 @@ type Objects struct {
 	Namespaces     []*corev1.Namespace
 	CSINodes       []*storagev1.CSINode
 
-	// Groups are what pods belong to; they are read only where View.Usual asks for them.
+	// Groups are the Services and workload controllers of pods; they are read only if View.Usual is set.
 	Groups conversion.Groups
 }
 
-// View says from where the objects are looked at.
+// View is the input of a snapshot besides the objects.
 type View struct {
 	Now time.Time
 
-	// Live is true for the objects of a running cluster: pods count when
-	// kube-scheduler has given up on them, and pools when their node class is
-	// ready. Manifests have no status; in them a pod without a node counts, and
-	// only what is said to be not ready is not.
+	// Live is true for the objects of a running cluster: a pod counts if kube-scheduler could not schedule it, and a
+	// pool if its node class is ready. Manifests have no status: every pod without a node counts, and every pool whose
+	// class is not reported as not ready.
 	Live bool
 
-	// Market has the instance types of claims without an instance; nil: such a claim has the size of its requests.
+	// Market has the instance types of claims without an instance. If nil, such a claim has the size of its requests.
 	Market catalog.Market
 
-	// Usual are the cluster's default spread constraints, for pods that have none of their own.
+	// Usual are the cluster's default spread constraints, for pods without spread constraints.
 	Usual conversion.UsualSpread
 
-	// IgnorePreferences leaves out what pods merely prefer: soft spread constraints,
-	// preferred affinities (PREFERENCE_POLICY=Ignore).
+	// IgnorePreferences leaves out soft spread constraints and preferred affinities (PREFERENCE_POLICY=Ignore).
 	IgnorePreferences bool
 
-	// RelaxMinValues lets minValues of pools give way where they cannot be met (MIN_VALUES_POLICY=BestEffort).
+	// RelaxMinValues ignores minValues of pools that cannot be met (MIN_VALUES_POLICY=BestEffort).
 	RelaxMinValues bool
 }
 
-// Snapshot returns the cluster as a value. It is a pure function of the objects
-// and the view, and says what is right; state comes to the same by steps.
+// Snapshot returns the cluster as a value. It is a pure function of the objects and the view, and the reference for
+// state, which computes the same value incrementally.
 func (o Objects) Snapshot(view View) cluster.Snapshot {
 	b := builder{
 		view:    view,
 		around:  referencesOf(o, view),
 		kinds:   &podKinds{},
-		budgets: budgetsOf(o.Budgets),
+		budgets: indexBudgets(o.Budgets),
 		nodes:   nodesOf(o, view.Market),
 	}
 	b.index()
@@ -119,8 +117,8 @@ func sortPods(pods []cluster.Pod) {
 	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }
 
-// Settings returns, by name, what each node class sets that a NodePool names.
-// The error joins one for each class with a field that cannot be read.
+// Settings returns the settings of each node class that a NodePool names, by name. The error joins one error for each
+// class with an invalid field.
 func (o Objects) Settings() (map[string]catalog.Settings, error) {
 	out := map[string]catalog.Settings{}
 	for _, p := range o.Pools {
@@ -140,8 +138,7 @@ func (o Objects) Settings() (map[string]catalog.Settings, error) {
 	return out, errors.Join(errs...)
 }
 
-// poolsOf returns the pools as values, sorted by name, with the capacity of
-// nodes counted where they belong.
+// poolsOf returns the pools as values, sorted by name, with the capacity of their nodes.
 func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
 	for _, c := range o.Classes {
@@ -149,8 +146,8 @@ func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	}
 	usage, count := map[string]resources.Amounts{}, map[string]int{}
 	for _, n := range nodes {
-		if n.value.Pool != "" && !n.going {
-			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
+		if n.value.Pool != "" && !n.isTerminating {
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.maxCapacity.Floor())
 			count[n.value.Pool]++
 		}
 	}

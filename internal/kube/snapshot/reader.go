@@ -21,21 +21,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Reader sees the cluster. It reads from informers' caches without copying, so
-// nothing that it returns may be altered. Its methods may be called at the same time.
+// Reader reads the cluster from informers' caches without copying: callers must not change the returned objects. Its
+// methods may be called concurrently.
 type Reader struct {
-	// Cache answers from informers: the manager's client or cache, with the
-	// indexes of Index.
+	// Cache reads from informers: the manager's client or cache, with the indexes of Index.
 	Cache client.Reader
-	// Informers report changes, so a snapshot need not list all objects: the manager's cache. nil: each snapshot lists Cache.
+	// Informers report changes, so a snapshot need not list all objects: the manager's cache. If nil, each snapshot
+	// lists Cache.
 	Informers Informers
-	// Live asks the API server itself; it is used for the rare claim that the
-	// cache fails to show in time. Nil: the cache is believed.
+	// Live reads from the API server; it is used for claims that the cache does not show in time. If nil, such claims
+	// are assumed to exist.
 	Live client.Reader
-	// Ledger holds the claims that the Writer made; nil: none.
+	// Ledger holds the claims that the Writer created; nil for none.
 	Ledger *Ledger
 
-	// Usual, IgnorePreferences and RelaxMinValues are the View's.
+	// Usual, IgnorePreferences and RelaxMinValues are copied to the View of each snapshot.
 	Usual             conversion.UsualSpread
 	IgnorePreferences bool
 	RelaxMinValues    bool
@@ -43,10 +43,9 @@ type Reader struct {
 	follower follower
 }
 
-// Snapshot returns the cluster as it is at now. The market, which may be nil,
-// says how large the claims may become that have no machine yet. With Informers,
-// the first call waits some seconds for their initial lists; the error names
-// the kinds that are missing.
+// Snapshot returns the cluster at the time now. The market, which may be nil, has the instance types of claims without
+// an instance. With Informers, the first call waits some seconds for their initial lists; the error names the kinds
+// that are missing.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	view := View{
 		Now:               now,
@@ -79,7 +78,7 @@ func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Mar
 	return state.snapshot(now, market, late), nil
 }
 
-// Objects returns all that a snapshot is made from, as the cache holds it.
+// Objects returns all objects that a snapshot is made from, as the cache holds them.
 func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	if r.Informers == nil {
 		return r.listed(ctx)
@@ -108,8 +107,8 @@ func (r *Reader) listed(ctx context.Context) (Objects, error) {
 		spaces    corev1.NamespaceList
 		drivers   storagev1.CSINodeList
 		inventory = []client.ObjectList{
-			// Nodes before pods: a pod that is bound in between counts as pending, and
-			// what is bought too much is seen; the other way its room would be given away twice.
+			// List Nodes before pods. A pod that is bound in between then counts as pending, and the plan may have one
+			// node too many. In the other order, the room of that pod would be used twice.
 			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
 			&spaces, &drivers,
 		}
@@ -138,8 +137,8 @@ func (r *Reader) listed(ctx context.Context) (Objects, error) {
 	return out, err
 }
 
-// late returns the claims of the ledger that are not among claims and that the
-// server has. It asks the server about those that should be among them by now.
+// late returns the claims of the ledger that are not among claims and that the server has. It asks the server about
+// claims that the cache should have by now.
 func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
 	if r.Ledger == nil {
 		return nil, nil
@@ -160,7 +159,7 @@ func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeC
 	return late, nil
 }
 
-// isThere asks the server whether it has the claim.
+// isThere reports whether the API server has the claim.
 func (r *Reader) isThere(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
 	if r.Live == nil {
 		return true, nil
@@ -173,8 +172,8 @@ func (r *Reader) isThere(ctx context.Context, c *karpv1.NodeClaim) (bool, error)
 	return err == nil && found.UID == c.UID, err
 }
 
-// NodesOf returns the Nodes that carry an instance's provider id: none before it
-// has joined. Whether they are the instance's is not known: see IsNodeOf.
+// NodesOf returns the Nodes with an instance's provider ID; none before the instance has joined. A Node may have
+// another instance's provider ID: see IsNodeOf.
 func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error) {
 	if providerID == "" {
 		return nil, nil
@@ -187,8 +186,8 @@ func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node
 	return pointers(list.Items), nil
 }
 
-// IsNodeOf reports whether the Node is the one that the claim was registered with. The provider id alone says nothing: any kubelet can
-// write any. Before it is registered a claim has no Node.
+// IsNodeOf reports whether the claim was registered with the Node. The provider ID alone proves nothing, because any
+// kubelet can set any provider ID. A claim that is not registered has no Node.
 func IsNodeOf(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID &&
 		node.Name == claim.Status.NodeName
@@ -208,7 +207,7 @@ func (r *Reader) ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.Nod
 	return pointers(list.Items), nil
 }
 
-// PodsOn returns the pods bound to a Node, finished ones too.
+// PodsOn returns the pods bound to a Node, including finished pods.
 func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	err := r.Cache.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}, client.UnsafeDisableDeepCopy)
@@ -218,7 +217,7 @@ func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
 	return pointers(list.Items), nil
 }
 
-// PodsNow is PodsOn, answered by the API server and not by the cache.
+// PodsNow is PodsOn, but reads from the API server and not from the cache.
 func (r *Reader) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}); err != nil {
@@ -251,7 +250,7 @@ func listed(list client.ObjectList) string {
 	return strings.TrimSuffix(name, "List")
 }
 
-// groups reads what View.Usual needs.
+// groups lists the objects that View.Usual needs.
 func (r *Reader) groups(ctx context.Context) (conversion.Groups, error) {
 	var (
 		services    corev1.ServiceList

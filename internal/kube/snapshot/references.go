@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// ownersOf returns, for each claim that is for one pod at a time, the pod that has
-// it: the one that runs or, if none does, the one that kube-scheduler would take
-// first. Pods are "namespace/name".
+// ownersOf returns, for each ReadWriteOncePod claim, the pod that uses it: the running pod or, if none runs, the pod
+// that kube-scheduler would take first. Claims and pods are "namespace/name".
 func ownersOf(o Objects) map[string]string {
 	owners := map[string]*corev1.Pod{}
 	for _, claim := range o.VolumeClaims {
@@ -75,7 +74,7 @@ func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	}
 	for _, c := range o.StorageClasses {
 		out.Classes[c.Name] = c
-		// Where several are marked, Kubernetes takes the newest; their names decide among equals.
+		// If several are marked as default, Kubernetes takes the newest; their names decide among equals.
 		if c.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
 			continue
 		}

@@ -7,9 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Reservations returns the capacity reservations that the node class has found,
-// as far as it is known how many instances they have left, which is not in the
-// object; and the ids of the others.
+// Reservations returns the capacity reservations in the status of the node class. left is the number of unused
+// instances by reservation ID. Reservations without an entry in left are returned as unknown, by ID.
 func Reservations(class *awsv1.EC2NodeClass, left map[string]int) (known []catalog.ReservedCapacity, unknown []string) {
 	for _, r := range class.Status.CapacityReservations {
 		n, ok := left[r.ID]

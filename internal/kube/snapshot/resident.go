@@ -14,25 +14,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// podKinds hold each cluster.Kind once, so that pods that are alike share one
-// pointer, within a snapshot and from one to the next. Looking one up that is
-// there makes nothing, however many labels the pod has.
+// podKinds hold each cluster.Kind once, so that equal pods share one pointer within a snapshot and across snapshots. A
+// lookup of a known kind allocates nothing, however many labels the pod has.
 //
-// The zero value holds none.
+// The zero value is empty.
 type podKinds struct {
 	seed   maphash.Seed
 	byHash map[uint64][]*podKind
 }
 
-// podKind is a cluster.Kind with a text of its own, by which kinds are sorted.
+// podKind is a cluster.Kind with a text that identifies it and by which kinds are sorted.
 type podKind struct {
 	cluster.Kind
 	avoids string // Avoids as text
 	text   string
-	uses   int // how many pods have it; see drop
+	uses   int // the number of pods with this kind; see drop
 }
 
-// of returns the kind of such a pod, and counts that the pod has it.
+// of returns the kind with these fields, and counts one more pod with it.
 func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []cluster.Term, ending bool) *podKind {
 	if k.byHash == nil {
 		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
@@ -55,8 +54,8 @@ func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []clu
 	return one
 }
 
-// drop takes back that a pod has the kind. One that no pod has is forgotten: labels
-// that are made up for each pod would fill the memory otherwise.
+// drop counts one pod less with the kind. A kind without pods is deleted: labels that are unique for each pod would
+// otherwise fill the memory.
 func (k *podKinds) drop(one *podKind) {
 	if one.uses--; one.uses > 0 {
 		return
@@ -70,7 +69,7 @@ func (k *podKinds) drop(one *podKind) {
 	k.byHash[hash] = left
 }
 
-// dropAll takes back all the kinds of a node.
+// dropAll drops all kinds of a node.
 func (k *podKinds) dropAll(of residents) {
 	for one, count := range of {
 		for range count {
@@ -79,7 +78,7 @@ func (k *podKinds) dropAll(of residents) {
 	}
 }
 
-// hash is the same in whatever order the labels come.
+// hash does not depend on the order of the labels.
 func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
 	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
 	for key, value := range labels {
@@ -98,7 +97,7 @@ func (r *residents) add(one *podKind) {
 	(*r)[one]++
 }
 
-// values returns them as the engine sees them, always in the same order.
+// values returns the residents as the solver sees them, sorted.
 func (r residents) values() []cluster.Resident {
 	if len(r) == 0 {
 		return nil
@@ -111,20 +110,20 @@ func (r residents) values() []cluster.Resident {
 	return out
 }
 
-// settles counts a pod among those that stay on the node.
-func (n *nodeView) settles(one *podKind) { n.residents.add(one) }
+// countResident counts a pod that stays on the node.
+func (n *nodeView) countResident(one *podKind) { n.residents.add(one) }
 
-// kindOfBound is the kind of a pod of which there is no value: it stays where it is.
+// kindOfBound returns the kind of a bound pod that was not converted to a value.
 func (b *builder) kindOfBound(pod *corev1.Pod) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.around), pod.DeletionTimestamp != nil)
 }
 
-// kindOf is the kind of a pod that is already a value.
+// kindOf returns the kind of a pod that was converted to a value.
 func (b *builder) kindOf(pod *cluster.Pod, ending bool) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredPodTerms(pod.AntiAffinity), ending)
 }
 
-// kindText is different for different kinds.
+// kindText is a different text for each kind.
 func kindText(k *podKind) string {
 	parts := []string{k.Namespace}
 	for _, key := range slices.SortedFunc(maps.Keys(k.Labels), cmp.Compare[string]) {
@@ -136,7 +135,7 @@ func kindText(k *podKind) string {
 	return strings.Join(append(parts, "", k.avoids), "\x00")
 }
 
-// termsText is different for different lists of terms; empty for none.
+// termsText is a different text for each list of terms; empty for none.
 func termsText(terms []cluster.Term) string {
 	if len(terms) == 0 {
 		return ""

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -17,46 +18,42 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// state is the cluster as informers report it, kept so that the cost of a snapshot grows with the changes since the last one, not
-// with the cluster. Its snapshot equals that of Objects.Snapshot for the same objects.
+// state is the cluster as informers report it. It keeps computed values, so that the cost of a snapshot grows with the
+// changes since the previous snapshot and not with the cluster. Its snapshot equals that of Objects.Snapshot for the
+// same objects.
 //
-// An event stores its object and marks what depends on it. A snapshot computes marked values again. Values of a snapshot are never
-// changed, only replaced; snapshots share equal values.
+// An event stores its object and marks the values that depend on the object. A snapshot computes the marked values
+// again. A value of a snapshot is never changed, only replaced; snapshots share equal values.
 //
-// Its methods may be called at the same time. Each event, and each snapshot, is
-// whole: no snapshot sees half an event.
+// Its methods may be called concurrently. A snapshot sees all effects of an event or none.
 type state struct {
-	mu sync.Mutex // guards all that follows
+	mu sync.Mutex // guards all fields
 
-	view View // of the last snapshot; only Now and Market change
-	roster
-	fleet
+	view    View // of the last snapshot; only Now changes
+	pods    *podState
+	volumes *volumeState
+	nodes   *nodeState
 
-	pools     table[*karpv1.NodePool]
-	classes   table[*awsv1.EC2NodeClass]
-	sets      table[*appsv1.DaemonSet]
-	budgets   table[*policyv1.PodDisruptionBudget]
-	spaces    table[*corev1.Namespace]
-	services  table[*corev1.Service]
-	managers  table[*corev1.ReplicationController]
-	replicas  table[*appsv1.ReplicaSet]
-	stateful  table[*appsv1.StatefulSet]
-	bookings  map[string]map[string]bool // volume claims that name a volume, by volume: "namespace/name"
-	attachers map[string]int             // nodes that limit how many volumes a driver attaches, by driver
+	pools       table[*karpv1.NodePool]
+	classes     table[*awsv1.EC2NodeClass]
+	sets        table[*appsv1.DaemonSet]
+	budgets     table[*policyv1.PodDisruptionBudget]
+	spaces      table[*corev1.Namespace]
+	services    table[*corev1.Service]
+	controllers table[*corev1.ReplicationController]
+	replicas    table[*appsv1.ReplicaSet]
+	stateful    table[*appsv1.StatefulSet]
 
 	changed changes
 }
 
-// changes are what has to be made again before a snapshot can be.
-type changes struct {
-	spaces, groups, budgets, sets bool
-	contested                     map[string]bool // volume claims whose only user may be another: "namespace/name"
-}
+// changes says which kinds of objects have changed since the last snapshot.
+type changes struct{ spaces, groups, budgets, sets bool }
 
-// table is the objects of a kind.
+// table holds the objects of one kind.
 type table[T client.Object] map[client.ObjectKey]T
 
-// put returns the object that was there before.
+// put stores the object, and returns the previous version of it.
 func (t table[T]) put(object T) (before T, ok bool) {
 	key := client.ObjectKeyFromObject(object)
 	before, ok = t[key]
@@ -73,29 +70,23 @@ func (t table[T]) drop(object T) (before T, ok bool) {
 
 func (t table[T]) list() []T { return slices.Collect(maps.Values(t)) }
 
-// newState returns the state of a cluster without anything in it.
+// newState returns the state of an empty cluster.
 func newState(view View) *state {
 	view.Live = true
-	s := &state{
-		view:   view,
-		roster: newRoster(),
-		fleet:  newFleet(),
+	pods := newPodState(referencesOf(Objects{}, view))
+	return &state{
+		view: view, pods: pods, volumes: newVolumeState(pods), nodes: newNodeState(pods),
 
 		pools: table[*karpv1.NodePool]{}, classes: table[*awsv1.EC2NodeClass]{}, sets: table[*appsv1.DaemonSet]{},
 		budgets: table[*policyv1.PodDisruptionBudget]{}, spaces: table[*corev1.Namespace]{},
-		services: table[*corev1.Service]{}, managers: table[*corev1.ReplicationController]{},
+		services: table[*corev1.Service]{}, controllers: table[*corev1.ReplicationController]{},
 		replicas: table[*appsv1.ReplicaSet]{}, stateful: table[*appsv1.StatefulSet]{},
-		bookings: map[string]map[string]bool{}, attachers: map[string]int{},
-		changed: changes{contested: map[string]bool{}},
 	}
-	s.around = referencesOf(Objects{}, view)
-	s.around.Volumes.Single = map[string]string{}
-	return s
 }
 
-// feed is a kind of object, and what is done when one of them has come or changed, or has gone.
+// feed is a kind of object with the functions that store and delete an object of the kind.
 type feed struct {
-	like      client.Object
+	example   client.Object
 	put, drop func(client.Object)
 }
 
@@ -103,8 +94,8 @@ func feedOf[T client.Object](like T, put, drop func(T)) feed {
 	return feed{like, func(o client.Object) { put(o.(T)) }, func(o client.Object) { drop(o.(T)) }}
 }
 
-// noting is a feed that goes into its table, and note after it.
-func noting[T client.Object](like T, t table[T], note func()) feed {
+// tableFeed is a feed that stores objects in a table and then calls note.
+func tableFeed[T client.Object](like T, t table[T], note func()) feed {
 	return feedOf(like, func(o T) {
 		if before, ok := t.put(o); !ok || client.Object(before) != client.Object(o) {
 			note()
@@ -112,21 +103,21 @@ func noting[T client.Object](like T, t table[T], note func()) feed {
 	}, func(o T) { t.drop(o); note() })
 }
 
-// feeds are the kinds that a snapshot is made from. To call put and drop, hold s.mu.
+// feeds returns the kinds that a snapshot is made from. The caller of put or drop must hold s.mu.
 func (s *state) feeds() []feed {
 	out := []feed{
-		feedOf(&corev1.Node{}, s.putNode, s.dropNode),
-		feedOf(&karpv1.NodeClaim{}, s.putClaim, s.dropClaim),
-		feedOf(&storagev1.CSINode{}, s.putDrivers, s.dropDrivers),
-		feedOf(&corev1.PersistentVolumeClaim{}, s.putRequest, s.dropRequest),
-		feedOf(&corev1.PersistentVolume{}, s.putVolume, s.dropVolume),
-		feedOf(&storagev1.StorageClass{}, s.putStorage, s.dropStorage),
-		feedOf(&corev1.Namespace{}, s.putSpace, s.dropSpace),
-		feedOf(&corev1.Pod{}, s.putPod, s.dropPod),
-		noting(&karpv1.NodePool{}, s.pools, func() {}),
-		noting(&awsv1.EC2NodeClass{}, s.classes, func() {}),
-		noting(&appsv1.DaemonSet{}, s.sets, func() { s.changed.sets = true }),
-		noting(&policyv1.PodDisruptionBudget{}, s.budgets, func() { s.changed.budgets = true }),
+		feedOf(&corev1.Node{}, s.nodes.putNode, s.nodes.dropNode),
+		feedOf(&karpv1.NodeClaim{}, s.nodes.putClaim, s.nodes.dropClaim),
+		feedOf(&storagev1.CSINode{}, s.volumes.putCSINode, s.volumes.dropCSINode),
+		feedOf(&corev1.PersistentVolumeClaim{}, s.volumes.putVolumeClaim, s.volumes.dropVolumeClaim),
+		feedOf(&corev1.PersistentVolume{}, s.volumes.putVolume, s.volumes.dropVolume),
+		feedOf(&storagev1.StorageClass{}, s.volumes.putStorageClass, s.volumes.dropStorageClass),
+		feedOf(&corev1.Namespace{}, s.putNamespace, s.dropNamespace),
+		feedOf(&corev1.Pod{}, s.pods.putPod, s.pods.dropPod),
+		tableFeed(&karpv1.NodePool{}, s.pools, func() {}),
+		tableFeed(&awsv1.EC2NodeClass{}, s.classes, func() {}),
+		tableFeed(&appsv1.DaemonSet{}, s.sets, func() { s.changed.sets = true }),
+		tableFeed(&policyv1.PodDisruptionBudget{}, s.budgets, func() { s.changed.budgets = true }),
 	}
 	if s.view.Usual.IsZero() {
 		return out
@@ -134,43 +125,43 @@ func (s *state) feeds() []feed {
 	return append(out,
 		feedOf(&corev1.Service{}, s.putService, s.dropService),
 		feedOf(&corev1.ReplicationController{}, func(o *corev1.ReplicationController) {
-			before, ok := s.managers.put(o)
-			s.regroup("ReplicationController", o, ok && maps.Equal(before.Spec.Selector, o.Spec.Selector))
+			before, ok := s.controllers.put(o)
+			s.ownerChanged("ReplicationController", o, ok && maps.Equal(before.Spec.Selector, o.Spec.Selector))
 		}, func(o *corev1.ReplicationController) {
-			s.managers.drop(o)
-			s.regroup("ReplicationController", o, false)
+			s.controllers.drop(o)
+			s.ownerChanged("ReplicationController", o, false)
 		}),
 		feedOf(&appsv1.ReplicaSet{}, func(o *appsv1.ReplicaSet) {
 			before, ok := s.replicas.put(o)
-			s.regroup("ReplicaSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
-		}, func(o *appsv1.ReplicaSet) { s.replicas.drop(o); s.regroup("ReplicaSet", o, false) }),
+			s.ownerChanged("ReplicaSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
+		}, func(o *appsv1.ReplicaSet) { s.replicas.drop(o); s.ownerChanged("ReplicaSet", o, false) }),
 		feedOf(&appsv1.StatefulSet{}, func(o *appsv1.StatefulSet) {
 			before, ok := s.stateful.put(o)
-			s.regroup("StatefulSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
-		}, func(o *appsv1.StatefulSet) { s.stateful.drop(o); s.regroup("StatefulSet", o, false) }),
+			s.ownerChanged("StatefulSet", o, ok && reflect.DeepEqual(before.Spec.Selector, o.Spec.Selector))
+		}, func(o *appsv1.StatefulSet) { s.stateful.drop(o); s.ownerChanged("StatefulSet", o, false) }),
 	)
 }
 
-// objects returns all that the state knows, in no particular order.
+// objects returns all objects of the state, in no particular order.
 func (s *state) objects() Objects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := Objects{
-		Pods:           make([]*corev1.Pod, 0, len(s.pods)),
-		Nodes:          slices.Collect(maps.Values(s.nodes)),
+		Pods:           make([]*corev1.Pod, 0, len(s.pods.pods)),
+		Nodes:          slices.Collect(maps.Values(s.nodes.nodes)),
 		DaemonSets:     s.sets.list(),
 		Pools:          s.pools.list(),
-		Claims:         slices.Collect(maps.Values(s.claims)),
+		Claims:         slices.Collect(maps.Values(s.nodes.claims)),
 		Classes:        s.classes.list(),
-		VolumeClaims:   slices.Collect(maps.Values(s.around.Volumes.Claims)),
-		Volumes:        slices.Collect(maps.Values(s.around.Volumes.Volumes)),
-		StorageClasses: slices.Collect(maps.Values(s.around.Volumes.Classes)),
+		VolumeClaims:   slices.Collect(maps.Values(s.pods.around.Volumes.Claims)),
+		Volumes:        slices.Collect(maps.Values(s.pods.around.Volumes.Volumes)),
+		StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes)),
 		Budgets:        s.budgets.list(),
 		Namespaces:     s.spaces.list(),
-		CSINodes:       slices.Collect(maps.Values(s.drivers)),
+		CSINodes:       slices.Collect(maps.Values(s.volumes.drivers)),
 		Groups:         s.groups(),
 	}
-	for _, p := range s.pods {
+	for _, p := range s.pods.pods {
 		out.Pods = append(out.Pods, p.object)
 	}
 	return out
@@ -179,56 +170,88 @@ func (s *state) objects() Objects {
 func (s *state) groups() conversion.Groups {
 	return conversion.Groups{
 		Services:     s.services.list(),
-		Controllers:  s.managers.list(),
+		Controllers:  s.controllers.list(),
 		ReplicaSets:  s.replicas.list(),
 		StatefulSets: s.stateful.list(),
 	}
 }
 
-// currentClaims returns the NodeClaims.
+// currentClaims returns the NodeClaims, in no particular order.
 func (s *state) currentClaims() []*karpv1.NodeClaim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.claims))
+	return slices.Collect(maps.Values(s.nodes.claims))
 }
 
 // refresh computes again what pods and nodes depend on.
 func (s *state) refresh() {
-	c := &s.changed
+	c := s.changed
 	if c.spaces {
-		s.around.Namespaces = conversion.NewNamespaces(s.spaces.list(), nil, true)
-		s.touch(dependency{kind: onNamespaces})
+		s.pods.around.Namespaces = conversion.NewNamespaces(s.spaces.list(), nil, true)
+		s.pods.invalidate(dependency{kind: onNamespaces})
 	}
 	if c.groups {
-		s.around.Groups = conversion.NewPodSelectors(s.groups())
+		s.pods.around.Groups = conversion.NewPodSelectors(s.groups())
 	}
-	for id := range c.contested {
-		s.settleUser(id)
-	}
+	isNewestChanged := s.pods.refresh()
 	if c.budgets {
-		s.rules = budgetsOf(s.budgets.list())
-		s.rulesTurn++
+		s.nodes.setBudgets(indexBudgets(s.budgets.list()))
 	}
-	if c.sets || c.spaces || len(s.leaderless) > 0 {
-		s.refreshDaemons()
+	if c.sets || c.spaces || isNewestChanged {
+		s.nodes.setDaemons(conversion.Daemons(s.sets.list(), s.pods.newest, s.pods.around))
 	}
-	clear(c.contested)
-	s.changed = changes{contested: c.contested}
+	s.changed = changes{}
 }
 
-// refreshDaemons makes the DaemonSets again. Nodes have to be only if one of them is another.
-func (s *state) refreshDaemons() {
-	for set := range s.leaderless {
-		s.findNewest(set)
-	}
-	clear(s.leaderless)
-	if daemons := conversion.Daemons(s.sets.list(), s.newest, s.around); !reflect.DeepEqual(daemons, s.daemons) {
-		s.daemons = daemons
-		s.daemonsTurn++
-	}
-}
-
-// builder returns what pods are counted with.
+// builder returns a builder that counts pods on the nodes of the state.
 func (s *state) builder() *builder {
-	return &builder{view: s.view, around: s.around, kinds: &s.kinds, budgets: s.rules}
+	return &builder{view: s.view, around: s.pods.around, kinds: &s.nodes.kinds, budgets: s.nodes.rules}
+}
+
+func (s *state) putNamespace(space *corev1.Namespace) {
+	before, ok := s.spaces.put(space)
+	if !ok || !maps.Equal(before.Labels, space.Labels) {
+		s.changed.spaces = true
+	}
+}
+
+func (s *state) dropNamespace(space *corev1.Namespace) {
+	s.spaces.drop(space)
+	s.changed.spaces = true
+}
+
+func (s *state) putService(service *corev1.Service) {
+	before, ok := s.services.put(service)
+	switch {
+	case ok && maps.Equal(before.Spec.Selector, service.Spec.Selector):
+	case ok:
+		s.serviceChanged(before)
+		s.serviceChanged(service)
+	default:
+		s.serviceChanged(service)
+	}
+}
+
+func (s *state) dropService(service *corev1.Service) {
+	if before, ok := s.services.drop(service); ok {
+		s.serviceChanged(before)
+	}
+}
+
+// serviceChanged marks the pods that the Service selects or selected.
+func (s *state) serviceChanged(service *corev1.Service) {
+	s.changed.groups = true
+	for p := range s.pods.users[dependency{onServices, service.Namespace}] {
+		if conversion.SelectorMatches(service.Spec.Selector, p.object.Labels) {
+			s.pods.invalidatePod(p)
+		}
+	}
+}
+
+// ownerChanged marks the pods of a controller, unless its selector is unchanged.
+func (s *state) ownerChanged(kind string, owner metav1.Object, isSame bool) {
+	if !isSame {
+		s.changed.groups = true
+		s.pods.invalidate(dependency{onOwner, conversion.OwnerKey(owner.GetNamespace(), kind, owner.GetName())})
+	}
 }

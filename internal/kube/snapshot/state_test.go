@@ -113,7 +113,7 @@ func newWorld(view View) *world {
 	view.Now, view.Live = kubetest.Noon, true
 	w := &world{state: newState(view), feeds: map[reflect.Type]feed{}, all: map[string]client.Object{}, view: view}
 	for _, f := range w.state.feeds() {
-		w.feeds[reflect.TypeOf(f.like)] = f
+		w.feeds[reflect.TypeOf(f.example)] = f
 	}
 	return w
 }
@@ -261,10 +261,12 @@ func (w *world) forgetAll() {
 func (w *world) expectNothing(t *rapid.T) {
 	w.state.snapshot(w.view.Now, nil, nil)
 	s := w.state
+	pods, volumes, nodes := s.pods, s.volumes, s.nodes
 	held := map[string]int{
-		"pods": len(s.pods), "hosts": len(s.hosts), "users": len(s.users), "traits": s.traits.Size(), "kinds": len(s.kinds.byHash),
-		"daemon pods": len(s.daemonPods), "newest": len(s.newest), "waiting": len(s.waiting.pods) + len(s.waiting.untidy),
-		"slots": len(s.slots), "bookings": len(s.bookings), "attachers": len(s.attachers), "single": len(s.around.Volumes.Single),
+		"pods": len(pods.pods), "hosts": len(pods.hosts), "users": len(pods.users), "traits": pods.traits.Size(),
+		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.untidy),
+		"single": len(pods.around.Volumes.Single), "bookings": len(volumes.claimsByVolume), "attachers": len(volumes.limitingNodes),
+		"slots": len(nodes.slots), "kinds": len(nodes.kinds.byHash),
 	}
 	for what, n := range held {
 		if n > 0 {

@@ -1,0 +1,302 @@
+package snapshot
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// nodeState is the nodes of a state: NodeClaims, Nodes, and what they are together with their pods.
+type nodeState struct {
+	pods   *podState
+	nodes  map[string]*corev1.Node
+	claims map[string]*karpv1.NodeClaim
+	market catalog.Market // of the last snapshot
+
+	slots    []*slot     // in the order of the snapshot
+	views    []*nodeView // of slots
+	isPaired bool        // slots have all current claims and Nodes
+	late     []*karpv1.NodeClaim
+	byClaim  map[string]*slot // slots by claim name
+	byNode   map[string]*slot // slots by Node name
+
+	listed []cluster.Node // the nodes of the last snapshot
+
+	kinds   podKinds
+	rules   budgetIndex
+	daemons []cluster.Daemon
+
+	// These count the changes of market, rules and daemons. A slot stores the counts that it was computed with.
+	marketRevision, rulesRevision, daemonsRevision uint64
+}
+
+func newNodeState(pods *podState) *nodeState {
+	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
+}
+
+// slot is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
+// changes.
+type slot struct {
+	pair // the current claim and Node
+
+	// bare is the node without pods.
+	bare         nodeView
+	bareOf       pair
+	bareWith     *storagev1.CSINode
+	bareRevision uint64 // of the market; 0 if bare was never computed
+
+	// full is the node with its pods.
+	full          nodeView
+	isFull        bool   // full was computed from the current bare
+	fullRevision  uint64 // of the pods on the Node
+	rulesRevision uint64
+	isTimed       bool          // a pod of the node is protected for a limited time
+	held          []unplacedPod // pods that are nominated for the node and not bound yet
+	coming        []unplacedPod // pods that it was launched for and that are not bound to it yet
+	unseated      []unplacedPod // the pods of coming that the node has no room for any more
+	leaving       []unplacedPod // its pods that need another node
+	shared        []string      // the volume claims of its pods that other pods may also use
+
+	// value is full with the DaemonSet pods that the node does not run yet.
+	value           cluster.Node
+	daemonsRevision uint64
+	isDone          bool // value was computed from the current full
+	isListed        bool // value is in nodeState.listed, at index number
+	number          int
+}
+
+// unplacedPod is a pod that is not bound to a node, or must move to another node.
+type unplacedPod struct {
+	object *corev1.Pod
+	value  *cluster.Pod
+}
+
+func (s *nodeState) putNode(n *corev1.Node) {
+	before := s.nodes[n.Name]
+	s.nodes[n.Name] = n
+	if before == nil || before.Spec.ProviderID != n.Spec.ProviderID {
+		s.isPaired = false
+	} else if x := s.byNode[n.Name]; x != nil {
+		x.node = n
+	}
+}
+
+func (s *nodeState) dropNode(n *corev1.Node) {
+	delete(s.nodes, n.Name)
+	s.isPaired = false
+}
+
+func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
+	before := s.claims[c.Name]
+	s.claims[c.Name] = c
+	if before == nil || before.Status.ProviderID != c.Status.ProviderID ||
+		before.Status.NodeName != c.Status.NodeName || byAge(before, c) != 0 {
+		s.isPaired = false
+	} else if x := s.byClaim[c.Name]; x != nil {
+		x.claim = c
+	}
+}
+
+func (s *nodeState) dropClaim(c *karpv1.NodeClaim) {
+	delete(s.claims, c.Name)
+	s.isPaired = false
+}
+
+// assignSlots assigns each claim and Node to its slot. late are claims that no informer event has reported yet.
+func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
+	late = slices.DeleteFunc(slices.Clone(late), func(c *karpv1.NodeClaim) bool { return s.claims[c.Name] != nil })
+	if s.isPaired && slices.Equal(late, s.late) {
+		return // events have updated the slots in place
+	}
+	s.isPaired, s.late = true, late
+	s.byClaim, s.byNode = make(map[string]*slot, len(s.claims)), make(map[string]*slot, len(s.nodes))
+	type names struct{ claim, node string }
+	nameOf := func(p pair) (out names) {
+		if p.claim != nil {
+			out.claim = p.claim.Name
+		}
+		if p.node != nil {
+			out.node = p.node.Name
+		}
+		return out
+	}
+	before := make(map[names]*slot, len(s.slots))
+	for _, x := range s.slots {
+		before[nameOf(x.pair)] = x
+	}
+	s.slots = s.slots[:0:0]
+	for _, p := range pairsOf(slices.AppendSeq(late, maps.Values(s.claims)), slices.Collect(maps.Values(s.nodes))) {
+		name := nameOf(p)
+		x := before[name]
+		if x == nil {
+			x = &slot{}
+		}
+		delete(before, name)
+		x.pair = p
+		s.slots = append(s.slots, x)
+		if p.claim != nil {
+			s.byClaim[name.claim] = x
+		}
+		if p.node != nil {
+			s.byNode[name.node] = x
+		}
+	}
+	for _, x := range before {
+		s.kinds.dropAll(x.full.residents)
+	}
+}
+
+// setMarket sets the market. Nodes are computed from its instance types, not from its prices.
+func (s *nodeState) setMarket(market catalog.Market) {
+	if s.marketRevision == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
+		s.marketRevision++
+	}
+	s.market = market
+}
+
+func (s *nodeState) setBudgets(rules budgetIndex) {
+	s.rules = rules
+	s.rulesRevision++
+}
+
+// setDaemons sets the DaemonSets. Nodes are computed again only if a DaemonSet has changed.
+func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
+	if !reflect.DeepEqual(daemons, s.daemons) {
+		s.daemons = daemons
+		s.daemonsRevision++
+	}
+}
+
+func areSameTypes(a, b catalog.Catalog) bool {
+	return areSame(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSame)
+}
+
+func areSame(a, b []catalog.Type) bool {
+	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
+		return len(a) == len(b)
+	}
+	return slices.EqualFunc(a, b, func(a, b catalog.Type) bool {
+		return a.Name == b.Name && a.Volumes == b.Volumes && a.Capacity.Equal(b.Capacity) &&
+			a.Allocatable.Equal(b.Allocatable) && maps.Equal(a.Labels, b.Labels)
+	})
+}
+
+// computeBare computes the nodes without pods, and sorts the slots.
+func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
+	for _, x := range s.slots {
+		if x.bareRevision == s.marketRevision && x.bareOf == x.pair && x.bareWith == drivers[x.bare.value.Name] {
+			continue
+		}
+		x.bare = x.pair.view(drivers, s.market)
+		x.bareRevision, x.bareOf, x.bareWith = s.marketRevision, x.pair, drivers[x.bare.value.Name]
+		x.isFull = false
+	}
+	byID := func(a, b *slot) int { return byNodeID(&a.bare.value, &b.bare.value) }
+	if !slices.IsSortedFunc(s.slots, byID) {
+		slices.SortFunc(s.slots, byID)
+	}
+	s.views = s.views[:0]
+	for _, x := range s.slots {
+		s.views = append(s.views, &x.bare)
+	}
+}
+
+// addPods counts on the node the pods that are bound to it, nominated for it (held) or planned for it (coming). It does
+// nothing if none of these has changed.
+func (s *nodeState) addPods(x *slot, b *builder, held, coming []unplacedPod) {
+	var h host
+	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
+		h = *s.pods.hosts[x.node.Name]
+	}
+	if x.isFull && x.fullRevision == h.revision && slices.Equal(x.held, held) && slices.Equal(x.coming, coming) &&
+		!(x.bare.isTerminating && (x.isTimed || x.rulesRevision != s.rulesRevision)) {
+		return
+	}
+	before := x.full.residents
+	x.full, x.leaving, x.shared, x.isTimed, x.isDone = x.bare, nil, nil, false, false
+	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.countMovable()+len(held)+len(coming)) // exactly the final length
+	for _, p := range h.pods {
+		if !conversion.NeedsPlace(p.object) {
+			x.full.addUnmovable(b, p.object)
+			continue
+		}
+		if value := s.pods.valueOf(p); x.full.addMovable(b, p.object, value) {
+			leaves := *value
+			leaves.Node = x.full.value.Name
+			x.leaving = append(x.leaving, unplacedPod{p.object, &leaves})
+		}
+		x.isTimed = x.isTimed || isTimed(p.object)
+	}
+	for _, m := range held {
+		x.full.addExpected(b, m.object, m.value)
+	}
+	x.unseated = x.full.addPlanned(b, coming)
+	x.full.sort()
+	for i := range x.full.value.Pods {
+		x.shared = append(x.shared, x.full.value.Pods[i].Volumes...)
+	}
+	h.shareValues(x.full.value.Pods)
+	s.kinds.dropAll(before)
+	x.isFull, x.fullRevision, x.rulesRevision, x.held, x.coming = true, h.revision, s.rulesRevision, held, coming
+}
+
+// countMovable returns how many of the pods would need another node if this one terminated.
+func (h *host) countMovable() int {
+	n := 0
+	for _, p := range h.pods {
+		if conversion.NeedsPlace(p.object) {
+			n++
+		}
+	}
+	return n
+}
+
+// shareValues makes each pod's value point into pods, so that the value is stored once.
+func (h *host) shareValues(pods []cluster.Pod) {
+	for _, p := range h.pods {
+		if p.value == nil {
+			continue
+		}
+		p.value = &pods[sort.Search(len(pods), func(i int) bool { return byPodID(&pods[i], p.value) >= 0 })]
+	}
+}
+
+// isTimed reports whether the pod is protected from disruption for a limited time.
+func isTimed(pod *corev1.Pod) bool {
+	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
+	return ok && text != "true"
+}
+
+// addDaemons counts the DaemonSet pods that the node does not run yet.
+func (s *nodeState) addDaemons(x *slot) {
+	if !x.isDone || x.daemonsRevision != s.daemonsRevision {
+		x.value = x.full.total(s.daemons)
+		x.isDone, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision
+	}
+}
+
+// list returns the nodes in order. It returns the previous slice if no node has changed.
+func (s *nodeState) list() []cluster.Node {
+	isSame := s.listed != nil && len(s.listed) == len(s.slots)
+	for i, x := range s.slots {
+		s.addDaemons(x)
+		isSame = isSame && x.isListed && x.number == i
+	}
+	if isSame {
+		return s.listed
+	}
+	s.listed = make([]cluster.Node, len(s.slots))
+	for i, x := range s.slots {
+		s.listed[i], x.isListed, x.number = x.value, true, i
+	}
+	return s.listed
+}

@@ -1,0 +1,298 @@
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// podState is the pods of a state: the Node of each pod, and its value for the engine.
+type podState struct {
+	around    conversion.References
+	pods      map[client.ObjectKey]*podEntry
+	hosts     map[string]*host // by Node name; the Node itself may be missing
+	revisions uint64           // counts the changes of all hosts
+
+	waiting queue // the pods without a node that kube-scheduler tried and could not bind, or nominated for a node
+
+	users     map[dependency]map[*podEntry]struct{} // the pods whose value is computed from a dependency
+	contested map[string]bool                       // volume claims whose only user may have changed: "namespace/name"
+	traits    conversion.TraitSet
+
+	daemonPods      map[types.UID]map[*podEntry]struct{} // by UID of the DaemonSet
+	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
+	newestLost      map[types.UID]bool                   // the DaemonSets whose newest pod was changed or deleted
+	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
+}
+
+// podEntry is a pod with its value and its location.
+type podEntry struct {
+	object *corev1.Pod
+	// value is computed on first use, and again when a dependency has changed. For a pod on a node, value points into
+	// the Pods of that node.
+	value  *cluster.Pod
+	traits *conversion.SharedTraits // the parts of value that other pods share
+	host   *host                    // nil if it is on no Node
+	queued queued
+}
+
+// host is a Node with the pods that are bound to it.
+type host struct {
+	pods     []*podEntry // in no particular order
+	revision uint64      // grows when one of the pods changes
+}
+
+func newPodState(around conversion.References) *podState {
+	around.Volumes.Single = map[string]string{}
+	return &podState{
+		around: around,
+		pods:   map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
+		users: map[dependency]map[*podEntry]struct{}{}, contested: map[string]bool{},
+		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, newestLost: map[types.UID]bool{},
+	}
+}
+
+// valueOf returns the pod as the solver sees it. The value is never changed.
+func (s *podState) valueOf(p *podEntry) *cluster.Pod {
+	if p.value == nil {
+		value := conversion.PodValue(p.object, s.around)
+		p.traits = s.traits.Share(&value, p.traits)
+		p.value = &value
+	}
+	return p.value
+}
+
+func (s *podState) putPod(pod *corev1.Pod) {
+	key := client.ObjectKeyFromObject(pod)
+	p := s.pods[key]
+	switch {
+	case p == nil:
+		p = &podEntry{}
+		s.pods[key] = p
+	case isSameVersion(p.object, pod):
+		if set, ok := conversion.DaemonSetUID(pod); ok && s.newest[set] == p.object {
+			s.newest[set] = pod
+		}
+		p.object = pod // and release the old object, which the informer no longer has
+		return
+	default:
+		s.unplace(p)
+	}
+	p.object, p.value = pod, nil
+	s.place(p)
+}
+
+func (s *podState) dropPod(pod *corev1.Pod) {
+	key := client.ObjectKeyFromObject(pod)
+	if p := s.pods[key]; p != nil {
+		s.unplace(p)
+		s.traits.Drop(p.traits)
+		delete(s.pods, key)
+	}
+}
+
+// isSameVersion reports whether the object is unchanged: informers report every object again periodically, and after a
+// reconnect.
+func isSameVersion(a, b metav1.Object) bool {
+	return a == b || a.GetUID() != "" && a.GetUID() == b.GetUID() &&
+		a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+// place records the location of the pod, and its dependencies.
+func (s *podState) place(p *podEntry) {
+	pod := p.object
+	for _, d := range s.dependencies(pod) {
+		if s.users[d] == nil {
+			s.users[d] = map[*podEntry]struct{}{}
+		}
+		s.users[d][p] = struct{}{}
+		s.markContested(d)
+	}
+	if set, ok := conversion.DaemonSetUID(pod); ok {
+		if s.daemonPods[set] == nil {
+			s.daemonPods[set] = map[*podEntry]struct{}{}
+		}
+		s.daemonPods[set][p] = struct{}{}
+		if conversion.IsNewer(pod, s.newest[set]) {
+			s.newest[set] = pod
+			s.isNewestChanged = true
+		}
+	}
+	switch {
+	case conversion.IsFinished(pod):
+	case pod.Spec.NodeName != "":
+		h := s.hosts[pod.Spec.NodeName]
+		if h == nil {
+			h = &host{}
+			s.hosts[pod.Spec.NodeName] = h
+		}
+		p.host = h
+		h.pods = append(h.pods, p)
+		h.revision = s.nextRevision()
+	case conversion.Provisionable(pod) || conversion.IsNominated(pod):
+		s.waiting.add(p)
+	}
+}
+
+// unplace reverses place.
+func (s *podState) unplace(p *podEntry) {
+	pod := p.object
+	for _, d := range s.dependencies(pod) {
+		if delete(s.users[d], p); len(s.users[d]) == 0 {
+			delete(s.users, d)
+		}
+		s.markContested(d)
+	}
+	if set, ok := conversion.DaemonSetUID(pod); ok {
+		if delete(s.daemonPods[set], p); len(s.daemonPods[set]) == 0 {
+			delete(s.daemonPods, set)
+		}
+		if s.newest[set] == pod {
+			s.newestLost[set] = true
+		}
+	}
+	s.waiting.drop(p)
+	if h := p.host; h != nil {
+		i, last := slices.Index(h.pods, p), len(h.pods)-1
+		h.pods[i], h.pods[last] = h.pods[last], nil
+		h.pods, h.revision, p.host = h.pods[:last], s.nextRevision(), nil
+		if last == 0 {
+			delete(s.hosts, pod.Spec.NodeName)
+		}
+	}
+}
+
+func (s *podState) nextRevision() uint64 {
+	s.revisions++
+	return s.revisions
+}
+
+// findNewest finds the newest pod of the DaemonSet among all of its pods.
+func (s *podState) findNewest(set types.UID) {
+	delete(s.newest, set)
+	for p := range s.daemonPods[set] {
+		if conversion.IsNewer(p.object, s.newest[set]) {
+			s.newest[set] = p.object
+		}
+	}
+}
+
+// invalidate marks the pods that depend on d: their values are computed again.
+func (s *podState) invalidate(d dependency) {
+	for p := range s.users[d] {
+		s.invalidatePod(p)
+	}
+}
+
+func (s *podState) invalidatePod(p *podEntry) {
+	if p.value = nil; p.host != nil {
+		p.host.revision = s.nextRevision()
+	}
+}
+
+// markContested marks a volume claim (ReadWriteOncePod) whose only user may have changed.
+func (s *podState) markContested(d dependency) {
+	if d.kind == onClaim {
+		s.contested[d.name] = true
+	}
+}
+
+// resolveSingleUser finds the pod that uses the claim, if its access mode is ReadWriteOncePod.
+func (s *podState) resolveSingleUser(id string) {
+	d := dependency{onClaim, id}
+	user := ""
+	if claim := s.around.Volumes.Claims[id]; claim != nil && conversion.IsReadWriteOncePod(claim) {
+		o := Objects{VolumeClaims: []*corev1.PersistentVolumeClaim{claim}}
+		for p := range s.users[d] {
+			o.Pods = append(o.Pods, p.object)
+		}
+		user = ownersOf(o)[id]
+	}
+	if user == s.around.Volumes.Single[id] {
+		return
+	}
+	if s.around.Volumes.Single[id] = user; user == "" {
+		delete(s.around.Volumes.Single, id)
+	}
+	s.invalidate(d)
+}
+
+// refresh finds the user of each contested volume claim, and the newest pod of each DaemonSet whose newest pod was
+// changed or deleted. It reports whether the newest pod of any DaemonSet may have changed.
+func (s *podState) refresh() (isNewestChanged bool) {
+	for id := range s.contested {
+		s.resolveSingleUser(id)
+	}
+	clear(s.contested)
+	isNewestChanged = s.isNewestChanged || len(s.newestLost) > 0
+	for set := range s.newestLost {
+		s.findNewest(set)
+	}
+	clear(s.newestLost)
+	s.isNewestChanged = false
+	return isNewestChanged
+}
+
+// queue holds pods in order of their names. Adding and removing a pod does not sort the whole queue again.
+type queue struct {
+	pods    []*podEntry // sorted by name after tidy
+	untidy  []*podEntry // added since the last tidy
+	anyGone bool        // some of pods are no longer queued
+}
+
+// queued is the state of a pod in a queue: whether it is queued, and whether a list of the queue still contains it.
+type queued struct{ in, listed bool }
+
+func (q *queue) add(p *podEntry) {
+	if p.queued.in = true; !p.queued.listed {
+		p.queued.listed = true
+		q.untidy = append(q.untidy, p)
+	}
+}
+
+func (q *queue) drop(p *podEntry) {
+	if p.queued.in {
+		p.queued.in, q.anyGone = false, true
+	}
+}
+
+// tidy returns the queued pods in order.
+func (q *queue) tidy() []*podEntry {
+	if q.anyGone {
+		isGone := func(p *podEntry) bool {
+			p.queued.listed = p.queued.in
+			return !p.queued.in
+		}
+		q.pods, q.untidy = slices.DeleteFunc(q.pods, isGone), slices.DeleteFunc(q.untidy, isGone)
+		q.anyGone = false
+	}
+	if len(q.untidy) > 0 {
+		slices.SortFunc(q.untidy, byEntryID)
+		q.pods, q.untidy = merged(q.pods, q.untidy, byEntryID), nil
+	}
+	return q.pods
+}
+
+func byEntryID(a, b *podEntry) int {
+	return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+}
+
+// merged merges two sorted lists.
+func merged[T any](a, b []T, compare func(T, T) int) []T {
+	out := make([]T, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if compare(b[0], a[0]) < 0 {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}

@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// snapshot returns the cluster at the time now. late are the NodeClaims that the server has and that no informer event
+// has reported yet.
+func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.NodeClaim) cluster.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes.setMarket(market)
+	s.view.Now = now
+	s.refresh()
+	s.nodes.assignSlots(late)
+	s.nodes.computeBare(s.volumes.drivers)
+
+	unplaced := s.placePods(s.builder())
+	out := cluster.Snapshot{
+		Taken:   now,
+		Pools:   poolsOf(Objects{Pools: s.pools.list(), Classes: s.classes.list()}, s.view, s.nodes.views),
+		Nodes:   s.nodes.list(),
+		Daemons: s.nodes.daemons,
+	}
+	if len(unplaced) > 0 {
+		out.Pods = make([]cluster.Pod, len(unplaced))
+	}
+	anyShares := false
+	for i, value := range unplaced {
+		out.Pods[i] = *value
+		anyShares = anyShares || len(value.Volumes) > 0
+	}
+	if anyShares {
+		s.dropUnshared(out.Pods)
+	}
+	return out
+}
+
+// placePods counts all pods on their nodes. It returns the pods that need a node, sorted by namespace and name.
+func (s *state) placePods(b *builder) []*cluster.Pod {
+	waiting := s.pods.waiting.tidy()
+	unplaced := make([]*cluster.Pod, 0, len(waiting))
+	held, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{}
+	planned := plannedOn(s.nodes.views, s.view.Now)
+	send := func(m unplacedPod) bool {
+		i, ok := planned.of(m.value, s.nodes.views)
+		if ok {
+			coming[i] = append(coming[i], m)
+		}
+		return ok
+	}
+	var numbers map[*slot]int // made on first use
+	for _, p := range waiting {
+		m := unplacedPod{p.object, s.pods.valueOf(p)}
+		if x := s.nominatedSlot(p.object); x != nil {
+			if numbers == nil {
+				numbers = slotNumbers(s.nodes.slots)
+			}
+			held[numbers[x]] = append(held[numbers[x]], m)
+		} else if conversion.WasTried(p.object) && !send(m) {
+			unplaced = append(unplaced, m.value)
+		}
+	}
+	// Terminating nodes first: their pods may be planned for other nodes, but never for a terminating one.
+	var moving []*cluster.Pod
+	for _, x := range s.nodes.slots {
+		if !x.bare.isTerminating {
+			continue
+		}
+		s.nodes.addPods(x, b, nil, nil)
+		for _, m := range x.leaving {
+			if !send(m) {
+				moving = append(moving, m.value)
+			}
+		}
+	}
+	for i, x := range s.nodes.slots {
+		if !x.bare.isTerminating {
+			s.nodes.addPods(x, b, held[i], coming[i])
+			for _, m := range x.unseated {
+				moving = append(moving, m.value)
+			}
+		}
+	}
+	if len(moving) == 0 {
+		return unplaced
+	}
+	slices.SortFunc(moving, byPodID)
+	return merged(unplaced, moving, byPodID)
+}
+
+// nominatedSlot returns the node that kube-scheduler has nominated for the pod, or nil if there is none or it accepts
+// no pods.
+func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
+	if !conversion.IsNominated(pod) {
+		return nil
+	}
+	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.acceptsNominated() {
+		return x
+	}
+	return nil
+}
+
+func slotNumbers(slots []*slot) map[*slot]int {
+	out := make(map[*slot]int, len(slots))
+	for i, x := range slots {
+		out[x] = i
+	}
+	return out
+}
+
+// dropUnshared calls conversion.DropUnsharedVolumes with the volume users of all slots.
+func (s *state) dropUnshared(pods []cluster.Pod) {
+	users := map[string]int{}
+	for _, x := range s.nodes.slots {
+		conversion.CountUsers(users, x.shared)
+	}
+	for i := range pods {
+		conversion.CountUsers(users, pods[i].Volumes)
+	}
+	conversion.DropUnsharedVolumes(pods, users)
+}

@@ -1,0 +1,157 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+)
+
+// volumeState is the objects that decide where a pod's volumes can be attached. It stores them in pods.around.Volumes,
+// and invalidates the pods that use a changed object.
+type volumeState struct {
+	pods *podState
+
+	drivers        map[string]*storagev1.CSINode // by Node name
+	claimsByVolume map[string]map[string]bool    // the volume claims ("namespace/name") that name a volume, by name of the volume
+	limitingNodes  map[string]int                // the number of nodes that limit how many volumes a driver attaches, by driver
+}
+
+func newVolumeState(pods *podState) *volumeState {
+	return &volumeState{
+		pods: pods, drivers: map[string]*storagev1.CSINode{}, claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
+	}
+}
+
+func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
+	id := claim.Namespace + "/" + claim.Name
+	before := s.pods.around.Volumes.Claims[id]
+	if before == claim {
+		return
+	}
+	s.forgetVolume(before)
+	s.pods.around.Volumes.Claims[id] = claim
+	if volume := claim.Spec.VolumeName; volume != "" {
+		if s.claimsByVolume[volume] == nil {
+			s.claimsByVolume[volume] = map[string]bool{}
+		}
+		s.claimsByVolume[volume][id] = true
+	}
+	s.invalidateClaim(id)
+}
+
+func (s *volumeState) dropVolumeClaim(claim *corev1.PersistentVolumeClaim) {
+	id := claim.Namespace + "/" + claim.Name
+	s.forgetVolume(s.pods.around.Volumes.Claims[id])
+	delete(s.pods.around.Volumes.Claims, id)
+	s.invalidateClaim(id)
+}
+
+// forgetVolume forgets which volume the claim names.
+func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
+	if claim == nil {
+		return
+	}
+	volume := claim.Spec.VolumeName
+	if delete(s.claimsByVolume[volume], claim.Namespace+"/"+claim.Name); len(s.claimsByVolume[volume]) == 0 {
+		delete(s.claimsByVolume, volume)
+	}
+}
+
+func (s *volumeState) invalidateClaim(id string) {
+	d := dependency{onClaim, id}
+	s.pods.invalidate(d)
+	s.pods.markContested(d)
+}
+
+func (s *volumeState) putVolume(volume *corev1.PersistentVolume) {
+	if s.pods.around.Volumes.Volumes[volume.Name] == volume {
+		return
+	}
+	s.pods.around.Volumes.Volumes[volume.Name] = volume
+	s.invalidateVolume(volume.Name)
+}
+
+func (s *volumeState) dropVolume(volume *corev1.PersistentVolume) {
+	delete(s.pods.around.Volumes.Volumes, volume.Name)
+	s.invalidateVolume(volume.Name)
+}
+
+func (s *volumeState) invalidateVolume(name string) {
+	for id := range s.claimsByVolume[name] {
+		s.pods.invalidate(dependency{onClaim, id})
+	}
+}
+
+func (s *volumeState) putStorageClass(class *storagev1.StorageClass) {
+	if s.pods.around.Volumes.Classes[class.Name] != class {
+		s.pods.around.Volumes.Classes[class.Name] = class
+		s.rebuildClasses()
+	}
+}
+
+func (s *volumeState) dropStorageClass(class *storagev1.StorageClass) {
+	delete(s.pods.around.Volumes.Classes, class.Name)
+	s.rebuildClasses()
+}
+
+// rebuildClasses rebuilds the index of storage classes. They are few and rarely change.
+func (s *volumeState) rebuildClasses() {
+	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.around.Volumes.Classes))}, true)
+	s.pods.around.Volumes.Classes, s.pods.around.Volumes.Usual = v.Classes, v.Usual
+	s.invalidateAllVolumes()
+}
+
+// invalidateAllVolumes marks all pods that have volume claims.
+func (s *volumeState) invalidateAllVolumes() {
+	for d := range s.pods.users {
+		if d.kind == onClaim {
+			s.pods.invalidate(d)
+		}
+	}
+}
+
+func (s *volumeState) putCSINode(node *storagev1.CSINode) {
+	before := s.drivers[node.Name]
+	if before == node {
+		return
+	}
+	s.drivers[node.Name] = node
+	s.countLimits(before, -1)
+	s.countLimits(node, 1)
+	s.updateLimited()
+}
+
+func (s *volumeState) dropCSINode(node *storagev1.CSINode) {
+	before := s.drivers[node.Name]
+	delete(s.drivers, node.Name)
+	s.countLimits(before, -1)
+	s.updateLimited()
+}
+
+// countLimits adds n to the count of each driver that attaches a limited number of volumes to the node.
+func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
+	for _, e := range conversion.AttachLimits(node).Extended {
+		driver := strings.TrimPrefix(e.Name, conversion.AttachablePrefix)
+		if s.limitingNodes[driver] += n; s.limitingNodes[driver] == 0 {
+			delete(s.limitingNodes, driver)
+		}
+	}
+}
+
+// updateLimited finds the drivers that limit attachments on any node. They are few, and change when a driver is added
+// to the cluster.
+func (s *volumeState) updateLimited() {
+	limited := volumesOf(Objects{}, true).Limited
+	for driver := range s.limitingNodes {
+		limited[driver] = true
+	}
+	if !maps.Equal(limited, s.pods.around.Volumes.Limited) {
+		s.pods.around.Volumes.Limited = limited
+		s.invalidateAllVolumes()
+	}
+}
