@@ -8,7 +8,7 @@ import (
 // ACL is a network ACL. It is stateless: it filters each packet by itself.
 type ACL struct {
 	ID      string     `json:"id"`
-	Default bool       `json:"default,omitempty"` // of the subnets that no other one names
+	Default bool       `json:"default,omitempty"` // applies to the subnets that no other ACL lists
 	Subnets []string   `json:"subnets,omitempty"`
 	Entries []ACLEntry `json:"entries,omitempty"` // by number
 }
@@ -16,9 +16,9 @@ type ACL struct {
 // ACLEntry allows or denies packets; the first entry that matches decides.
 type ACLEntry struct {
 	Number   int    `json:"number"`
-	Out      bool   `json:"out,omitempty"` // of what leaves the subnets
+	Out      bool   `json:"out,omitempty"` // the entry is about outgoing packets; otherwise about incoming ones
 	Deny     bool   `json:"deny,omitempty"`
-	Protocol string `json:"protocol"` // "6" is TCP, "-1" all
+	Protocol string `json:"protocol"` // "6" is TCP, "-1" is every protocol
 	CIDR     string `json:"cidr,omitempty"`
 	From     int    `json:"from,omitempty"`
 	To       int    `json:"to,omitempty"`
@@ -33,16 +33,16 @@ type Cluster struct {
 	CA            string    `json:"ca,omitempty"` // base64 of PEM
 	Issuer        string    `json:"issuer,omitempty"`
 	VPC           string    `json:"vpc"`
-	Group         string    `json:"group,omitempty"` // that EKS made for control plane and nodes
+	Group         string    `json:"group,omitempty"` // ID of the cluster security group, which EKS creates
 	AuthMode      string    `json:"authMode"`        // "CONFIG_MAP", "API", "API_AND_CONFIG_MAP"
 	PublicAccess  bool      `json:"publicAccess"`
 	PrivateAccess bool      `json:"privateAccess"`
-	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: any address
+	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // sources allowed to reach the public endpoint; empty: any address
 	ServiceCIDR   string    `json:"serviceCIDR,omitempty"`
 	Created       time.Time `json:"created,omitzero"`
 }
 
-// AcceptsEntries and configMap report which role mappings the cluster reads.
+// AcceptsEntries reports whether EKS honors access entries.
 func (c Cluster) AcceptsEntries() bool { return strings.HasPrefix(c.AuthMode, "API") }
 
 // ReadsAuthMap reports whether EKS honors the ConfigMap aws-auth.
@@ -79,11 +79,11 @@ type FargateProfile struct {
 	Role      string            `json:"role"`   // ARN of the pod execution role
 	Subnets   []string          `json:"subnets,omitempty"`
 	Selectors []FargateSelector `json:"selectors,omitempty"`
-	Issues    []string          `json:"issues,omitempty"` // of its health
+	Issues    []string          `json:"issues,omitempty"` // health issues that EKS reports
 	Created   time.Time         `json:"created,omitzero"`
 }
 
-// FargateSelector selects pods of a namespace that have all labels. * and ? are wildcards.
+// FargateSelector selects the pods of a namespace that have all of the labels. * and ? are wildcards.
 type FargateSelector struct {
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -94,14 +94,14 @@ type Role struct {
 	ARN      string    `json:"arn"`
 	Trusts   []string  `json:"trusts,omitempty"`   // principals that may assume it: "ec2.amazonaws.com", an OIDC provider's ARN
 	Policies []string  `json:"policies,omitempty"` // ARNs of attached policies
-	Inline   int       `json:"inline,omitempty"`   // number of policies of its own, whose text is not read
+	Inline   int       `json:"inline,omitempty"`   // number of inline policies; their text is not read
 	Created  time.Time `json:"created,omitzero"`
 }
 
 // Profile is an instance profile.
 type Profile struct {
 	ARN     string    `json:"arn"`
-	Role    string    `json:"role,omitempty"` // ARN; empty: it has none
+	Role    string    `json:"role,omitempty"` // ARN; empty: the profile has no role
 	Created time.Time `json:"created,omitzero"`
 }
 
@@ -119,14 +119,14 @@ type Subnet struct {
 	Zone         string            `json:"zone"`
 	Free         int               `json:"free"`                   // unassigned IPv4 addresses
 	Public       bool              `json:"public,omitempty"`       // instances get a public address by default
-	HostnameType string            `json:"hostnameType,omitempty"` // "ip-name", "resource-name"; empty: not said
-	Tags         map[string]string `json:"tags,omitempty"`         // those that name clusters
+	HostnameType string            `json:"hostnameType,omitempty"` // "ip-name", "resource-name"; empty: not known
+	Tags         map[string]string `json:"tags,omitempty"`         // only tags that name clusters
 }
 
 // RouteTable is a VPC route table.
 type RouteTable struct {
 	ID      string   `json:"id"`
-	Main    bool     `json:"main,omitempty"` // of the subnets that no table names
+	Main    bool     `json:"main,omitempty"` // applies to the subnets that no other table lists
 	Subnets []string `json:"subnets,omitempty"`
 	Routes  []Route  `json:"routes,omitempty"`
 }
@@ -135,14 +135,14 @@ type RouteTable struct {
 type Route struct {
 	To        string `json:"to"`                  // "0.0.0.0/0"
 	Target    string `json:"target"`              // "local", "igw-…", "nat-…", "tgw-…", "vpce-…"
-	Blackhole bool   `json:"blackhole,omitempty"` // its target is gone
+	Blackhole bool   `json:"blackhole,omitempty"` // the target was deleted
 }
 
 // Endpoint is a VPC endpoint.
 type Endpoint struct {
 	Service string `json:"service"` // "com.amazonaws.us-east-1.sts"
 	State   string `json:"state,omitempty"`
-	Private bool   `json:"private,omitempty"` // the service's usual name leads to it
+	Private bool   `json:"private,omitempty"` // private DNS: the service's usual name resolves to the endpoint
 }
 
 // Group is a security group.
@@ -152,12 +152,12 @@ type Group struct {
 	VPC  string            `json:"vpc,omitempty"`
 	In   []Rule            `json:"in,omitempty"`
 	Out  []Rule            `json:"out,omitempty"`
-	Tags map[string]string `json:"tags,omitempty"` // those that name clusters
+	Tags map[string]string `json:"tags,omitempty"` // only tags that name clusters
 }
 
-// Rule allows packets.
+// Rule is a rule of a security group. It allows packets.
 type Rule struct {
-	Protocol string   `json:"protocol"` // "tcp", "udp"; "-1" is all
+	Protocol string   `json:"protocol"` // "tcp", "udp"; "-1" is every protocol
 	From     int      `json:"from,omitempty"`
 	To       int      `json:"to,omitempty"`
 	CIDRs    []string `json:"cidrs,omitempty"`
@@ -188,13 +188,13 @@ type Instance struct {
 	Launched    time.Time    `json:"launched,omitzero"`
 	Claim       string       `json:"claim,omitempty"` // the NodeClaim in its tags
 	Class       string       `json:"class,omitempty"` // the EC2NodeClass in its tags
-	UID         string       `json:"uid,omitempty"`   // of the cluster in its tags
+	UID         string       `json:"uid,omitempty"`   // the cluster UID in its tags
 	Image       string       `json:"image,omitempty"`
 	Subnet      string       `json:"subnet,omitempty"`
 	Groups      []string     `json:"groups,omitempty"`
 	Profile     string       `json:"profile,omitempty"` // ARN
 	PrivateDNS  string       `json:"privateDNS,omitempty"`
-	Console     Item[string] `json:"console,omitzero"` // its last lines
+	Console     Item[string] `json:"console,omitzero"` // last lines of the console output
 }
 
 // Runs reports whether the instance is running or pending.

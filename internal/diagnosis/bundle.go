@@ -17,8 +17,8 @@ const largest = 64 << 20
 // tiny values would take gigabytes of memory.
 const mostValues = 4 << 20
 
-// Write writes evidence as a bundle: JSON, the same bytes for the same evidence. Secrets are removed from all texts once more, whatever the
-// collector did.
+// Write returns evidence as a bundle: JSON, the same bytes for the same evidence. It removes secrets from all texts again, because a
+// collector may have missed some.
 func Write(e Evidence) ([]byte, error) {
 	e.Format = Format
 	plain, err := json.Marshal(e)
@@ -66,19 +66,19 @@ func Parse(text []byte) (Evidence, error) {
 	var e Evidence
 	switch {
 	case len(text) > largest:
-		return e, fmt.Errorf("read bundle: it has %d bytes, more than %d", len(text), largest)
+		return e, fmt.Errorf("read bundle: the file has %d bytes, more than %d", len(text), largest)
 	case bytes.Count(text, []byte{','}) > mostValues:
-		return e, fmt.Errorf("read bundle: it has more than %d values", mostValues)
+		return e, fmt.Errorf("read bundle: the file has more than %d values", mostValues)
 	case len(bytes.TrimSpace(text)) == 0:
-		return e, errors.New("read bundle: it is empty")
+		return e, errors.New("read bundle: the file is empty")
 	}
 	var tree any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	err := d.Decode(&tree)
 	if err == nil {
-		if _, end := d.Token(); !errors.Is(end, io.EOF) { // More takes a closing bracket for the end
-			err = errors.New("something follows its end")
+		if _, end := d.Token(); !errors.Is(end, io.EOF) { // Decoder.More would report a stray closing bracket as the end
+			err = errors.New("text follows the JSON object")
 		}
 	}
 	if err != nil {
@@ -109,12 +109,12 @@ func formatProblem(tree any) error {
 	n, err := strconv.Atoi(number.String())
 	switch {
 	case !ok, !isThere:
-		return errors.New("it is not one: joiner doctor --bundle FILE writes them")
+		return errors.New("the file is not a bundle: joiner doctor --bundle FILE writes bundles")
 	case !isNumber || err != nil || n < 1:
-		return fmt.Errorf("its format is %s, and there is none but %d: joiner doctor --bundle FILE writes it",
-			OrElse(number.String(), "no number"), Format)
+		return fmt.Errorf("its format is %s, and the only format is %d: joiner doctor --bundle FILE writes it",
+			OrElse(number.String(), "not a number"), Format)
 	case n > Format:
-		return fmt.Errorf("it is of format %d, and this program knows %d: use a newer joiner", n, Format)
+		return fmt.Errorf("its format is %d, and this program reads formats up to %d: use a newer joiner", n, Format)
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package diagnosis has the values of a diagnosis: why an instance does not become a node. Package diagnosis/checks makes it.
+// Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package diagnosis/checks
+// makes the diagnosis.
 //
 // In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
 // Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of evidence, fix.
@@ -22,10 +23,10 @@ type Absence string
 
 // The absences.
 const (
-	NotAsked Absence = "not asked"     // it was not read: no access to that system, or nothing to look for
+	NotAsked Absence = "not asked"     // the item was not read: no access to that system, or no object to ask about
 	Denied   Absence = "no permission" // Why names the permission
-	Missing  Absence = "not found"     // it was looked for, and there is none
-	Failed   Absence = "failed"        // Why is what was answered instead
+	Missing  Absence = "not found"     // the system answered that the object does not exist
+	Failed   Absence = "failed"        // the call failed; Why has the error
 )
 
 // Item is one piece of evidence.
@@ -33,7 +34,7 @@ type Item[T any] struct {
 	Source string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
 	At     time.Time `json:"at,omitzero"`
 	Absent Absence   `json:"absent,omitempty"`
-	Why    string    `json:"why,omitempty"` // of an absence, one line
+	Why    string    `json:"why,omitempty"` // reason of an absence, one line
 	Cut    string    `json:"cut,omitempty"` // how much of a list was read, one line; empty: all of it
 	Value  T         `json:"value,omitzero"`
 }
@@ -56,7 +57,7 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// Gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
+// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if the item is known.
 func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
@@ -66,7 +67,7 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
 		f = f.FixedBy(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
-		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
+		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // a permission of Kubernetes: "to get and list nodes"
 			f = f.FixedBy(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
 		}
 	case i.Absent == Missing:
@@ -85,20 +86,20 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 // Evidence is the input of a diagnosis. Lists are sorted by name or ID.
 type Evidence struct {
 	Format  int       `json:"format"` // see Format
-	At      time.Time `json:"at"`     // when it was collected
+	At      time.Time `json:"at"`     // when the evidence was collected
 	Name    string    `json:"name"`   // of the EKS cluster
 	Region  string    `json:"region"`
 	Account string    `json:"account,omitempty"`
 
 	// From AWS.
 	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
-	Caller       Item[string]             `json:"caller,omitzero"` // ARN of the user or role that asked
+	Caller       Item[string]             `json:"caller,omitzero"` // ARN of the user or role that calls AWS
 	Entries      Item[[]Entry]            `json:"entries,omitzero"`
 	NodeGroups   Item[[]NodeGroup]        `json:"nodeGroups,omitzero"`
 	Fargate      Item[[]FargateProfile]   `json:"fargate,omitzero"`
 	Roles        map[string]Item[Role]    `json:"roles,omitempty"`       // by name, without path
 	Profiles     map[string]Item[Profile] `json:"profiles,omitempty"`    // by name
-	PassRole     map[string]Item[bool]    `json:"passRole,omitempty"`    // by the role's ARN: the controller may pass it
+	PassRole     map[string]Item[bool]    `json:"passRole,omitempty"`    // by the role's ARN: whether the controller is allowed to pass the role
 	VPC          Item[VPC]                `json:"vpc,omitzero"`          // of the cluster
 	Subnets      Item[[]Subnet]           `json:"subnets,omitzero"`      // of the VPC
 	Routes       Item[[]RouteTable]       `json:"routes,omitzero"`       // of the VPC
@@ -107,35 +108,35 @@ type Evidence struct {
 	Groups       Item[[]Group]            `json:"groups,omitzero"`       // of the VPC
 	NATAddresses Item[[]string]           `json:"natAddresses,omitzero"` // public addresses of the VPC's NAT gateways
 	Images       Item[[]Image]            `json:"images,omitzero"`
-	Instances    Item[[]Instance]         `json:"instances,omitzero"` // that carry the cluster's name
-	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by id of an instance: which status check fails, "instance" or "system"
+	Instances    Item[[]Instance]         `json:"instances,omitzero"` // instances tagged with the cluster's name
+	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by instance ID: which status check fails, "instance" or "system"
 
 	// From Kubernetes.
 	Home       Item[Home]        `json:"home,omitzero"`
 	AuthMap    Item[AuthMap]     `json:"authMap,omitzero"`
 	Controller Item[Controller]  `json:"controller,omitzero"`
-	Lease      Item[Lease]       `json:"lease,omitzero"` // the controller's; of several, the one that was renewed last
+	Lease      Item[Lease]       `json:"lease,omitzero"` // the controller's Lease; if there are several, the Lease that was renewed last
 	Classes    Item[[]Class]     `json:"classes,omitzero"`
 	Pools      Item[[]Pool]      `json:"pools,omitzero"`
 	Claims     Item[[]Claim]     `json:"claims,omitzero"`
 	Nodes      Item[[]Node]      `json:"nodes,omitzero"`
-	Pods       Item[[]Pod]       `json:"pods,omitzero"` // that do not run
+	Pods       Item[[]Pod]       `json:"pods,omitzero"` // only pods that do not run
 	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
-	Events     Item[[]Event]     `json:"events,omitzero"` // warnings
+	Events     Item[[]Event]     `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. They are found by a caller that can read user data; empty if there are none.
+	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 
 // UserDataProblem is one problem of an EC2NodeClass's user data.
 type UserDataProblem struct {
 	Class     string    `json:"class"`
-	ID        string    `json:"id"`       // of the check that it belongs to: "TAINT-1", "ARCH-3", "BOOT-7"
+	ID        string    `json:"id"`       // of the check that reports the problem: "TAINT-1", "ARCH-3", "BOOT-7"
 	Sentence  string    `json:"sentence"` // what is wrong, for the user
 	Certainty Certainty `json:"certainty"`
 	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"
-	Fix       string    `json:"fix,omitempty"`   // the line as it should be
-	// Corrected is true of what joiner correct puts right.
+	Fix       string    `json:"fix,omitempty"`   // the corrected line
+	// Corrected is true if joiner correct corrects the problem.
 	Corrected bool `json:"corrected,omitempty"`
 }
 

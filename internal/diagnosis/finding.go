@@ -23,9 +23,9 @@ type Verdict string
 
 // The verdicts, worst first.
 const (
-	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is fixed
-	Suspicious Verdict = "suspicious" // it works against what was seen, or will go wrong in a likely case
-	Unknown    Verdict = "unknown"    // its evidence is not known; Cause says what
+	Broken     Verdict = "broken"     // no node joins, or pods do not run, until the problem is fixed
+	Suspicious Verdict = "suspicious" // contradicts other evidence, or will fail in a likely case
+	Unknown    Verdict = "unknown"    // the evidence for the check is missing; Cause says which
 	Fine       Verdict = "fine"
 )
 
@@ -39,32 +39,32 @@ type Certainty string
 
 // The certainties.
 const (
-	Certain  Certainty = "certain"  // what was read leaves no other way
-	Likely   Certainty = "likely"   // what was read fits nothing else that is known
+	Certain  Certainty = "certain"  // the evidence allows no other explanation
+	Likely   Certainty = "likely"   // no other known explanation fits the evidence
 	Possible Certainty = "possible" // one of several explanations
 )
 
 // Finding is what a check found about one subject.
 type Finding struct {
 	Check     string    `json:"check"` // "AUTH-2"
-	Title     string    `json:"title"` // what the check is about
+	Title     string    `json:"title"` // of the check
 	Verdict   Verdict   `json:"verdict"`
 	Subject   string    `json:"subject,omitempty"` // "EC2NodeClass default"; empty: the cluster
-	Cause     string    `json:"cause,omitempty"`   // one sentence; what is not known, for Unknown
+	Cause     string    `json:"cause,omitempty"`   // one sentence; for Unknown, the missing evidence
 	Certainty Certainty `json:"certainty,omitempty"`
-	Evidence  []string  `json:"evidence,omitempty"` // what it is based on, one line each
+	Evidence  []string  `json:"evidence,omitempty"` // one line each
 	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
 	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
 	Page     string    `json:"page"` // in the documentation
-	// Unused is true of a finding about an EC2NodeClass that no NodePool uses and no NodeClaim is of: it holds no pods.
+	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits because of it.
 	Unused bool `json:"unused,omitempty"`
 
-	Holds bool  `json:"-"` // pods wait because of it, or NodeClaims of its subject are not initialized
+	Holds bool  `json:"-"` // pods wait because of the finding, or NodeClaims of its subject are not initialized
 	Layer Layer `json:"-"`
-	Seen  bool  `json:"-"` // a symptom that it explains was observed
+	Seen  bool  `json:"-"` // a symptom in Explains was observed
 }
 
 // With adds lines of evidence.

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Scope selects the findings of one question: why does an instance, or all that an EC2NodeClass would launch, not join?
+// Scope selects the findings about one instance, or about all instances that an EC2NodeClass would launch.
 type Scope struct {
 	Class    string // name of the EC2NodeClass
 	Instance string // id; empty: any
 	Subnet   string // of the instance; empty: any subnet of the class
 }
 
-// Joining returns the broken and suspicious findings that may keep the instances of a Quest from joining, in the order
-// of Diagnose. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
+// Joining returns the broken and suspicious findings that may keep the instances of a Scope from joining, in the order
+// of Rank. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
 // a launch or after joining are left out.
 func Joining(findings []Finding, q Scope) []Finding {
 	return slices.DeleteFunc(slices.Clone(Worst(findings)), func(f Finding) bool {
@@ -21,7 +21,7 @@ func Joining(findings []Finding, q Scope) []Finding {
 	})
 }
 
-// IsAbout reports whether a finding about the subject is relevant to the quest.
+// IsAbout reports whether a finding about the subject is relevant to the scope.
 func (q Scope) IsAbout(subject string) bool {
 	kind, name, _ := strings.Cut(subject, " ")
 	switch kind {

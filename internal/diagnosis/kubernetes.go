@@ -21,7 +21,7 @@ func WellKnown(key string) bool {
 	return false
 }
 
-// OwnLabels returns the user-defined labels: those of neither Kubernetes, nor a cloud, nor an autoscaler; nil if there are none.
+// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label remains.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
@@ -36,23 +36,23 @@ func OwnLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// Home identifies the cluster that the Kubernetes evidence is from.
+// Home identifies the cluster from which the Kubernetes evidence was read.
 type Home struct {
 	UID      string `json:"uid"`                // of the namespace kube-system
-	Endpoint string `json:"endpoint"`           // as the kubeconfig has it
+	Endpoint string `json:"endpoint"`           // from the kubeconfig
 	CA       string `json:"ca,omitempty"`       // PEM of kube-root-ca.crt
 	Issuer   string `json:"issuer,omitempty"`   // of service account tokens
 	DNSReady bool   `json:"dnsReady,omitempty"` // cluster DNS has an address that answers
 
-	DNSAbsent Absence `json:"dnsAbsent,omitempty"` // why that is not known; empty: it is
-	DNSWhy    string  `json:"dnsWhy,omitempty"`    // the permission that is missing, or what was answered instead
+	DNSAbsent Absence `json:"dnsAbsent,omitempty"` // why DNSReady is not known; empty: DNSReady is known
+	DNSWhy    string  `json:"dnsWhy,omitempty"`    // the missing permission, or the error
 }
 
 // AuthMap is the role mapping in the ConfigMap aws-auth.
 type AuthMap struct {
-	Raw     string    `json:"raw,omitempty"`     // of mapRoles
-	Problem string    `json:"problem,omitempty"` // why it cannot be read; Roles is empty then
-	Roles   []Mapping `json:"roles,omitempty"`   // in their order
+	Raw     string    `json:"raw,omitempty"`     // text of mapRoles
+	Problem string    `json:"problem,omitempty"` // why mapRoles cannot be parsed; Roles is empty then
+	Roles   []Mapping `json:"roles,omitempty"`   // in the order of mapRoles
 }
 
 // Mapping is one row of mapRoles.
@@ -70,12 +70,12 @@ type Controller struct {
 	Role       string            `json:"role,omitempty"`       // ARN; empty: not known
 	How        string            `json:"how,omitempty"`        // how it gets the role: "annotation", "pod identity"
 	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
-	Tolerates  []Taint           `json:"tolerates,omitempty"`  // what the Deployment says that its pods tolerate
+	Tolerates  []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
 	Pods       []ControllerPod   `json:"pods,omitempty"`
 	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
 }
 
-// Workload returns the name of the Deployment; without one, that of the service account.
+// Workload returns the name of the Deployment. If that is not known, Workload returns the name of the service account.
 func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
 
 // Release is the step that deletes pods so that they are recreated.
@@ -142,10 +142,10 @@ type Class struct {
 	PublicIP   *bool             `json:"publicIP,omitempty"`   // spec.associatePublicIPAddress
 	HopLimit   int64             `json:"hopLimit"`             // of the metadata service; 1 by default
 	NoMetadata bool              `json:"noMetadata,omitempty"` // spec.metadataOptions.httpEndpoint is "disabled"
-	Keys       []string          `json:"keys,omitempty"`       // of KMS, that its volumes are encrypted with
+	Keys       []string          `json:"keys,omitempty"`       // KMS keys that encrypt its volumes
 	DataBytes  int               `json:"dataBytes,omitempty"`  // size of spec.userData
-	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume that is asked for; 0: the image's
-	RootAt     int               `json:"rootAt,omitempty"`     // where it stands in spec.blockDeviceMappings
+	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume in the spec; 0: the size in the image
+	RootAt     int               `json:"rootAt,omitempty"`     // index of the root volume in spec.blockDeviceMappings
 	Conditions []Condition       `json:"conditions,omitempty"`
 }
 
@@ -161,7 +161,7 @@ type Pool struct {
 	Conditions   []Condition       `json:"conditions,omitempty"`
 	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
-	// The smallest change that gives a pool without instance types some; nil if none was found or needed.
+	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or needed.
 	Loosened *Loosening `json:"mend,omitempty"`
 }
 
@@ -189,7 +189,7 @@ func (r Requirement) String() string {
 
 // Step is a requirement and the number of instance types that it leaves.
 type Step struct {
-	Name string         `json:"name"`           // the requirement, as Requirement.String has it
+	Name string         `json:"name"`           // the requirement, in the form of Requirement.String
 	Left map[string]int `json:"left,omitempty"` // instance types by architecture; none: 0
 }
 
@@ -227,7 +227,7 @@ type Node struct {
 	Ready      bool      `json:"ready,omitempty"`
 	Message    string    `json:"message,omitempty"` // of its condition Ready
 	Taints     []Taint   `json:"taints,omitempty"`
-	TaintsBy   []string  `json:"taintsBy,omitempty"` // who has written its taints, from managedFields
+	TaintsBy   []string  `json:"taintsBy,omitempty"` // field managers of its taints, from managedFields
 	Zone       string    `json:"zone,omitempty"`
 	Arch       string    `json:"arch,omitempty"`
 	// Labels has the user-defined labels: see OwnLabels.
@@ -241,13 +241,13 @@ type Pod struct {
 	UID       string `json:"uid,omitempty"`
 	Scheduler string `json:"scheduler,omitempty"` // spec.schedulerName
 	Node      string `json:"node,omitempty"`
-	// "DaemonSet/aws-node"; of a kind that is not Kubernetes' own: "Rollout.argoproj.io/web"
+	// Owner is the owner's kind and name: "DaemonSet/aws-node". A kind of a custom resource has its API group: "Rollout.argoproj.io/web".
 	Owner    string            `json:"owner,omitempty"`
-	Selector map[string]string `json:"selector,omitempty"` // its nodeSelector
+	Selector map[string]string `json:"selector,omitempty"` // spec.nodeSelector
 	Created  time.Time         `json:"created,omitzero"`
-	Host     bool              `json:"host,omitempty"`     // it is on the host's network
+	Host     bool              `json:"host,omitempty"`     // spec.hostNetwork
 	Messages []string          `json:"messages,omitempty"` // of its conditions and containers
-	// Events are the messages of events about it. Any user who may create events in its namespace may have written them.
+	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have written them.
 	Events []string `json:"events,omitempty"`
 }
 
@@ -266,16 +266,17 @@ type DaemonSet struct {
 	Host      bool              `json:"host,omitempty"`
 	Desired   int               `json:"desired"`
 	Ready     int               `json:"ready"`
-	Env       map[string]string `json:"env,omitempty"` // of aws-node: how it gives addresses
+	Env       map[string]string `json:"env,omitempty"` // only of aws-node: settings of its address management
 }
 
-// Event is a warning event about an object of this API. It counts only if By, Namespace and UID show that the controller wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show that the controller
+// wrote it.
 type Event struct {
 	Kind      string    `json:"kind"`
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace,omitempty"` // of the event itself
 	UID       string    `json:"uid,omitempty"`       // of the object
-	By        string    `json:"by,omitempty"`        // the component that it says it is from
+	By        string    `json:"by,omitempty"`        // source component in the event; not verified
 	Reason    string    `json:"reason"`
 	Message   string    `json:"message"`
 	Last      time.Time `json:"last,omitzero"`
@@ -294,7 +295,7 @@ type Lease struct {
 	Name      string    `json:"name"`
 	Holder    string    `json:"holder,omitempty"` // empty: it was released
 	Renewed   time.Time `json:"renewed,omitzero"`
-	Seconds   int       `json:"seconds,omitempty"` // that it holds after that
+	Seconds   int       `json:"seconds,omitempty"` // validity after Renewed, in seconds
 }
 
 // End returns when the Lease expires if it is not renewed.
@@ -306,15 +307,16 @@ func (c Controller) IsAlone() bool {
 	return err == nil && is
 }
 
-// Lingering is how long a startup taint may stay, because its remover must first be pulled and started.
+// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint must first be pulled
+// and started.
 const Lingering = 75 * time.Second
 
-// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint. Judge
-// parses it.
+// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint.
+// Package diagnosis/ready parses the event.
 const TakenAwayBy = "taken away by "
 
-// StrangeTaintWriters returns the field managers of a node's taints that are unexpected: neither Kubernetes, nor the cloud, a person, or an
-// autoscaler. It keeps their order; nil if there are none.
+// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are Kubernetes, the cloud
+// controller, kubectl and autoscalers. The result is nil if all are expected.
 func StrangeTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}

@@ -1,6 +1,6 @@
 package diagnosis
 
-// Layer is a stage of a node's life.
+// Layer is a stage in the life of a node.
 type Layer int
 
 // The layers, in the order in which a node goes through them.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// shaped holds a tree of JSON against the type that it is to be read into, and says where it is otherwise, in words of
-// the file. encoding/json says it in those of the program.
+// shaped checks a JSON tree against the type into which it will be decoded. Its error names the JSON path of the first difference, while
+// the errors of encoding/json name Go types.
 func shaped(path string, tree any, t reflect.Type) error {
 	if tree == nil {
 		return nil // null counts as absent
@@ -41,7 +41,7 @@ func shaped(path string, tree any, t reflect.Type) error {
 	return nil
 }
 
-// wanted returns what a scalar should be; empty if it matches.
+// wanted returns the name of the kind that a scalar should have; empty if the scalar matches the type.
 func wanted(tree any, t reflect.Type) string {
 	text, isText := tree.(string)
 	number, isNumber := tree.(json.Number)
@@ -63,7 +63,7 @@ func wanted(tree any, t reflect.Type) string {
 	return ""
 }
 
-// shapedList does so for what is in a list.
+// shapedList checks the elements of a list against their type.
 func shapedList(path string, list []any, t reflect.Type) error {
 	for i, one := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -77,7 +77,7 @@ func shapedList(path string, list []any, t reflect.Type) error {
 	return nil
 }
 
-// shapedFields does so for the fields of an object. Those that the type does not have are left out when it is read.
+// shapedFields checks the fields of an object against those of the type. It ignores fields that the type does not have, as decoding does.
 func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	fields := map[string]reflect.Type{}
 	if t.Kind() == reflect.Struct {
@@ -90,7 +90,7 @@ func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	for key := range object {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // deterministic: of several mistakes, always report the same
+	slices.Sort(keys) // deterministic: always report the same one of several mistakes
 	for _, key := range keys {
 		field := fields[key]
 		if t.Kind() == reflect.Map {

@@ -16,7 +16,7 @@ const (
 	Untrusted      Symptom = "the API server's certificate is not trusted"
 	NoCredentials  Symptom = "the instance has no credentials"
 	NotPermitted   Symptom = "the node's role may not call AWS"
-	OtherName      Symptom = "the node calls itself by another name than it is mapped to"
+	OtherName      Symptom = "the node's name differs from the name that its role is mapped to"
 	ClockWrong     Symptom = "the instance's clock is wrong"
 	UnknownPart    Symptom = "the image does not understand the user data"
 	NodeadmFailed  Symptom = "nodeadm failed"
@@ -34,18 +34,18 @@ const (
 	PullFailed     Symptom = "images cannot be pulled"
 	KubeletAbsent  Symptom = "the image has no kubelet"
 	DiskFull       Symptom = "the instance's disk is full"
-	Proxied        Symptom = "a proxy is asked for what it does not let through"
+	Proxied        Symptom = "a proxy refuses a request"
 	NoMetadata     Symptom = "the instance's metadata service does not answer"
 )
 
-// logPattern is how a sign is written in a log: all of the words stand in one line.
+// logPattern matches a log line that contains all of the words. Such a line shows the symptom.
 type logPattern struct {
 	symptom Symptom
 	words   []string
 }
 
-// logPatterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The first that a line has counts, so what
-// says more stands before what says less.
+// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The first match of a line
+// counts, so specific patterns precede general ones.
 func logPatterns() []logPattern {
 	return []logPattern{
 		{OtherName, []string{"is not allowed to modify node"}},
@@ -130,7 +130,7 @@ func logPatterns() []logPattern {
 	}
 }
 
-// LongestLine is how many bytes of a line are read; useful lines are shorter.
+// LongestLine is how many bytes of a line Read matches; useful lines are shorter.
 const LongestLine = 2000
 
 // Read finds the symptoms in console output, each with the last line that shows it, in order of first appearance. It takes linear time.

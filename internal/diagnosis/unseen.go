@@ -13,7 +13,7 @@ type Unseen struct {
 	Answered bool `json:"answered,omitempty"`
 
 	all    []absent
-	others []absent // all items of the other system
+	others []absent // all items of the system that is not System
 }
 
 // Unseen returns the systems that could not be read at all. A system that returned any item, or reported that one does
@@ -30,29 +30,29 @@ func (e Evidence) Unseen() []Unseen {
 		denied := slices.IndexFunc(s.all, func(a absent) bool { return a.Is(Denied) })
 		u := Unseen{System: s.system, Why: s.all[0].why(), Answered: denied >= 0, all: s.all, others: s.others}
 		if u.Answered {
-			u.Why = "nothing that it was asked for may be read, for instance the permission " + s.all[denied].Why + " is missing"
+			u.Why = "every request was denied, for instance the permission " + s.all[denied].Why + " is missing"
 		}
 		out = append(out, u)
 	}
 	return out
 }
 
-// String returns it as one line.
+// String returns the unseen system and the reason on one line.
 func (u Unseen) String() string {
 	if u.Answered {
-		return "nothing of " + u.System + " could be seen: " + u.Why
+		return u.System + " could not be read: " + u.Why
 	}
-	return u.System + " could not be asked: " + u.Why
+	return u.System + " could not be reached: " + u.Why
 }
 
-// Explains reports whether a check could not be made because the system did not answer. A finding has the reason, not the system. If both
-// systems have the same reason, the finding counts for both.
+// Explains reports whether the finding is unknown because the system did not answer. A finding contains only the reason, not the system, so
+// Explains compares reasons. It is false if an item of the other system is absent for the same reason.
 func (u Unseen) Explains(f Finding) bool {
 	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
 	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
 }
 
-// absent is an item without its value.
+// absent is an Item without its value.
 type absent struct {
 	Item[struct{}]
 	known bool
@@ -67,27 +67,27 @@ func (a absent) why() string {
 	case a.Why != "":
 		return a.Why
 	case a.Absent == Failed:
-		return "it gave no reason"
+		return "the call failed without a reason"
 	}
-	return "it was not asked"
+	return "no call was made"
 }
 
-// ofKubernetes returns the items that Kubernetes answers. The first has the reason that is reported for all.
+// ofKubernetes returns the items that are read from Kubernetes. The reason of the first is reported for all.
 func (e Evidence) ofKubernetes() []absent {
 	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes),
 		outline(e.Pools), outline(e.Claims), outline(e.Nodes),
 		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
 }
 
-// ofAWS returns the items that AWS answers. The caller identity is not among them, because it needs no permission. Images are not, because
-// they are not requested if no EC2NodeClass is known.
+// ofAWS returns the items that are read from AWS, without two: reading the caller identity needs no permission, and images are not
+// requested if no EC2NodeClass is known.
 func (e Evidence) ofAWS() []absent {
 	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
 		outline(e.Subnets), outline(e.Routes),
 		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}
 }
 
-// besidesAWS are the items of AWS that do not show whether it answers, but whose absence is a reason of its own.
+// besidesAWS returns the AWS items that do not show whether AWS answers. Explains compares their reasons too.
 func (e Evidence) besidesAWS() []absent {
 	out := []absent{outline(e.Caller), outline(e.Images)}
 	for _, r := range e.Roles {

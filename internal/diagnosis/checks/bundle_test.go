@@ -46,14 +46,14 @@ func TestBundle(t *testing.T) {
 func TestBadBundles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"format": -1}`:                              "its format is -1, and there is none but 1",
-		`{"format": 0, "name": "prod"}`:               "its format is 0, and there is none but 1",
+		`{"format": -1}`:                              "its format is -1, and the only format is 1",
+		`{"format": 0, "name": "prod"}`:               "its format is 0, and the only format is 1",
 		`{"format": "1"}`:                             "its format is no number",
 		`{"format": 2, "cluster": []}`:                "use a newer joiner",
-		`{"format": 1} {"format": 1}`:                 "something follows its end",
-		`{"format": 1}}`:                              "something follows its end",
-		`{"format": 1}]`:                              "something follows its end",
-		`{"format": 1} x`:                             "something follows its end",
+		`{"format": 1} {"format": 1}`:                 "text follows the JSON object",
+		`{"format": 1}}`:                              "text follows the JSON object",
+		`{"format": 1}]`:                              "text follows the JSON object",
+		`{"format": 1} x`:                             "text follows the JSON object",
 		`{"format": 1, "name": 7}`:                    "name is the number 7, and should be a text",
 		`{"format": 1, "at": "noon"}`:                 "at is a text, and should be a time",
 		`{"format": 1, "nodes": []}`:                  "nodes is a list, and should be an object",

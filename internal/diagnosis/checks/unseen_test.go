@@ -38,11 +38,11 @@ func TestUnseen(t *testing.T) {
 		"all seen":      {e: healthy()},
 		"some denied":   {e: some},
 		"one not there": {e: none},
-		"not asked":     {e: blindOf(NotAsked, "no kubeconfig"), want: "Kubernetes could not be asked: no kubeconfig"},
-		"failed":        {e: blindOf(Failed, "refused"), want: "Kubernetes could not be asked: refused"},
-		"no reason":     {e: blindOf(Failed, ""), want: "Kubernetes could not be asked: it gave no reason", told: true},
+		"not asked":     {e: blindOf(NotAsked, "no kubeconfig"), want: "Kubernetes could not be reached: no kubeconfig"},
+		"failed":        {e: blindOf(Failed, "refused"), want: "Kubernetes could not be reached: refused"},
+		"no reason":     {e: blindOf(Failed, ""), want: "Kubernetes could not be reached: the call failed without a reason", told: true},
 		"all denied": {e: blindOf(Denied, "to get and list nodes"), told: true,
-			want: "nothing of Kubernetes could be seen: nothing that it was asked for may be read, for instance the permission to get and list nodes is missing"},
+			want: "Kubernetes could not be read: every request was denied, for instance the permission to get and list nodes is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +72,7 @@ func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
 	e := Evidence{Caller: Found("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
 	got := e.Unseen()
-	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "it was not asked" {
+	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
 		t.Errorf("unseen: %+v", got)
 	}
 }

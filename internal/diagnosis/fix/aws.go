@@ -10,7 +10,7 @@ import (
 type AWS struct {
 	Service, Action string // "eks", "create-access-entry"
 	Params          []Param
-	Query           string // the field of the answer that another call uses; empty: none
+	Query           string // field of the answer that is the value of a Param; empty: none
 	Expected        Expected
 }
 
@@ -27,7 +27,7 @@ func (a AWS) clone() AWS {
 type Param struct {
 	Name   string // "--role-name"
 	Values []string
-	From   *AWS // the call whose answer is the value; nil: use Values
+	From   *AWS // call whose answer is the value; nil: use Values
 
 	faults  []Value
 	isBlank bool
@@ -40,7 +40,7 @@ type Expected struct {
 	Created time.Time
 }
 
-// P makes a parameter with its values. One without values is a flag.
+// P returns a parameter with its values. A parameter without values is a flag.
 func P(name constant, values ...Value) Param {
 	p := Param{Name: string(name), words: texts(string(name))}
 	for _, v := range values {
@@ -52,7 +52,7 @@ func P(name constant, values ...Value) Param {
 	return p
 }
 
-// PFrom makes a parameter whose value is a field in the answer of another call.
+// PFrom returns a parameter whose value is a field in the answer of another call.
 func PFrom(name constant, call Step, query constant) Param {
 	p := Param{Name: string(name), faults: call.faults, isBlank: call.isBlank}
 	if call.aws != nil {
@@ -64,7 +64,7 @@ func PFrom(name constant, call Step, query constant) Param {
 	return p
 }
 
-// Call makes a call to AWS.
+// Call returns the step that calls AWS.
 func Call(service, action constant, params ...Param) Step {
 	s := Step{kind: Change, aws: &AWS{Service: string(service), Action: string(action)}, words: texts("aws", string(service), string(action))}
 	if isReading(string(action)) {
@@ -97,7 +97,7 @@ func (s Step) Expecting(kind string, created time.Time) Step {
 	return s
 }
 
-// Joiner is a read-only command of joiner, from words and values in turn.
+// Joiner returns a read-only joiner command. The words are constants and identifiers.
 func Joiner(words ...Value) Step {
 	s := Step{kind: Look, words: texts("joiner")}
 	for _, v := range words {
@@ -108,7 +108,7 @@ func Joiner(words ...Value) Step {
 	return s
 }
 
-// Controller starts a controller for a cluster, in the place where the user ran it before.
+// Controller returns the step in which the user starts a controller for a cluster, wherever the controller ran before.
 func Controller(cluster, region Value) Step {
 	return Step{kind: ByHand, faults: append(cluster.invalid(), region.invalid()...), isBlank: cluster.blank || region.blank,
 		words: texts("env", "CLUSTER_NAME="+cluster.text, "AWS_REGION="+region.text, "joiner", "controller")}

@@ -76,8 +76,8 @@ func ServiceAccount(namespace, name string) Object {
 // AuthMap is the ConfigMap aws-auth.
 func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
 
-// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds whose pods no patch
-// changes.
+// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds without a pod
+// template that a patch can change.
 func Workload(namespace, owner string) (o Object, ok bool) {
 	kind, name, _ := strings.Cut(owner, "/")
 	switch kind {
@@ -135,7 +135,7 @@ func (o Object) patch(kind string, patch Tree) Step {
 }
 
 // Correct is the merge patch of an EC2NodeClass that joiner correct writes. The patch contains user data, which may
-// hold secrets. The options are constants and values in turn.
+// hold secrets. The options are constants and identifiers.
 func Correct(class string, options ...Value) Step {
 	o := NodeClass(class)
 	s := o.step(Change, "patch")
@@ -157,12 +157,12 @@ func Edit(o Object) Step {
 	return s
 }
 
-// EditAll asks the user to edit objects of a kind, if it is not known which of them.
+// EditAll asks the user to edit objects of a kind, when their names are not known.
 func EditAll(resource constant) Step {
 	return Step{kind: ByHand, words: texts("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
 }
 
-// Apply creates objects from a file or a page that the program names.
+// Apply asks the user to create objects from a file or URL. from is a constant of the program.
 func Apply(from constant) Step {
 	return Step{kind: ByHand, words: texts("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
 }
@@ -245,7 +245,7 @@ func Untaint(node string, key, effect Value) Step {
 	return s
 }
 
-// Show reads one object, with options that the program names.
+// Show reads one object. The options are constants of the program.
 func Show(verb constant, o Object, options ...constant) Step {
 	s := o.step(Look, string(verb))
 	s.words = o.words(string(verb), o.resource, o.name.text)
@@ -269,7 +269,7 @@ func Logs(o Object) Step {
 	return s
 }
 
-// Kubectl is a read-only kubectl command, from the program's own words and values in turn.
+// Kubectl returns a read-only kubectl command. The words are constants and identifiers.
 func Kubectl(words ...Value) Step {
 	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: texts("kubectl")}
 	for _, v := range words {
@@ -279,7 +279,7 @@ func Kubectl(words ...Value) Step {
 	return s
 }
 
-// Run is a command of any program, from the program's own words and values in turn, that a user runs. It is never applied by joiner.
+// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and identifiers.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {
@@ -290,7 +290,7 @@ func Run(words ...Value) Step {
 	return s
 }
 
-// Words splits words of the program's own at blanks.
+// Words splits a constant of the program at blanks.
 func Words(text constant) []Value {
 	var out []Value
 	for w := range strings.FieldsSeq(string(text)) {

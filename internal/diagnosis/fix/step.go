@@ -12,9 +12,9 @@ type Kind string
 // The kinds.
 const (
 	Change Kind = "change" // changes Kubernetes or AWS
-	ByHand Kind = "edit"   // has a person change something: in an editor, or where this program does not reach
-	Look   Kind = "look"   // only reads: a person decides by what it shows
-	Advice Kind = "advice" // a sentence, and no command
+	ByHand Kind = "edit"   // the user makes the change, in an editor or in a system that this program cannot change
+	Look   Kind = "look"   // only reads; the user decides from its output
+	Advice Kind = "advice" // a sentence without a command
 )
 
 // Step is one step of a fix. Only the constructors of this package create steps.
@@ -33,7 +33,7 @@ type Step struct {
 // Word is one word of a command.
 type Word struct {
 	Text string
-	From []Word // if not empty: the word is the output of this command
+	From []Word // if not empty, the word is the output of this command
 }
 
 // Kind returns the purpose of the step.
@@ -45,7 +45,7 @@ func (s Step) Words() []Word { return slices.Clone(s.words) }
 // Note returns the comment after the command, or the advice.
 func (s Step) Note() string { return s.note }
 
-// Kubernetes returns the step as an action on Kubernetes; ok is false if it is none.
+// Kubernetes returns the step as an action on Kubernetes; ok is false for other steps.
 func (s Step) Kubernetes() (k Kubernetes, ok bool) {
 	if s.kube == nil {
 		return Kubernetes{}, false
@@ -53,7 +53,7 @@ func (s Step) Kubernetes() (k Kubernetes, ok bool) {
 	return s.kube.clone(), true
 }
 
-// AWS returns the step as a call to AWS; ok is false if it is none.
+// AWS returns the step as a call to AWS; ok is false for other steps.
 func (s Step) AWS() (a AWS, ok bool) {
 	if s.aws == nil {
 		return AWS{}, false
@@ -70,7 +70,7 @@ func (s Step) With(format constant, args ...any) Step {
 	return s
 }
 
-// To redirects the output of the command to a file that the program names.
+// To redirects the output of the command to a file. The name is a constant of the program.
 func (s Step) To(file constant) Step {
 	s.file = string(file)
 	return s
@@ -113,7 +113,7 @@ func printed(words []Word) string {
 func (s Step) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Kind    Kind   `json:"kind"`
-		Command []any  `json:"command,omitempty"` // words; a list in place of one: what that command prints
+		Command []any  `json:"command,omitempty"` // words; a nested list is a command whose output is the word
 		Note    string `json:"note,omitempty"`
 	}{Kind: s.kind, Command: wordsAsJSON(s.words), Note: s.note}
 	return json.Marshal(out)
@@ -134,20 +134,20 @@ func wordsAsJSON(words []Word) []any {
 // Say is advice: a sentence for the user. Arguments are escaped.
 func Say(format constant, args ...any) Step { return Step{kind: Advice, note: sentence(format, args)} }
 
-// Fix is the list of steps that correct a finding. The zero value is none.
+// Fix is the list of steps that correct a finding. The zero value has no steps.
 type Fix struct {
 	steps []Step
 }
 
-// Of makes a fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is invalid, all changes are
-// left out, because half a fix may do harm.
+// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is invalid, Of leaves
+// out all changes, because half a fix may do harm.
 func Of(subject string, steps ...Step) Fix {
 	var out Fix
 	lacks := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
 	for _, s := range steps {
 		for _, v := range s.faults {
-			if told := unusable(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == told.note }) {
-				out.steps = append(out.steps, told)
+			if advice := unusable(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
+				out.steps = append(out.steps, advice)
 			}
 		}
 		if len(s.faults) == 0 && (!lacks || s.kind == Look) {
@@ -157,7 +157,7 @@ func Of(subject string, steps ...Step) Fix {
 	return out
 }
 
-// unusable is the advice that a value allows no command.
+// unusable returns advice in place of a command that would contain an invalid value.
 func unusable(subject string, v Value) Step {
 	if subject == "" {
 		subject = "the cluster"
@@ -218,5 +218,5 @@ func (f Fix) String() string {
 	return strings.Join(out, "\n")
 }
 
-// MarshalJSON writes the fix as it is printed.
+// MarshalJSON returns the text of String as a JSON string.
 func (f Fix) MarshalJSON() ([]byte, error) { return json.Marshal(f.String()) }

@@ -49,8 +49,8 @@ func isVisible(r rune) bool {
 	return r == ' ' || unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Visible makes untrusted text safe for a terminal: control characters, ANSI sequences, line ends and bidirectional marks are escaped, so a
-// line stays one line and is shown as it is.
+// Visible makes untrusted text safe for a terminal. It escapes control characters, ANSI sequences, line ends and bidirectional marks, so a
+// line stays one line and the terminal shows every character.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !isVisible(r) }) {
 		return text
@@ -78,7 +78,7 @@ func Visible(text string) string {
 // plainWord matches words that need no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
-// quoted returns a word as a shell reads it back.
+// quoted returns a word in quotes for a shell, if the word needs them.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -86,7 +86,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// sentence formats a text of the program. Untrusted arguments are escaped.
+// sentence formats a text of the program. It escapes untrusted arguments.
 func sentence(format constant, args []any) string {
 	safe := make([]any, len(args))
 	for i, a := range args {

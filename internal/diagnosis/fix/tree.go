@@ -10,7 +10,7 @@ import (
 type Tree interface {
 	tree() any
 	invalid() []Value // the invalid values in it
-	isBlank() bool    // it has a placeholder
+	isBlank() bool    // the tree contains a placeholder
 }
 
 // Fields is an object whose field names are the program's own.
@@ -19,7 +19,7 @@ type Fields map[constant]Tree
 // List is a list.
 type List []Tree
 
-// Labels is an object with one field whose name is a user's.
+// Labels is an object with one field, whose name the user chose.
 type Labels struct{ Key, Value Value }
 
 // ListOf makes a list of values.

@@ -43,7 +43,7 @@ func Null() Value { return Value{text: "null", data: json.RawMessage("null"), va
 // GiB is an amount of storage in Kubernetes notation: "20Gi".
 func GiB(n int) Value { return Value{text: fmt.Sprintf("%dGi", n), valid: true} }
 
-// Blank is a placeholder that the user replaces. A command with one is never carried out.
+// Blank is a placeholder that the user replaces. joiner never runs a command that contains a placeholder.
 func Blank(name constant) Value { return Value{text: string(name), valid: true, blank: true} }
 
 // Or returns the value, or a placeholder if it is empty.
@@ -206,7 +206,7 @@ func RoleName(text string) Value {
 	return v
 }
 
-// RoleOf is the name of an IAM role, from a name, a name with its path, or an ARN. All of the text must be valid.
+// RoleOf is the name of an IAM role, from a name, a name with its path, or an ARN. The whole text must be valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)
@@ -290,8 +290,8 @@ func Username(text string) Value {
 	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
 }
 
-// Preserved is text of an object that a patch writes back with a change. It may contain only characters that a terminal
-// shows as they are, and line ends.
+// Preserved is text of an object that a patch writes back with a change. It may contain only line ends and characters that
+// a terminal shows unchanged.
 func Preserved(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
