@@ -13,7 +13,7 @@ func Aims(rows []Row) string {
 	b.WriteString("| workload | to reach | measured | |\n|---|---|---|---|\n")
 	add := func(r *Row, want, have string, reached bool) {
 		if reached && r.Workload.Group == workload.Sizes {
-			return // too many violations to list
+			return // the sizes have too many rows to list their reached targets
 		}
 		mark := "**not yet**"
 		if reached {

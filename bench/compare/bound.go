@@ -16,18 +16,17 @@ import (
 // If the plan refuses only hopeless pods, the bound is the plan's own. Otherwise it is the bound of the pods without their constraints on
 // each other, which is never higher.
 //
-// If pods prefer to be alone on a host, and the plan pays for that, the bound is that of the plans in which the preference is a
-// requirement.
+// For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is required.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
-	if kind == workload.Wishing {
-		demanding := packing.Solve(demandHosts(s), market, packing.Usual)
-		if len(demanding.Refusals) == 0 {
-			return demanding.LowerBound, 0, "of plans in which no pod shares a host with pods that its preferred anti-affinity avoids"
+	if kind == workload.Preferring {
+		strict := packing.Solve(requireHosts(s), market, packing.Usual)
+		if len(strict.Refusals) == 0 {
+			return strict.LowerBound, 0, "of plans in which no pod shares a host with pods that its preferred anti-affinity avoids"
 		}
 	}
 	if len(plan.Placements) > 0 {
-		loose = "of what is left after our placements on nodes that are there"
+		loose = "of the pods that remain after Joiner's placements on existing nodes"
 	}
 	if len(plan.Refusals) == 0 {
 		return plan.LowerBound, 0, loose
@@ -45,11 +44,11 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	if len(plan.Refusals) == hopeless {
 		return plan.LowerBound, hopeless, loose
 	}
-	return relaxed.LowerBound, hopeless, "of the pods without their demands on each other"
+	return relaxed.LowerBound, hopeless, "of the pods without their constraints on each other"
 }
 
-// demandHosts returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
-func demandHosts(s cluster.Snapshot) cluster.Snapshot {
+// requireHosts returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
+func requireHosts(s cluster.Snapshot) cluster.Snapshot {
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
 		p := &s.Pods[i]

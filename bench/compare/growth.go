@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sweeps are the lines of the plot: each contains the rows with a common name prefix.
+// sweeps are the lines of the plot: each contains the rows whose names have the prefix.
 var sweeps = []struct {
 	prefix, name, color string
 	theirs              bool

@@ -11,25 +11,24 @@ import (
 
 // Sample has the measurements of one run.
 type Sample struct {
-	Seconds   float64
+	Seconds   float64 // elapsed real time
 	CPU       float64 // seconds of CPU time, of all threads, garbage collection included
 	Allocated uint64  // bytes, in total
 	Objects   uint64  // number of allocations
 	Before    uint64  // memory of the process before the run, in bytes: mostly the input of the plan
-	Peak      uint64  // maximum memory of the process during the run, in bytes, input included
+	Peak      uint64  // maximum memory of the process during the run, in bytes, input included; 0 if it was not measured
 }
 
 // samplingEvery is the interval at which memory is sampled during a run.
 const samplingEvery = 5 * time.Millisecond
 
-// measure runs f once, without garbage from earlier runs. It first returns all free memory to the system, so that Peak is f's own. f then
-// has to allocate its memory anew.
+// measure runs f once. It first returns all free memory to the system, so that garbage from earlier runs does not count in Peak.
 func measure(f func()) Sample {
 	debug.FreeOSMemory() // also collects garbage
 	return run(f)
 }
 
-// again runs f once more in the memory of the previous run, like a controller that runs for long. It does not measure Peak.
+// again runs f once more and reuses the memory of the previous run, like a long-running controller. It does not measure Before and Peak.
 func again(f func()) Sample {
 	runtime.GC()
 	s := run(f)

@@ -9,16 +9,16 @@ import (
 
 // Series is a line of a plot.
 type Series struct {
-	Name   string
-	Color  string
-	X, Y   []float64 // greater than zero; both axes are logarithmic
-	Dashed bool
+	Name   string    // text of the legend
+	Color  string    // of line and points, as "#rrggbb"
+	X, Y   []float64 // coordinates of the points, greater than zero; both axes are logarithmic
+	Dashed bool      // draw a dashed line
 }
 
 // Plot is one panel.
 type Plot struct {
-	Title, Below, Left string
-	Series             []Series
+	Title, Below, Left string   // heading, and the labels of the x axis and the y axis
+	Series             []Series // the lines
 }
 
 // The size of a panel and its margins, in pixels.
@@ -79,6 +79,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
+// draw writes the panel with axes, lines and legend.
 func (p Plot) draw(b *strings.Builder) {
 	var xs, ys []float64
 	for _, s := range p.Series {

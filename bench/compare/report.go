@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// Report returns the whole report: the targets, a table for each group, the plot. plot is the path of the picture, relative to the report.
+// Report returns the whole report: the targets, a table for each group, the plot. plot is the path of the picture, relative to the report;
+// empty omits the picture.
 func Report(rows []Row, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Benchmarks
@@ -58,7 +59,7 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 	return b.String()
 }
 
-// version returns the version of upstream that this program was built with.
+// version returns the version of upstream's module in this program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

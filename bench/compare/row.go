@@ -8,20 +8,20 @@ import (
 
 // Row is a workload and its results.
 type Row struct {
-	Workload workload.Workload
-	Skipped  string // why the workload was not run; empty if it was run
-	Unasked  string // why upstream was not run this time; empty if it was run, or never is
+	Workload workload.Workload // the workload of this row
+	Skipped  string            // why the workload was not run; empty if it was run
+	Unasked  string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
 
-	Pods    int // pending pods
-	Classes int // number of pod groups of Joiner's solver
-	Bound   catalog.Price
+	Pods    int           // pending pods
+	Classes int           // number of pod groups of Joiner's solver
+	Bound   catalog.Price // lower bound of the price; see boundOf
 	// Hopeless is the number of pods that no plan can place.
 	Hopeless int
-	// Loose describes why the lower bound may be too low; empty if it is that of the workload.
+	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence "the bound is that …".
 	Loose string
 
-	Ours   Outcome
-	Theirs *Outcome // nil: upstream was not run
+	Ours   Outcome  // Joiner's result
+	Theirs *Outcome // upstream's result; nil if upstream was not run
 }
 
 // Outcome is the result of one of the two schedulers.
@@ -29,17 +29,17 @@ type Outcome struct {
 	Pods    int     // pending pods; fewer than the row's if upstream got a smaller workload
 	Prepare float64 // seconds of preparation in the controller before the plan
 	Sample          // median of all runs
-	Runs    int
-	Workers int  // upstream's number of workers
-	Late    bool // upstream was stopped; the numbers are those of a partial plan
+	Runs    int     // number of measured runs
+	Workers int     // upstream's number of workers
+	Late    bool    // upstream was stopped; the numbers are those of a partial plan
 
-	Machines   int
-	Placed     int // pods on existing nodes
-	Refused    int
+	Machines   int           // planned nodes
+	Placed     int           // pods on existing nodes
+	Refused    int           // pods without a place
 	Why        string        // the most frequent reason for refusing pods
 	Price      catalog.Price // price of the cheapest plan of all runs
 	Violations []string      // findings of the checker in all runs
-	Checked    bool
+	Checked    bool          // the checker has seen the plan
 }
 
 // PodsPerSecond returns the number of planned pods per second.
@@ -66,7 +66,7 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 	return 100 * (o.Price.Dollars()/r.Bound.Dollars() - 1), true
 }
 
-// read records a plan. Of several plans, it keeps the cheapest of those that refuse the fewest pods.
+// read records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
 func (o *Outcome) read(plan packing.Plan) {
 	better := o.Machines+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
 		len(plan.Refusals) == o.Refused && plan.Price < o.Price
@@ -74,11 +74,11 @@ func (o *Outcome) read(plan packing.Plan) {
 		return
 	}
 	o.Machines, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
-	o.Why = often(plan.Refusals)
+	o.Why = mostFrequentReason(plan.Refusals)
 }
 
-// often returns the first reason that most refusals have; of equally frequent ones the one that comes first.
-func often(refusals []packing.Refusal) string {
+// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that reaches the count first.
+func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {
 		if len(r.Reasons) == 0 {

@@ -114,7 +114,7 @@ func (o *ours) repeat() {
 	}
 }
 
-// judge records measurements and the plan. The first run counts only if there is no other.
+// judge records the measurements, the plan and the lower bound. The first, cold run counts only if it was not repeated.
 func (o *ours) judge() {
 	out := &o.row.Ours
 	out.Sample, out.Runs = o.cold, 1

@@ -14,10 +14,10 @@ var titles = []struct {
 	about string
 }{
 	{workload.Speed, "Speed", "700 instance types in three zones, on demand and as spot, at round prices; the pool takes any of them."},
-	{workload.Own, "Upstream's own benchmark", "The pods and the 400 make-believe types of the benchmark inside upstream's module."},
-	{workload.Prices, "Price", "us-east-1 as it is, on demand, for Intel and AMD unless said otherwise."},
-	{workload.Traces, "Traces", "Tasks of a production cluster, on the market of the table above."},
-	{workload.Sizes, "Sizes", "The market of the first table. Upstream is asked as long as it answers within some minutes."},
+	{workload.Own, "Upstream's own benchmark", "The pods and the 400 fictional instance types of the benchmark inside upstream's module."},
+	{workload.Prices, "Price", "The instance types of us-east-1 at their real on-demand prices, for Intel and AMD unless stated otherwise."},
+	{workload.Traces, "Traces", "Tasks of a production cluster, with the offerings of the table above."},
+	{workload.Sizes, "Sizes", "The offerings of the first table. Upstream runs up to the size that it plans within five minutes."},
 }
 
 var header = []string{
@@ -100,39 +100,39 @@ func (o *Outcome) verdict() string {
 // notes returns the sentences that explain the row's numbers.
 func (r *Row) notes() []string {
 	var out []string
-	say := func(format string, args ...any) {
+	add := func(format string, args ...any) {
 		out = append(out, fmt.Sprintf("`%s`: ", r.Workload.Name)+fmt.Sprintf(format, args...)+".")
 	}
 	if r.Loose != "" {
-		say("the bound is that %s", r.Loose)
+		add("the bound is that %s", r.Loose)
 	}
 	if r.Hopeless > 0 {
-		say("%s could be placed nowhere, whatever is launched", plural(r.Hopeless, "pod"))
+		add("%s cannot be placed, whatever is launched", plural(r.Hopeless, "pod"))
 	}
 	if r.Ours.Refused > r.Hopeless {
-		say("joiner refuses %s, so its time and price are of the others; most often %s", plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
+		add("joiner refuses %s, so its time and price cover only the other pods; most frequent reason: %s", plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
 	}
 	if len(r.Ours.Violations) > 0 {
-		say("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
+		add("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
 	}
 	if r.Unasked != "" {
-		say("upstream was not asked, for %s", r.Unasked)
+		add("upstream was not run: %s", r.Unasked)
 	}
 	t := r.Theirs
 	if t == nil {
 		return out
 	}
 	if r.Workload.Smaller != nil {
-		say("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
+		add("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
 	}
 	if t.Late {
-		say("upstream was stopped after %s s, so its nodes are those for a part of the pods", seconds(t.Seconds))
+		add("upstream was stopped after %s s, so its plan covers only some of the pods", seconds(t.Seconds))
 	}
 	if t.Refused > r.Hopeless {
-		say("upstream refuses %s; most often %s", plural(t.Refused, "pod"), oneLine(t.Why))
+		add("upstream refuses %s; most frequent reason: %s", plural(t.Refused, "pod"), oneLine(t.Why))
 	}
 	if len(t.Violations) > 0 {
-		say("of what is wrong with upstream's plans: %s", oneLine(t.Violations[0]))
+		add("a violation in upstream's plans: %s", oneLine(t.Violations[0]))
 	}
 	return out
 }
@@ -149,7 +149,7 @@ func Detail(rows []Row) string {
 		fmt.Fprintf(&b, "| `%s` | %d | %s s | %s s | %s |", r.Workload.Name, r.Ours.Runs, seconds(r.Ours.CPU), seconds(r.Ours.Prepare),
 			bytes(r.Ours.Before))
 		if t := r.Theirs; t != nil {
-			ratio := "" // for a pod, as in the other table
+			ratio := "" // of CPU time per pod, like the ratio of the other tables
 			if r.Ours.CPU > 0 {
 				ratio = times(t.CPU / float64(t.Pods) / (r.Ours.CPU / float64(r.Ours.Pods)))
 			}

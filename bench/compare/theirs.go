@@ -22,8 +22,8 @@ type theirs struct {
 	samples map[int][]Sample // of complete plans, by number of workers
 }
 
-// run makes upstream's plans: with one worker, which is the default of its controller, with five, then with the faster number until there
-// are enough plans. A slow plan is the last.
+// run makes upstream's plans: the first with one worker, the default of its controller, the second with five, the others with the faster
+// number. It stops after a slow plan.
 func (t *theirs) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
@@ -63,7 +63,7 @@ func (t *theirs) quicker() int {
 	return 1
 }
 
-// once makes one plan; late reports that it was stopped. A partial plan is recorded only if there is no other.
+// once makes one plan; late reports that upstream was stopped. A partial plan is recorded only if no complete plan exists.
 func (t *theirs) once(workers int, limit time.Duration) (sample Sample, late bool, err error) {
 	var run *upstream.Run
 	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds

@@ -13,7 +13,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// seconds formats a duration with three significant digits.
+// seconds formats a duration in seconds with three or four significant digits.
 func seconds(s float64) string {
 	switch {
 	case s < 0.01:
@@ -40,7 +40,7 @@ func bytes(n uint64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// count formats a large number.
+// count formats a large number in millions.
 func count(n uint64) string {
 	if n < 1_000_000 {
 		return fmt.Sprintf("%.2f M", float64(n)/1e6)
@@ -55,7 +55,7 @@ func plural(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// oneLine makes the text of another program fit into a list item.
+// oneLine makes an error text fit into a list item: one line of at most 300 characters, without characters that Markdown reads.
 func oneLine(text string) string {
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
 	text = strings.NewReplacer("|", "/", "<", "‹", ">", "›").Replace(text)

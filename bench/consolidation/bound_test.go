@@ -37,9 +37,9 @@ func TestMeanwhile(t *testing.T) {
 	var b strings.Builder
 	row.explain(&b)
 	const want = "\n* `some`, joiner: in the 1h0m0s in which pods came and went 25.0 % above the bound; of these, 10.0 are nodes that had not joined yet, " +
-		"5.0 such that were given up, and 10.0 all others.\n" +
+		"5.0 nodes that were being removed, and 10.0 all other nodes.\n" +
 		"* `some`, upstream: in the 30m0s in which pods came and went 50.0 % above the bound; of these, 0.0 are nodes that had not joined yet, " +
-		"0.0 such that were given up, and 50.0 all others.\n"
+		"0.0 nodes that were being removed, and 50.0 all other nodes.\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}

@@ -18,11 +18,11 @@ const (
 	Upstream Side = "upstream"
 )
 
-// Keep is a folder with the results, one file per fleet and side, so that a report can combine several runs. The zero value stores
-// nothing.
+// Keep is the path of a folder with results, one file per fleet and side, so that a report can combine several runs. The zero value
+// stores nothing.
 type Keep string
 
-// load returns a stored result; false if there is none.
+// load returns the stored result of a fleet and side; false if none is stored.
 func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 	var out Outcome
 	if k == "" {

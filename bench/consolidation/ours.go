@@ -24,17 +24,17 @@ type ours struct {
 	seen  int // value of Changes at the last scan
 
 	steady consolidation.ChurnDetector
-	closer bool // whether the last scan was a deep search
+	closer bool // the last scan was a deep search
 
 	record record
 }
 
-// underway is a move whose replacement nodes are not all ready.
+// underway is a move in progress: its replacement nodes are not all ready, or its pods have no place yet.
 type underway struct {
-	nodes []string
-	turns []string // see consolidation.Move
-	comes []string
-	since time.Time // time since which its pods have no place; zero if they have one
+	nodes []string  // nodes to remove
+	turns []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
+	comes []string  // replacement nodes
+	since time.Time // time since which pods of the move have no place; zero if all have one
 }
 
 // blockedFor is how long pods without a place block a move before it is undone.
@@ -64,7 +64,7 @@ type decision struct {
 	moves []consolidation.Move
 }
 
-// decide makes the decision: the snapshot, a plan for pods that are pending or to be moved, and the moves. Only its time is measured.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is measured.
 func (o *ours) decide() (decision, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
@@ -104,7 +104,7 @@ func (o *ours) decide() (decision, error) {
 	return d, nil
 }
 
-// isInTurn reports whether pods are being evicted one after the other, or soon will be.
+// isInTurn reports whether pods are evicted one after the other, or a move in progress will do so.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) ||
 		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
@@ -217,7 +217,7 @@ func (o *ours) isReady(u *underway) bool {
 	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
-// nowhere returns the nodes with a pod that would have no place.
+// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed.
 func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 // record has the measurements of the scans of a fleet.
 type record struct {
 	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
-	before  uint64    // live memory before the first scan, in bytes: that of the fleet itself
+	before  uint64    // live memory before the first scan, in bytes: the fleet itself
 	limit   int64     // memory limit of the garbage collector, in bytes
 	peak    uint64    // maximum memory above before, in bytes, uncollected garbage included
 }
 
-// watch runs f, and returns its duration.
+// watch runs f, records its duration and peak memory, and returns the duration.
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
 	if r.before == 0 {

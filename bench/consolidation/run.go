@@ -17,7 +17,7 @@ type Patience struct {
 	Real    time.Duration // real time per side of a row
 
 	Only Side // run only this side; empty: both
-	Keep Keep // a result that it has is not measured again
+	Keep Keep // stored results are not measured again; empty: no results are stored
 }
 
 // Usual is for make bench, Quick for a smoke test.
@@ -35,13 +35,13 @@ const (
 
 // Row is one fleet, and the results of both sides.
 type Row struct {
-	Waste   workload.Waste
-	Skipped string // why the fleet was not run
+	Waste   workload.Waste // the fleet
+	Skipped string         // why the fleet was not run
 
-	Nodes, Pods  int
+	Nodes, Pods  int           // initial numbers
 	Price        catalog.Price // initial price
 	Least        []fleet.Step  // lower bound over time; nil if Waste.Lasts is 0
-	Ours, Theirs Outcome
+	Ours, Theirs Outcome       // zero if the side was not run
 }
 
 // Outcome is the result of one side.
@@ -49,15 +49,15 @@ type Outcome struct {
 	Rest    time.Duration // simulated time of the last change of the price
 	Ran     time.Duration // simulated time
 	Stopped string        // why the run was stopped; empty if the fleet converged
-	Price   catalog.Price
+	Price   catalog.Price // final price per hour
 	Bound   catalog.Price // lower bound for the running pods
-	Nodes   int
-	Moved   int
-	Waiting int // pending pods
-	Bill    []fleet.Step
-	Passes  int
-	Seconds float64 // duration of the longest pass
-	Peak    uint64  // memory of a pass in bytes; 0 if it was not measured
+	Nodes   int           // final number of nodes
+	Moved   int           // number of evicted pods
+	Waiting int           // pending pods
+	Bill    []fleet.Step  // price over time
+	Passes  int           // number of measured scans
+	Seconds float64       // duration of the longest pass
+	Peak    uint64        // memory of a pass in bytes; 0 if it was not measured
 }
 
 // Run runs both sides, each on its own fleet.
@@ -78,14 +78,14 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	if w.Lasts > 0 {
 		row.Least = leastOf(f, w.Lasts)
 	}
-	if row.Ours, err = p.let(Joiner, w, p.ours); err == nil {
-		row.Theirs, err = p.let(Upstream, w, p.theirs)
+	if row.Ours, err = p.side(Joiner, w, p.ours); err == nil {
+		row.Theirs, err = p.side(Upstream, w, p.theirs)
 	}
 	return row, err
 }
 
-// let runs one side on the fleet, unless a stored result exists or the side is excluded.
-func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
+// side runs one side on the fleet, unless a stored result exists or the side is excluded.
+func (p Patience) side(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
 	out, known, err := p.Keep.load(w.Name, by)
 	if known || err != nil || p.Only != "" && p.Only != by {
 		return out, err
@@ -174,15 +174,16 @@ type turn struct {
 	fleet    *fleet.Fleet
 	began    time.Time
 	still    time.Duration // simulated time of the last action
-	changes  int
-	stopped  string
-	over     bool
+	changes  int           // value of Fleet.Changes at that time
+	stopped  string        // see Outcome.Stopped
+	over     bool          // the fleet has converged, or a time limit was reached
 }
 
 func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
 	return &turn{patience: p, waste: w, fleet: f, began: time.Now(), changes: -1}
 }
 
+// goes reports whether the turn continues. It ends the turn at the limits of simulated and real time.
 func (t *turn) goes() bool {
 	switch {
 	case t.over:
@@ -194,7 +195,7 @@ func (t *turn) goes() bool {
 	return !t.over
 }
 
-// saw records an action, and ends the turn after quiet without one.
+// saw records whether the last pass did anything, and ends the turn after the duration quiet without an action.
 func (t *turn) saw(busy bool) {
 	if busy || t.fleet.Changes() != t.changes {
 		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()

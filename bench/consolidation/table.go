@@ -31,7 +31,7 @@ cluster's time passes too: processor time or real time, whichever is less.
 
 * **converged** is when the price changed for the last time. A side that was stopped before it converged is marked.
 * **bound**: no plan for the pods at the end can cost less. **gap**: how far above the bound the final price is.
-* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before that
+* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before the end
   is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both were watched.
 * Upstream computes for about as long as the cluster's time passes, and not every fleet could be watched until it converged. Its result
@@ -118,7 +118,7 @@ func (r *Row) explain(b *strings.Builder) {
 		joining, leaving := fleet.Idle(o.Bill, meanwhile)
 		share := func(dollars float64) float64 { return 100 * dollars / least }
 		over := share(fleet.Spent(o.Bill, meanwhile) - least)
-		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are nodes that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
+		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are nodes that had not joined yet, %.1f nodes that were being removed, and %.1f all other nodes.\n",
 			r.Waste.Name, side.name, meanwhile.Round(time.Minute), over, share(joining), share(leaving), over-share(joining+leaving))
 	}
 }
@@ -136,10 +136,10 @@ type mark string
 
 const (
 	reached mark = "reached"
-	soFar   mark = "reached so far" // upstream was stopped, and might have come further
-	unknown mark = "not known"      // what upstream had come to when it was stopped does not say
+	soFar   mark = "reached so far" // reached at the time when upstream was stopped; its final result is unknown
+	unknown mark = "not known"      // cannot be decided, because upstream was stopped
 	notYet  mark = "**not yet**"
-	worse   mark = "**not so far**"
+	worse   mark = "**not so far**" // not reached at the time when upstream was stopped
 )
 
 // judge writes a line for each target of the row.
@@ -175,7 +175,7 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 	want := "converged no later than upstream, " + t.Rest.Round(time.Second).String()
 	if t.Stopped != "" {
-		want = fmt.Sprintf("converged no later than upstream, which had not when it was stopped, at %s", t.Ran.Round(time.Second))
+		want = fmt.Sprintf("converged no later than upstream, which had not converged when it was stopped, at %s", t.Ran.Round(time.Second))
 	}
 	add(want, o.Rest.Round(time.Second).String(), rest)
 	moved := sure(o.Moved <= t.Moved)
@@ -184,7 +184,7 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", t.Moved, stopped), fmt.Sprint(o.Moved), moved)
 	if low := t.lowest(); t.Stopped != "" && o.Price <= low {
-		add(fmt.Sprintf("no more pods moved to come down to %s, the least that upstream had come to, after %d", dollars(low.Dollars()), t.Moved),
+		add(fmt.Sprintf("no more pods moved to reach %s, upstream's lowest price, than upstream had moved when it was stopped, %d", dollars(low.Dollars()), t.Moved),
 			fmt.Sprint(o.movedUntil(low)), sure(o.movedUntil(low) <= t.Moved))
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// informers passes the fleet's objects to Joiner's reader, like the manager's cache: all existing objects to a new handler, and every later
-// change, at once.
+// informers passes the fleet's objects to Joiner's reader, like the manager's cache. A new handler receives all existing objects at once,
+// and then every change.
 type informers struct {
 	fleet    *fleet.Fleet
 	handlers map[reflect.Type][]toolscache.ResourceEventHandler
@@ -57,7 +57,7 @@ func (w *informers) Instance(m *fleet.Instance) {
 	}
 }
 
-// Gone reports both as deleted.
+// Gone reports the instance's claim and node as deleted.
 func (w *informers) Gone(m *fleet.Instance) {
 	w.dropped(w.claims[m.Name])
 	if n := w.nodes[m.Name]; n != nil {
@@ -73,10 +73,10 @@ func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
 // PodGone passes on the deletion of a pod.
 func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
 
-// Settled does nothing.
+// Settled does nothing: every change has already been passed on.
 func (w *informers) Settled() {}
 
-// send passes an object on as created, or as updated if it was there before.
+// send passes an object on as created, or as updated if before is not nil.
 func send[T interface {
 	comparable
 	client.Object

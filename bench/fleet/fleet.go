@@ -16,19 +16,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// How long things take.
+// Durations of the simulation.
 const (
 	Launching = 2 * time.Second  // from a launch until EC2 has an instance
 	Joining   = 45 * time.Second // from a launch until its node is ready
-	Draining  = 30 * time.Second // from a node's removal until it is not paid for any more
-	Turning   = time.Second      // from a pod's eviction until its replacement is bound, if the next eviction waits for that
+	Draining  = 30 * time.Second // from a node's removal until its price is no longer paid
+	Turning   = time.Second      // from one eviction to the next, if pods are evicted one after the other
 )
 
 // Fleet is a simulated cluster. It is not safe for concurrent use.
 type Fleet struct {
 	Pools  []*karpv1.NodePool // the NodePools
 	Market catalog.Market     // offerings and prices
-	Watch  Watcher            // may be nil
+	Watch  Watcher            // receives changes; nil disables it
 
 	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are evicted in the order of
 	// their names, node after node.
@@ -39,21 +39,21 @@ type Fleet struct {
 	instances map[string]*Instance
 	ready     []*Instance // sorted by name
 	pods      map[string]*Pod
-	pending   []*Pod // in the order in which they came
-	names     int
+	pending   []*Pod // in the order of their creation
+	names     int    // number of generated names
 
-	bill    []Step
-	moved   int
-	changes int
+	bill    []Step // price over time
+	moved   int    // number of evicted pods
+	changes int    // number of changes
 }
 
 // Watcher receives changes.
 type Watcher interface {
-	Instance(m *Instance) // it is there, or has come further
-	Gone(m *Instance)
-	Pod(p *Pod) // it is there, or was bound
-	PodGone(p *Pod)
-	Settled() // after all changes of one point in time
+	Instance(m *Instance) // the instance was added, or has changed
+	Gone(m *Instance)     // the instance was removed
+	Pod(p *Pod)           // the pod was added, or was bound
+	PodGone(p *Pod)       // the pod was deleted
+	Settled()             // an event of the simulation, with all its changes, is over
 }
 
 // Phase is the phase of a node.
@@ -61,23 +61,23 @@ type Phase int
 
 // The phases.
 const (
-	Wanted Phase = iota // no instance was launched yet
-	Bought              // there is an instance
-	Ready               // it is fit for pods
-	Going               // it was given up, and is still paid for
+	Wanted Phase = iota // the instance does not exist yet
+	Bought              // the instance exists, and the node is not ready
+	Ready               // the node is ready for pods
+	Going               // the node is being removed, and is still paid for
 )
 
-// Instance is a node, from its claim to its end.
+// Instance is a node with its NodeClaim, from the creation of the claim to the end of the instance.
 type Instance struct {
 	Name     string           // of the claim and of the node
 	Pool     string           // name of its NodePool
 	Class    string           // name of its EC2NodeClass
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
-	Phase    Phase            // its place in the node's life
+	Phase    Phase            // stage of the node's life
 	Closed   bool             // cordoned
-	Created  time.Time        // simulated time
-	For      []string         // the pods that it was launched for, as "namespace/name"
+	Created  time.Time        // simulated time at which the claim was created
+	For      []string         // the pods that the node was launched for, as "namespace/name"
 
 	pods map[string]*Pod
 	free resources.Amounts
@@ -85,18 +85,18 @@ type Instance struct {
 	own  *karpv1.NodeClaim // cached
 }
 
-// Pods is how many pods it has.
+// Pods returns the number of pods on the node.
 func (m *Instance) Pods() int { return len(m.pods) }
 
-// Provider is its name in EC2.
+// Provider returns the instance's provider ID.
 func (m *Instance) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
 
 // Pod is a pod with its parsed requests.
 type Pod struct {
 	Object *corev1.Pod // immutable; replaced when the pod is bound
-	base   string      // its name without the number of moves
+	base   string      // the original name, without the number of the replacement
 	ask    resources.Amounts
-	on     *Instance // nil while it waits
+	on     *Instance // nil while the pod is pending
 }
 
 // Step is the price of all nodes from a point in time on.
@@ -104,14 +104,14 @@ type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
 
-	// Parts of the price, for nodes that run no pods: those that are not ready yet, and those that are being removed.
+	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being removed.
 	Joining, Leaving catalog.Price
 
-	// The state after all removals and launches in progress:
-	Settled catalog.Price // the price then
-	Moved   int           // number of pods evicted until then
+	// The state after all removals and launches in progress are complete:
+	Settled catalog.Price // price per hour
+	Moved   int           // total number of evicted pods
 
-	kept bool // see Note
+	kept bool // a later step of the same time does not replace this one; see Note
 }
 
 // Start is the start time of every fleet.
@@ -142,7 +142,7 @@ func (f *Fleet) Instances() []*Instance {
 	return slices.SortedFunc(maps.Values(f.instances), func(a, b *Instance) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Instance returns the instance of the name, nil if there is none.
+// Instance returns the instance with the name; nil if it does not exist.
 func (f *Fleet) Instance(name string) *Instance { return f.instances[name] }
 
 // Waiting returns the number of pending pods.
@@ -154,7 +154,7 @@ type Order struct {
 	Pool, Class string           // names of the NodePool and the EC2NodeClass
 	Type        catalog.Type     // instance type
 	Offering    catalog.Offering // zone, capacity type and price
-	For         []string         // the pods that it is for
+	For         []string         // the pods that the node is for, as "namespace/name"
 }
 
 // Launch launches an instance, and returns it.
@@ -170,7 +170,7 @@ func (f *Fleet) Launch(o Order) *Instance {
 	return m
 }
 
-// Place adds an instance that has been ready for long, with its pods on it.
+// Place adds a ready instance that was created one day ago, with the pods bound to it.
 func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	m := f.make(o)
 	m.Created = f.now.AddDate(0, 0, -1)
@@ -243,7 +243,8 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave cordons the instances, terminates them after the duration, and returns those that had not been leaving yet, sorted by name.
+// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not being removed already,
+// sorted by name.
 func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -267,7 +268,7 @@ func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	return out
 }
 
-// turn is the time at which a pod is evicted.
+// turn is a pod's rank in the order of evictions.
 type turn struct {
 	at  int
 	pod *Pod
@@ -288,7 +289,7 @@ func (f *Fleet) turns(m *Instance) []turn {
 	return out
 }
 
-// evict replaces the pod by a pending one.
+// evict replaces the pod by a pending pod.
 func (f *Fleet) evict(p *Pod) {
 	f.moved++
 	f.drop(p)

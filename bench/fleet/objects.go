@@ -43,7 +43,7 @@ func (m *Instance) PodsOn() []*corev1.Pod {
 	return out
 }
 
-// Labels are those of its node.
+// Labels returns the labels of the instance's node.
 func (m *Instance) Labels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname: m.Name, karpv1.LabelNodePool: m.Pool, awsv1.LabelNodeClass: m.Class,

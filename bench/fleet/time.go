@@ -46,7 +46,7 @@ func (f *Fleet) Advance(to time.Time) {
 	}
 }
 
-// Next returns the time of the next event; false if there is none.
+// Next returns the time of the next event; false if no event is scheduled.
 func (f *Fleet) Next() (time.Time, bool) {
 	if len(f.events) == 0 {
 		return time.Time{}, false
@@ -62,7 +62,7 @@ func (f *Fleet) charge() {
 	f.bill = append(f.bill, f.step())
 }
 
-// Note adds a step to the bill that is kept beside others of the same time, with the state after all actions started until now.
+// Note adds a step to the bill. Unlike other steps, a later step of the same time does not replace it.
 func (f *Fleet) Note() {
 	s := f.step()
 	s.kept = true
@@ -100,18 +100,18 @@ func (f *Fleet) Price() catalog.Price {
 	return sum
 }
 
-// Spent returns the cost of the first part of the bill, in dollars.
+// Spent returns the cost of the bill from the start until the given time, in dollars.
 func Spent(bill []Step, until time.Duration) float64 {
 	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle returns the parts of that cost for nodes that were not ready yet, and for nodes that were being removed.
+// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were being removed.
 func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })
 }
 
-// sum returns a price integrated over the first part of the bill, in dollars.
+// sum returns one of the prices of a step, integrated from the start until the given time, in dollars.
 func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 {
 	sum := 0.0
 	for i, s := range bill {

@@ -10,14 +10,14 @@ import (
 // stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes with the work. While it
 // waits, the time jumps.
 type stopclock struct {
-	clock.Clock // nil: any other call, such as for timers and tickers, is an error of this driver, and panics
+	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
 	advance func(to time.Time) // advances the simulated time
 	work    func() float64     // seconds of work so far
 
 	mu      sync.Mutex
 	base    time.Time // the simulated time at the last start or stop
-	from    float64   // work at the last start
+	from    float64   // seconds of work at the last start
 	running bool
 	worked  time.Duration // total, until the last stop
 }
@@ -37,7 +37,7 @@ func (c *stopclock) now() time.Time {
 
 func (c *stopclock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// After waits: events until then run before it returns.
+// After advances the simulated time by d, and returns a channel that is ready.
 func (c *stopclock) After(d time.Duration) <-chan time.Time {
 	c.stop()
 	c.wait(d)
@@ -47,14 +47,14 @@ func (c *stopclock) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// start makes the simulated time pass with the work.
+// start makes the simulated time pass while upstream works.
 func (c *stopclock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running, c.from = true, c.work()
 }
 
-// stop ends that, and runs the events that are due.
+// stop stops the simulated time, and runs the events that are due.
 func (c *stopclock) stop() {
 	now := c.Now()
 	c.mu.Lock()
@@ -67,6 +67,7 @@ func (c *stopclock) stop() {
 // wait advances the simulated time.
 func (c *stopclock) wait(d time.Duration) { c.reach(c.Now().Add(d)) }
 
+// reach advances the simulated time to the given one.
 func (c *stopclock) reach(to time.Time) {
 	c.advance(to)
 	c.mu.Lock()

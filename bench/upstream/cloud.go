@@ -17,9 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// cloud is upstream's cloud provider for planning. The fleet launches the instances.
+// cloud is the cloud provider that upstream uses for planning. The fleet launches the instances.
 type cloud struct {
-	cloudprovider.CloudProvider // nil: any other call is an error of this driver, and panics
+	cloudprovider.CloudProvider // nil: any other method panics
 
 	types map[string][]*cloudprovider.InstanceType // by NodePool
 }

@@ -34,12 +34,12 @@ type Disruptor struct {
 	provisioner *provisioning.Provisioner
 	queue       *disruption.Queue
 	controller  *disruption.Controller
-	retry       bool // a retry of the provisioner is scheduled
-	failed      error
+	retry       bool  // a retry of the provisioner is scheduled
+	failed      error // the first error
 }
 
-// Disrupt makes upstream the controller of the fleet. work returns the seconds worked so far, by any clock; upstream's work takes that long
-// in simulated time.
+// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far. While upstream works,
+// the simulated time advances by the same number of seconds.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, live: newLive()}
@@ -93,7 +93,7 @@ func (d *Disruptor) Pass() (rest time.Duration, err error) {
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.failed)
 }
 
-// Thought returns how long the last pass took, without waiting.
+// Thought returns how long upstream worked in the last pass, without its waits.
 func (d *Disruptor) Thought() time.Duration { return d.clock.worked }
 
 // Wait advances the simulated time.
@@ -102,7 +102,7 @@ func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
 // Busy reports whether commands are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// Settled carries out what upstream has written, and runs its other controllers until they have no more to do.
+// Settled applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are pending.
 func (d *Disruptor) Settled() {
 	d.apply()
 	if d.progress() {
@@ -155,7 +155,7 @@ func (d *Disruptor) close(name string) {
 	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 
-// progress advances the commands whose replacements are all ready.
+// progress reconciles the commands whose replacements are all ready, and reports whether there were any.
 func (d *Disruptor) progress() bool {
 	moved := false
 	commands := d.queue.GetCommands()
@@ -180,7 +180,7 @@ func (d *Disruptor) progress() bool {
 	return moved
 }
 
-// provision runs the provisioner for pending pods.
+// provision runs the provisioner for pending pods, and schedules itself again ten seconds later.
 func (d *Disruptor) provision() {
 	d.retry = false
 	if d.fleet.Waiting() == 0 {
@@ -198,6 +198,7 @@ func (d *Disruptor) provision() {
 	d.fleet.At(d.fleet.Now().Add(10*time.Second), d.provision)
 }
 
+// note keeps the first error for Pass.
 func (d *Disruptor) note(err error) {
 	if err != nil && d.failed == nil {
 		d.failed = err

@@ -2,5 +2,5 @@
 //
 // In: the Kubernetes objects, instance types and prices that Joiner's solver gets.
 // Out: upstream's plan, as a packing.Plan, so that one checker checks both.
-// Never: a change to the input, or an advantage for either side: work that a controller does before it plans is done before.
+// Never: a change to the input, or an advantage for either side: preparation that a controller does before planning is not measured.
 package upstream

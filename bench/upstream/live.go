@@ -20,9 +20,10 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// live is a minimal API server. Like an informer's cache it returns copies. The caller of upstream applies the writes to the cluster later.
+// live is a minimal API server for upstream. Like an informer's cache it returns copies. Disruptor applies upstream's writes to the fleet
+// later.
 type live struct {
-	client.Client // nil: any other call is an error of this driver, and panics
+	client.Client // nil: any other method panics
 
 	mu     sync.Mutex
 	pools  map[string]*v1.NodePool
@@ -30,10 +31,10 @@ type live struct {
 	claims map[string]*v1.NodeClaim
 	pods   map[types.NamespacedName]*corev1.Pod
 	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for pending pods
-	number int
+	number int                                             // of the last resource version or generated name
 
-	created, deleted []*v1.NodeClaim
-	patched          map[string]bool // by node
+	created, deleted []*v1.NodeClaim // writes that are not applied to the fleet yet
+	patched          map[string]bool // names of nodes with changes that are not applied to the fleet yet
 }
 
 func newLive() *live {
@@ -67,7 +68,7 @@ func (l *live) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// List lists objects, pods also by their node.
+// List lists objects. Pods can be selected by spec.nodeName.
 func (l *live) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +166,7 @@ func (l *live) Patch(_ context.Context, object client.Object, _ client.Patch, _ 
 	return nil
 }
 
-// Status writes a status like any other field.
+// Status returns a writer that treats a status like any other field.
 func (l *live) Status() client.SubResourceWriter { return liveStatus{live: l} }
 
 type liveStatus struct {

@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxOfferings is the maximum number of offerings of a node that go to EC2: the same as Joiner's.
+// maxOfferings is the maximum number of offerings of a node in a plan, the same as Joiner's.
 const maxOfferings = 60
 
-// ErrLate says that upstream was stopped before it had a plan for all pods.
+// ErrLate reports that upstream was stopped before it had a plan for all pods.
 var ErrLate = errors.New("stopped: it took too long")
 
-// Results is what Solve returned.
+// Results is upstream's result with the data that is needed to convert it to a packing.Plan.
 type Results struct {
 	scheduling.Results
 	cluster *Cluster
@@ -43,7 +43,7 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 	return out, err
 }
 
-// Plan returns the results as a packing.Plan: each new node with its cheapest offerings, as they would go to EC2.
+// Plan returns the results as a packing.Plan, in which each new node has its cheapest offerings.
 func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
 	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)

@@ -16,7 +16,7 @@ import (
 // store answers the scheduler's requests to the API server like an informer's cache: pods by namespace and labels, pods by node, nodes by
 // name. It contains nothing else.
 type store struct {
-	client.Client // nil: any other call is an error of this driver, and panics
+	client.Client // nil: any other method panics
 
 	pods   []*corev1.Pod // bound pods
 	byNode map[string][]*corev1.Pod

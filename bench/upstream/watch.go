@@ -35,7 +35,7 @@ func (d *Disruptor) Instance(m *fleet.Instance) {
 	d.state.UpdateNodeClaim(claim.DeepCopy())
 }
 
-// Gone passes upstream the end of an instance.
+// Gone removes an instance's node and claim from upstream's state.
 func (d *Disruptor) Gone(m *fleet.Instance) {
 	d.live.mu.Lock()
 	delete(d.live.nodes, m.Name)

@@ -20,7 +20,7 @@ type setup struct {
 	pods    []*corev1.Pod // pending pods that no deployment creates
 
 	nodes   int          // number of existing nodes
-	running []deployment // the workload on them, as far as it fits
+	running []deployment // the workload on the existing nodes; pods that do not fit are left out
 	apart   bool         // existing nodes have at most one pod of each deployment
 
 	daemons []*appsv1.DaemonSet

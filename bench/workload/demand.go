@@ -49,8 +49,8 @@ func (d *deployment) onlyOn(key, value string) {
 	d.template.NodeSelector[key] = value
 }
 
-// rather prefers a node with the label.
-func (d *deployment) rather(weight int32, key, value string) {
+// prefer adds a preference for nodes with the label.
+func (d *deployment) prefer(weight int32, key, value string) {
 	a := d.affinity()
 	if a.NodeAffinity == nil {
 		a.NodeAffinity = &corev1.NodeAffinity{}

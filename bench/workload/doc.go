@@ -1,6 +1,6 @@
 // Package workload builds the clusters that the benchmark plans for: pods, nodes, NodePools, instance types and prices.
 //
-// In: how many pods, nodes and types; the embedded table of instance types; the traces, where they are.
+// In: the numbers of pods, nodes and types; the embedded table of instance types; the folder of the traces.
 // Out: Kubernetes objects and a market, the same ones in every run.
 // Never: a clock, randomness without a seed, or a difference between the schedulers under test.
 package workload
@@ -14,9 +14,9 @@ import (
 
 // Case is a cluster with pending pods, and the offerings for them.
 type Case struct {
-	Objects snapshot.Objects
-	Market  catalog.Market
-	Pending int // number of pending pods
+	Objects snapshot.Objects // the cluster
+	Market  catalog.Market   // the offerings and their prices
+	Pending int              // number of pending pods
 }
 
 // Now is the time at which every case is planned.
@@ -32,28 +32,28 @@ type Kind int
 const (
 	Free        Kind = iota // pods without constraints on each other: within 3 % of the lower bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
-	Wishing                 // with preferences about hosts that cost money: within 8 % of plans that satisfy them
+	Preferring              // with preferred anti-affinity by host: within 8 % of the plans that satisfy the preference
 )
 
 // Workload is one row of the benchmark.
 type Workload struct {
 	Name  string // as in -run
-	About string // description, half a sentence
-	Group Group
-	Kind  Kind
+	About string // short description
+	Group Group  // table of the report
+	Kind  Kind   // determines the target of the gap
 
 	// Build builds the case. Its only error is a missing file: see ErrMissing.
 	Build func() (Case, error)
 
-	// Smaller builds a smaller case for upstream if the whole one would take it more than five minutes; nil: the same case. SmallerAbout
-	// describes it.
+	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the whole one. nil: upstream gets the same
+	// case. SmallerAbout describes the smaller case.
 	Smaller      func() (Case, error)
 	SmallerAbout string
 
 	// OursOnly excludes upstream.
 	OursOnly bool
 
-	Aim Aim
+	Aim Aim // the design's targets
 }
 
 // Aim is the design's target for a row, besides the gap of its kind. Zero: none.
@@ -66,7 +66,7 @@ type Aim struct {
 // MostGap is how far above the lower bound a plan may be, in percent.
 func (k Kind) MostGap() float64 {
 	switch k {
-	case Constrained, Wishing:
+	case Constrained, Preferring:
 		return 8
 	case Free:
 	}
@@ -79,8 +79,8 @@ type Group string
 // The groups, in the order of the report.
 const (
 	Speed  Group = "speed"  // 700 types × 3 zones × 2 capacity types, round prices
-	Prices Group = "prices" // us-east-1 as it is, on demand
+	Prices Group = "prices" // us-east-1 at its real on-demand prices
 	Own    Group = "own"    // upstream's own benchmark
-	Traces Group = "traces" // what people really ran
-	Sizes  Group = "sizes"  // one workload, growing
+	Traces Group = "traces" // recorded workloads of a production cluster
+	Sizes  Group = "sizes"  // one workload with growing numbers of pods
 )

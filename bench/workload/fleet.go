@@ -16,10 +16,10 @@ import (
 
 // Waste is a fleet that is more expensive than necessary, as a row of the benchmark.
 type Waste struct {
-	Name  string
-	About string
+	Name  string // as in -run
+	About string // short description
 
-	// Build builds it anew. Its only error is a missing file: see ErrMissing.
+	// Build builds a new fleet. Its only error is a missing file: see ErrMissing.
 	Build func() (*fleet.Fleet, error)
 
 	SpotToSpot bool          // spot instances may be replaced by other spot instances
@@ -75,7 +75,7 @@ func halved(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n, market: market, leave: 50}.fill(f)
 }
 
-// cheaper returns a fleet of n full nodes that were launched when AMD instances cost half as much again as now.
+// cheaper returns a fleet of n full nodes that were launched when the price of AMD instances was 1.5 times the current one.
 func cheaper(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
@@ -120,16 +120,16 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n - n/2, market: market, leave: 40, name: "cheap"}.fill(f)
 }
 
-// stock describes nodes for a fleet: launched for pods in a market, with a percentage of the pods deleted since.
+// stock describes nodes for a fleet: they were launched for pods, and a percentage of the pods has been deleted.
 type stock struct {
-	count  int
-	market catalog.Market
-	leave  int
-	name   string
+	count  int            // number of nodes
+	market catalog.Market // offerings and prices when the nodes were launched
+	leave  int            // percentage of deleted pods
+	name   string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes. It plans for slightly more pods than they hold and takes the most expensive nodes, because the last node of a plan
-// is hardly full.
+// fill adds the nodes. It plans for slightly more pods than the nodes hold, and takes the most expensive nodes of the plan, because the
+// cheapest ones are hardly full.
 func (s stock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)
@@ -189,5 +189,5 @@ func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) 
 			}
 		}
 	}
-	return fleet.Order{}, fmt.Errorf("order %s in %s: it is not offered there", c.InstanceType, c.Zone)
+	return fleet.Order{}, fmt.Errorf("order %s in %s: not offered in that zone", c.InstanceType, c.Zone)
 }

@@ -73,7 +73,7 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// dearest returns the on-demand price: spot never costs more.
+// dearest returns the highest price of the type, which is an on-demand price: spot never costs more.
 func dearest(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
 // rank orders the most used families first.

@@ -93,19 +93,19 @@ func ownMix(count int) []*corev1.Pod {
 	return out
 }
 
-// ownPreferences returns the pods of upstream's benchmark of preferences: identical pods that prefer to be in one zone, each on its own
-// host, and each in its own zone, of which there are only three.
+// ownPreferences returns the pods of upstream's benchmark of preferences. They are identical, and prefer one zone, a host of their own and a
+// zone of their own, but there are only three zones.
 func ownPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
-	d.rather(1, corev1.LabelTopologyZone, "test-zone-1")
-	rather := func(weight int32, key string) corev1.WeightedPodAffinityTerm {
+	d.prefer(1, corev1.LabelTopologyZone, "test-zone-1")
+	avoid := func(weight int32, key string) corev1.WeightedPodAffinityTerm {
 		return corev1.WeightedPodAffinityTerm{
 			Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: key, LabelSelector: d.siblings()},
 		}
 	}
 	d.affinity().PodAntiAffinity = &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-			rather(10, corev1.LabelTopologyZone), rather(1, corev1.LabelHostname),
+			avoid(10, corev1.LabelTopologyZone), avoid(1, corev1.LabelHostname),
 		},
 	}
 	return d.pods()

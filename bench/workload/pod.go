@@ -11,13 +11,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// namespace is that of all pods except DaemonSet pods.
+// namespace is the namespace of all pods except DaemonSet pods.
 const namespace = "default"
 
 // labelApp is the label that selects the pods of a deployment.
 const labelApp = "app"
 
-// dice returns a random source with the same numbers in every run.
+// dice returns a random source that yields the same numbers in every run.
 func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
 
 // deployment is a pod template and a number of replicas.
@@ -92,7 +92,7 @@ func podsOf(ds []deployment) []*corev1.Pod {
 	return out
 }
 
-// The sizes of containers as users write them: most are small.
+// The CPU requests of containers in millicores and their ratios of memory to CPU. Small requests are frequent, as in real clusters.
 var (
 	millis = []int64{50, 100, 100, 200, 250, 250, 300, 500, 500, 750, 1000}
 	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core

@@ -38,7 +38,7 @@ func bothWays() karpv1.Requirement {
 
 func onDemand() karpv1.Requirement { return in(catalog.LabelCapacityType, catalog.OnDemand) }
 
-// usual returns the families and generations of the NodePool in Karpenter's getting started guide.
+// usual returns the instance families and generations of the NodePool in Karpenter's getting started guide.
 func usual() []karpv1.Requirement {
 	return []karpv1.Requirement{
 		in(catalog.LabelCategory, "c", "m", "r"),

@@ -55,7 +55,7 @@ func prices() []Workload {
 	}
 }
 
-// withArchs lets a third of the deployments run on amd64, a third on arm64, and a third on either.
+// withArchs requires amd64 for a third of the deployments, arm64 for a third, and allows either for the others.
 func withArchs(ds []deployment) setup {
 	s := realSetup(all(ds, func(n int, d *deployment) {
 		if n%3 < 2 {
@@ -66,7 +66,7 @@ func withArchs(ds []deployment) setup {
 	return s
 }
 
-// everything combines all of this: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a NodePool with a taint for
+// everything combines the other rows: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a NodePool with a taint for
 // a tenth of the deployments.
 func everything() setup {
 	s := withArchs(nil)
@@ -77,7 +77,7 @@ func everything() setup {
 			d.onlyOn("team", "data")
 		}
 		if n%10 == 8 {
-			d.rather(10, catalog.LabelCategory, "m")
+			d.prefer(10, catalog.LabelCategory, "m")
 		}
 	})
 	data := pool("data", bothArchs(), onDemand())

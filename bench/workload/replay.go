@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// The replay of the trace: the recorded cluster had some forty pods at a time, which need only seven nodes. So the last hours of many of
-// its days are replayed at the same time in one cluster, in real time.
+// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. So the last two hours of 30
+// days are replayed at the same time in one cluster, at the recorded speed.
 const (
 	replayFor  = 2 * time.Hour
 	replayDays = 30
@@ -41,7 +41,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 		for _, l := range lives {
 			from, until := l.from-begins, l.until-begins
 			if until <= max(from, 0) || from >= replayFor {
-				continue // the pod belongs to another time, or ended at once
+				continue // the pod does not run in the replayed hours, or ends when it starts
 			}
 			pod := ofDay(l.pod, day)
 			f.At(fleet.Start.Add(max(from, 0)), func() { f.Add(pod) })

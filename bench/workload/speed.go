@@ -9,7 +9,7 @@ import (
 // roundTypes is the number of instance types in the market of the speed rows.
 const roundTypes = 700
 
-// speed returns the rows of the design's table of speeds.
+// speed returns the rows of the group Speed.
 func speed() []Workload {
 	build := func(pending func() []deployment) func() (Case, error) {
 		return func() (Case, error) { return roundSetup(roundTypes, pending()).build() }
@@ -63,7 +63,7 @@ func zonesAndHosts(_ int, d *deployment) {
 
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedDemands gives every deployment one of the constraints that real ones have.
+// mixedDemands gives most deployments one of seven kinds of constraints, by their number.
 func mixedDemands(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
@@ -77,7 +77,7 @@ func mixedDemands(n int, d *deployment) {
 	case 4:
 		d.onlyOn(corev1.LabelArchStable, "arm64")
 	case 5:
-		d.rather(50, corev1.LabelTopologyZone, threeZones[n/10%len(threeZones)].Name)
+		d.prefer(50, corev1.LabelTopologyZone, threeZones[n/10%len(threeZones)].Name)
 	case 6:
 		d.spread(corev1.LabelTopologyZone, 2)
 		d.onlyOn(corev1.LabelArchStable, "amd64")

@@ -17,7 +17,7 @@ func All(traces string) []Workload {
 		})
 	}
 	out = append(out, Workload{
-		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own, Kind: Wishing,
+		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Own, Kind: Preferring,
 		Build: func() (Case, error) {
 			s := own(0)
 			s.pods = ownPreferences(4000)
@@ -55,14 +55,14 @@ func own(pods int) setup {
 	}
 }
 
-// sweep has the sizes of the sweep; upstream is run up to upstreamSweep.
+// sweep lists the numbers of pods of the rows that sizes returns; upstream is run up to upstreamSweep.
 var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
 // upstreamSweep is the largest size that upstream plans within five minutes.
 const upstreamSweep = 50_000
 
-// sizes returns the rows of the sweep: plain pods of 500 deployments, and of deployments of 20 pods, so that the pod groups grow with the
-// pods.
+// sizes returns the rows with growing numbers of pods: plain pods in 500 deployments, plain pods in deployments of 20 pods (so that the
+// number of pod groups grows too), and pods with mixed constraints in 500 deployments.
 func sizes() []Workload {
 	var out []Workload
 	for _, n := range sweep {

@@ -54,7 +54,7 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	if !known {
 		return identity.Root(accountOf(sig.accessKey), c.RegionID), nil
 	}
-	if session.Token != sig.token || !w.Stands(session) {
+	if session.Token != sig.token || !w.IsValid(session) {
 		return identity.Identity{}, invalidToken(c.Service)
 	}
 	if err := verify(now, session, sig, r, c); err != nil {

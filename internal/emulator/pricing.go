@@ -65,7 +65,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 100)
 	}
-	found, next, err := api.Cut(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
+	found, next, err := api.PageOf(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
 		return getProductsOut{},
 			&failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
@@ -104,7 +104,7 @@ func productOf(region string, s world.Stock) priced {
 	}
 }
 
-// passes says whether the product has all that the filters ask for; the names of
+// passes reports whether the product has all that the filters ask for; the names of
 // attributes are compared without regard to case, as the service does for some.
 func (p priced) passes(filters []productFilter) bool {
 	for _, f := range filters {

@@ -25,16 +25,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.now().Format(http.TimeFormat))
 	c, err := s.read(w, r)
 	var answer any
-	var spoilt *world.Answer
+	var fault *world.Answer
 	if err == nil {
-		answer, spoilt, err = s.carryOut(r, c)
+		answer, fault, err = s.carryOut(r, c)
 	} else {
 		s.locked(func(*world.World, time.Time) { c.ID = s.requestID() })
 	}
 	status := http.StatusOK
 	switch {
-	case spoilt != nil && spoilt.Garbage != "":
-		status = writeGarbage(w, spoilt)
+	case fault != nil && fault.Garbage != "":
+		status = writeGarbage(w, fault)
 	case err != nil:
 		status = s.writeError(w, c, err)
 	default:
@@ -45,7 +45,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // carryOut authenticates a call, plays the world's faults on it, and carries it out.
-func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, spoilt *world.Answer, err error) {
+func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *world.Answer, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
 		c.World, c.Now, c.ID = w, now, s.requestID()
@@ -57,18 +57,18 @@ func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, spoilt *wor
 			return
 		}
 		s.calls[c.Name()]++
-		spoilt, err = s.admit(r, c)
+		fault, err = s.admit(r, c)
 		switch {
 		case err == nil:
 			answer, err = s.run(c, act)
-		case spoilt != nil && spoilt.Late:
+		case fault != nil && fault.Late:
 			_, _ = s.run(c, act) // the response is lost
 		}
 	})
 	if c.Service == "sqs" && c.Action == "ReceiveMessage" && err == nil {
 		answer, err = s.poll(r, c, act, answer)
 	}
-	return answer, spoilt, err
+	return answer, fault, err
 }
 
 // admit authenticates and authorises the call, and says how it is to fail, if it is.
@@ -87,23 +87,23 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 		c.Caller = identity.Root(DefaultAccount, c.RegionID)
 	}
 	c.Region = c.World.Region(c.Caller.Account, c.RegionID)
-	fate := world.Call{Account: c.Caller.Account, Region: c.RegionID, Name: c.Name(), Role: c.Caller.Role}
-	if a := c.World.Spoil(c.Now, fate); a != nil {
+	call := world.Call{Account: c.Caller.Account, Region: c.RegionID, Name: c.Name(), Role: c.Caller.Role}
+	if a := c.World.FaultFor(c.Now, call); a != nil {
 		if a.Code == "RequestLimitExceeded" {
 			if s.throttled == nil {
 				s.throttled = map[string]int{}
 			}
 			s.throttled[c.Name()]++
 		}
-		return a, spoiltError(c, a)
+		return a, faultError(c, a)
 	}
-	if c.World.Denied(fate) {
+	if c.World.Denied(call) {
 		return nil, denied(c)
 	}
 	return nil, nil
 }
 
-// open says whether the call needs no signature.
+// open reports whether the call needs no signature.
 func open(c *api.Call) bool { return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity" }
 
 // run decodes the request and carries it out.
@@ -112,7 +112,7 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
-		c.Asked = func(r iampolicy.Request, isAllowed bool) { s.note(c.Caller, r, isAllowed) }
+		c.OnAsk = func(r iampolicy.Request, isAllowed bool) { s.note(c.Caller, r, isAllowed) }
 		if err := s.authorize(c, into); err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func unknownAction(c *api.Call) error {
 	return &failure.Error{Code: "UnknownOperationException", Message: "The action " + c.Name() + " is not one that this emulator serves."}
 }
 
-// spoiltError makes an error of a fault. Throttling has another name in each service.
-func spoiltError(c *api.Call, a *world.Answer) error {
+// faultError makes an error of a fault. Throttling has another name in each service.
+func faultError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage
 	}

@@ -45,7 +45,7 @@ func (s *Server) authorize(c *api.Call, in any) error {
 	if c.Service == "sts" && c.Action == "GetCallerIdentity" {
 		return nil // needs no permission
 	}
-	if !c.Judged() {
+	if !c.IsRestricted() {
 		return nil
 	}
 	if permissions := s.services[c.Service].Permissions; permissions != nil {

@@ -108,7 +108,7 @@ func (s *signature) complete(credential, date string) error {
 	return nil
 }
 
-// matches says whether the request was signed with the secret.
+// matches reports whether the request was signed with the secret.
 func (s signature) matches(secret string, r *http.Request, body []byte) bool {
 	sum := sha256.Sum256([]byte(s.canonical(r, body)))
 	scope := s.date + "/" + s.region + "/" + s.service + "/aws4_request"

@@ -20,7 +20,7 @@ func ssmActions() map[string]api.Action {
 	}
 }
 
-// parameter is a parameter as Systems Manager writes it.
+// parameter is a parameter in the wire format of Systems Manager.
 type parameter struct {
 	Name             string
 	Type             string
@@ -88,7 +88,7 @@ func getParametersByPath(c *api.Call, in *parametersByPathIn) (parametersByPathO
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 10)
 	}
-	found, next, err := api.Cut(c.Region.SSM.ParametersByPath(in.Path, in.Recursive),
+	found, next, err := api.PageOf(c.Region.SSM.ParametersByPath(in.Path, in.Recursive),
 		func(p world.Parameter) string { return p.Name }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
 		return parametersByPathOut{}, &failure.Error{Code: "InvalidNextToken", Message: "The specified token isn't valid."}

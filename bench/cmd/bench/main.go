@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// flags are the command's flags.
+// flags are the command's flags; parse documents each of them.
 type flags struct {
 	run    *regexp.Regexp
 	quick  bool
@@ -53,21 +53,21 @@ func parse(args []string) (flags, error) {
 	var f flags
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
-	set.BoolVar(&f.quick, "quick", false, "one run each, 20 seconds at most for upstream: to see that it works")
-	set.BoolVar(&f.back, "back", false, "instead let upstream's disruption and ours make wasteful fleets cheaper, and write that section of the report")
-	set.DurationVar(&f.real, "real", 0, "with -back: as `LONG` may one side take for one fleet; 0: ten minutes, or 20 seconds with -quick")
-	set.StringVar(&f.only, "only", "", "with -back: let only this `SIDE` have the fleets, joiner or upstream")
-	set.StringVar(&f.keep, "keep", "", "with -back: keep what each side comes to in this `FOLDER`, and do not run again what is there")
-	set.BoolVar(&f.list, "list", false, "print the workloads and end")
-	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; without it to standard output")
-	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; what is not there is skipped")
-	set.StringVar(&f.folder, "profile", "", "write a profile of our runs of each workload into this `FOLDER`")
-	set.DurationVar(&f.budget, "budget", 20*time.Minute, "about as `LONG` may all of it take: after half of it upstream runs once a workload, after all of it no more")
+	set.BoolVar(&f.quick, "quick", false, "smoke test: one run per workload, at most 20 seconds for upstream")
+	set.BoolVar(&f.back, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; writes that section of the report")
+	set.DurationVar(&f.real, "real", 0, "with -back: maximum real `TIME` of one side for one fleet; 0: ten minutes, or 20 seconds with -quick")
+	set.StringVar(&f.only, "only", "", "with -back: run only this `SIDE`, joiner or upstream; empty: both")
+	set.StringVar(&f.keep, "keep", "", "with -back: store the results of each side in this `FOLDER`, and do not repeat runs whose results are stored; empty: store nothing")
+	set.BoolVar(&f.list, "list", false, "print the workloads and exit")
+	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; empty: standard output")
+	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; a workload without its file is skipped")
+	set.StringVar(&f.folder, "profile", "", "write a CPU profile of Joiner's runs of each workload to this `FOLDER`; empty: no profiles")
+	set.DurationVar(&f.budget, "budget", 20*time.Minute, "approximate total `TIME`: after half of it, upstream runs once per workload; after all of it, upstream does not run")
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
 	}
 	if side := consolidation.Side(f.only); side != "" && side != consolidation.Joiner && side != consolidation.Upstream {
-		return f, fmt.Errorf("read -only: %q is neither %s nor %s", f.only, consolidation.Joiner, consolidation.Upstream)
+		return f, fmt.Errorf("read -only: %q is not a side; want %s or %s", f.only, consolidation.Joiner, consolidation.Upstream)
 	}
 	var err error
 	if f.run, err = regexp.Compile(*pattern); err != nil {
@@ -78,7 +78,7 @@ func parse(args []string) (flags, error) {
 
 func (f flags) bench(out, progress io.Writer) error {
 	if f.back {
-		return f.giveBack(out, progress)
+		return f.consolidate(out, progress)
 	}
 	var rows []compare.Row
 	patience := compare.Usual
@@ -108,7 +108,7 @@ func (f flags) bench(out, progress io.Writer) error {
 			return err
 		}
 		if late {
-			row.Unasked = fmt.Sprintf("the time for all of it, %s, was over", f.budget)
+			row.Unasked = fmt.Sprintf("the time budget of %s was used up", f.budget)
 		}
 		fmt.Fprintln(progress, compare.Line(&row))
 		rows = append(rows, row)
@@ -119,8 +119,8 @@ func (f flags) bench(out, progress io.Writer) error {
 	return f.write(out, rows)
 }
 
-// giveBack runs the fleets, and writes their section.
-func (f flags) giveBack(out, progress io.Writer) error {
+// consolidate runs the consolidation benchmark, and writes its section of the report.
+func (f flags) consolidate(out, progress io.Writer) error {
 	patience := consolidation.Usual
 	if f.quick {
 		patience = consolidation.Quick

@@ -20,7 +20,7 @@ type Filterable struct {
 	Values map[string][]string // by the name of the filter
 }
 
-// selects says whether the resource passes all filters. A filter that the
+// selects reports whether the resource passes all filters. A filter that the
 // resource does not have is refused, as EC2 does.
 func selects(filters []Filter, f Filterable) (bool, error) {
 	for _, want := range filters {
@@ -94,14 +94,14 @@ func wild(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// Sieve returns the items whose ids were asked for, all if none was, that pass the filters.
-func Sieve[T any](items []T, filters []Filter, look func(T) Filterable) ([]T, error) {
+// FilterItems returns the items whose ids were asked for, all if none was, that pass the filters.
+func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterable) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil
 	}
 	var out []T
 	for _, item := range items {
-		ok, err := selects(filters, look(item))
+		ok, err := selects(filters, filterable(item))
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func Sieve[T any](items []T, filters []Filter, look func(T) Filterable) ([]T, er
 	}
 	if len(items) == 0 {
 		var zero T
-		_, err := selects(filters, look(zero)) // an unknown filter is refused also where there is nothing
+		_, err := selects(filters, filterable(zero)) // an unknown filter is refused also where there is nothing
 		return nil, err
 	}
 	return out, nil

@@ -61,8 +61,8 @@ func Or(text, otherwise string) string {
 	return text
 }
 
-// YesNo writes a condition as filters compare it.
-func YesNo(b bool) []string {
+// BoolValues writes a condition as filters compare it.
+func BoolValues(b bool) []string {
 	if b {
 		return []string{"true"}
 	}

@@ -14,9 +14,9 @@ type Page struct {
 	Size  int    // most items
 }
 
-// Cut returns the page of a list, and the token of the next one. A token names
+// PageOf returns the page of a list, and the token of the next one. A token names
 // the item it begins with, so that a list may change between two pages.
-func Cut[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
+func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
 		offset, name, ok := openToken(p.Token)

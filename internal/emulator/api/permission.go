@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// Judged says whether the policies of the caller are looked at.
-func (c *Call) Judged() bool { return c.Account().Judged(c.Caller.Role) }
+// IsRestricted reports whether the policies of the caller are looked at.
+func (c *Call) IsRestricted() bool { return c.Account().IsRestricted(c.Caller.Role) }
 
 // Ask refuses the first of some requests that the caller's role, which is judged, is not allowed.
 func (c *Call) Ask(requests ...iampolicy.Request) error {
@@ -22,7 +22,7 @@ func (c *Call) Ask(requests ...iampolicy.Request) error {
 			r.Keys["ec2:Region"] = []string{c.RegionID}
 		}
 		verdict := c.Account().Judge(c.Caller.Role, r)
-		c.Asked(r, verdict.Allowed)
+		c.OnAsk(r, verdict.Allowed)
 		if !verdict.Allowed {
 			return deniedBy(c, r, verdict)
 		}
@@ -34,7 +34,7 @@ func (c *Call) Ask(requests ...iampolicy.Request) error {
 func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	why := "because no identity-based policy allows the " + r.Action + " action"
 	if v.Denied {
-		kind, arn := c.Account().Denier(c.Caller.Role, r)
+		kind, arn := c.Account().DenyingPolicy(c.Caller.Role, r)
 		why = "with an explicit deny in " + kind + ": " + arn
 	}
 	what := "User: " + c.Caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why

@@ -67,7 +67,7 @@ type Call struct {
 	Now    time.Time
 	World  *world.World
 	Region *world.Region
-	Asked  func(iampolicy.Request, bool) // notes what the caller's role asked for, and whether its policies allow it
+	OnAsk  func(iampolicy.Request, bool) // notes what the caller's role asked for, and whether its policies allow it
 }
 
 // Op makes an action of a function from a request to an answer.

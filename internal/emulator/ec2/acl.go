@@ -54,12 +54,12 @@ func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, erro
 		ids:   in.NetworkAclIds,
 		id:    func(n *network.ACL) string { return n.ID },
 		code:  "InvalidNetworkAclID.NotFound",
-		look: func(n *network.ACL) api.Filterable {
+		filterable: func(n *network.ACL) api.Filterable {
 			if n == nil {
 				n = &network.ACL{}
 			}
 			return api.Filterable{Values: map[string][]string{
-				"network-acl-id": {n.ID}, "vpc-id": {n.VPCID}, "association.subnet-id": n.SubnetIDs, "default": api.YesNo(n.Default),
+				"network-acl-id": {n.ID}, "vpc-id": {n.VPCID}, "association.subnet-id": n.SubnetIDs, "default": api.BoolValues(n.Default),
 			}}
 		},
 		write: func(n *network.ACL) networkACL { return aclOf(c, n) },

@@ -40,7 +40,7 @@ func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpoin
 		ids:   in.VpcEndpointIds,
 		id:    func(e *network.Endpoint) string { return e.ID },
 		code:  "InvalidVpcEndpointId.NotFound",
-		look: func(e *network.Endpoint) api.Filterable {
+		filterable: func(e *network.Endpoint) api.Filterable {
 			if e == nil {
 				e = &network.Endpoint{}
 			}
@@ -96,7 +96,7 @@ type interfaceOwner struct {
 // part is something of an instance.
 type part[T any] struct {
 	instance world.Instance
-	it       T
+	item     T
 }
 
 // describeNetworkInterfaces lists the network interfaces of instances.
@@ -111,32 +111,32 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 	found, next, err := list(in.listIn, listing[part[world.NetworkInterface], networkInterface]{
 		items: all,
 		ids:   in.NetworkInterfaceIds,
-		id:    func(p part[world.NetworkInterface]) string { return p.it.ID },
+		id:    func(p part[world.NetworkInterface]) string { return p.item.ID },
 		code:  "InvalidNetworkInterfaceID.NotFound",
-		look: func(p part[world.NetworkInterface]) api.Filterable {
-			return api.Filterable{Tags: p.it.Tags, Values: map[string][]string{
-				"network-interface-id": {p.it.ID}, "subnet-id": {p.it.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.it.SecurityGroupIDs,
-				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.it.PrivateIP}, "status": {"in-use"}, "interface-type": {p.it.Kind},
+		filterable: func(p part[world.NetworkInterface]) api.Filterable {
+			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
+				"network-interface-id": {p.item.ID}, "subnet-id": {p.item.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.item.SecurityGroupIDs,
+				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.item.PrivateIP}, "status": {"in-use"}, "interface-type": {p.item.Kind},
 			}}
 		},
 		write: func(p part[world.NetworkInterface]) networkInterface {
 			return networkInterface{
-				NetworkInterfaceId: p.it.ID,
-				SubnetId:           p.it.SubnetID,
+				NetworkInterfaceId: p.item.ID,
+				SubnetId:           p.item.SubnetID,
 				VpcId:              p.instance.VPCID,
 				AvailabilityZone:   p.instance.Zone,
 				OwnerId:            p.instance.Account,
 				Status:             "in-use",
-				InterfaceType:      p.it.Kind,
-				PrivateIpAddress:   p.it.PrivateIP,
-				PrivateDnsName:     p.it.PrivateDNSName,
-				Groups:             groupRefs(p.it.SecurityGroupIDs, names),
-				Tags:               api.TagList(p.it.Tags),
+				InterfaceType:      p.item.Kind,
+				PrivateIpAddress:   p.item.PrivateIP,
+				PrivateDnsName:     p.item.PrivateDNSName,
+				Groups:             groupRefs(p.item.SecurityGroupIDs, names),
+				Tags:               api.TagList(p.item.Tags),
 				Attachment: interfaceOwner{
 					InstanceId:       p.instance.ID,
 					InstanceOwnerId:  p.instance.Account,
-					DeviceIndex:      p.it.Device,
-					NetworkCardIndex: p.it.Card,
+					DeviceIndex:      p.item.Device,
+					NetworkCardIndex: p.item.Card,
 					Status:           "attached",
 				},
 			}
@@ -185,20 +185,20 @@ func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, er
 		}
 	}
 	found, next, err := list(in.listIn, listing[part[world.Volume], volume]{
-		items: all, ids: in.VolumeIds, id: func(p part[world.Volume]) string { return p.it.ID }, code: "InvalidVolume.NotFound",
-		look: func(p part[world.Volume]) api.Filterable {
-			return api.Filterable{Tags: p.it.Tags, Values: map[string][]string{
-				"volume-id": {p.it.ID}, "status": {"in-use"}, "attachment.instance-id": {p.instance.ID}, "attachment.device": {p.it.Device},
-				"availability-zone": {p.instance.Zone}, "volume-type": {p.it.Kind}, "encrypted": api.YesNo(p.it.Encrypted),
+		items: all, ids: in.VolumeIds, id: func(p part[world.Volume]) string { return p.item.ID }, code: "InvalidVolume.NotFound",
+		filterable: func(p part[world.Volume]) api.Filterable {
+			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
+				"volume-id": {p.item.ID}, "status": {"in-use"}, "attachment.instance-id": {p.instance.ID}, "attachment.device": {p.item.Device},
+				"availability-zone": {p.instance.Zone}, "volume-type": {p.item.Kind}, "encrypted": api.BoolValues(p.item.Encrypted),
 			}}
 		},
 		write: func(p part[world.Volume]) volume {
 			return volume{
-				VolumeId: p.it.ID, Size: p.it.SizeGiB, AvailabilityZone: p.instance.Zone, Status: "in-use", CreateTime: p.instance.LaunchedAt,
-				VolumeType: p.it.Kind, Encrypted: p.it.Encrypted, Tags: api.TagList(p.it.Tags),
+				VolumeId: p.item.ID, Size: p.item.SizeGiB, AvailabilityZone: p.instance.Zone, Status: "in-use", CreateTime: p.instance.LaunchedAt,
+				VolumeType: p.item.Kind, Encrypted: p.item.Encrypted, Tags: api.TagList(p.item.Tags),
 				Attachments: []volumeOwner{{
-					VolumeId: p.it.ID, InstanceId: p.instance.ID, Device: p.it.Device, Status: "attached",
-					AttachTime: p.instance.LaunchedAt, DeleteOnTermination: p.it.DeleteOnTermination,
+					VolumeId: p.item.ID, InstanceId: p.instance.ID, Device: p.item.Device, Status: "attached",
+					AttachTime: p.instance.LaunchedAt, DeleteOnTermination: p.item.DeleteOnTermination,
 				}},
 			}
 		},

@@ -102,7 +102,7 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 		return createFleetOut{}, err
 	}
 	q.Caller = c.RoleARN()
-	if c.Judged() {
+	if c.IsRestricted() {
 		if err := c.Ask(c.Region.Permissions.ForFleet(q)...); err != nil {
 			return createFleetOut{}, err
 		}
@@ -273,7 +273,7 @@ func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 		TemplateID: in.Template.LaunchTemplateId, TemplateName: in.Template.LaunchTemplateName, Version: in.Template.Version,
 		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags, Caller: c.RoleARN(),
 	}
-	if c.Judged() {
+	if c.IsRestricted() {
 		if err := c.Ask(c.Region.Permissions.ForRunInstances(q)...); err != nil {
 			return reservation{}, err
 		}

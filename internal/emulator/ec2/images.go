@@ -24,7 +24,7 @@ type describeImagesOut struct {
 	NextToken string
 }
 
-// image is a machine image as EC2 writes it.
+// image is a machine image in the wire format of EC2.
 type image struct {
 	ImageId            string
 	ImageLocation      string
@@ -77,7 +77,7 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 			return describeImagesOut{}, &failure.Error{Code: "InvalidAMIID.NotFound", Message: "The image id '[" + id + "]' does not exist"}
 		}
 	}
-	found, err := api.Sieve(found, in.Filters, imageFilters)
+	found, err := api.FilterItems(found, in.Filters, imageFilters)
 	if err != nil {
 		return describeImagesOut{}, err
 	}
@@ -85,7 +85,7 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 	if err != nil {
 		return describeImagesOut{}, err
 	}
-	found, next, err := api.Cut(found, func(i world.Image) string { return i.ID }, p)
+	found, next, err := api.PageOf(found, func(i world.Image) string { return i.ID }, p)
 	if err != nil {
 		return describeImagesOut{}, err
 	}
@@ -121,7 +121,7 @@ func isOwned(c *api.Call, i world.Image, owners []string) bool {
 func imageFilters(i world.Image) api.Filterable {
 	return api.Filterable{Tags: i.Tags, Values: map[string][]string{
 		"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"},
-		"owner-id": {i.OwnerID}, "owner-alias": {i.OwnerAlias}, "is-public": api.YesNo(i.Public), "description": {i.Description},
+		"owner-id": {i.OwnerID}, "owner-alias": {i.OwnerAlias}, "is-public": api.BoolValues(i.Public), "description": {i.Description},
 		"root-device-name": {i.RootDevice}, "root-device-type": {"ebs"}, "virtualization-type": {"hvm"}, "image-type": {"machine"},
 		"platform": platformOf(i), "creation-date": {i.CreatedAt.Format(timeFormat)}, "hypervisor": {"xen"}, "ena-support": {"true"},
 	}}
@@ -230,7 +230,7 @@ func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, err
 			}
 		}
 	}
-	all, err := api.Sieve(all, in.Filters, func(p spotPrice) api.Filterable {
+	all, err := api.FilterItems(all, in.Filters, func(p spotPrice) api.Filterable {
 		return api.Filterable{Values: map[string][]string{
 			"instance-type": {p.InstanceType}, "availability-zone": {p.AvailabilityZone},
 			"product-description": {p.ProductDescription, product + " (Amazon VPC)"}, "spot-price": {p.SpotPrice},
@@ -243,7 +243,7 @@ func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, err
 	if err != nil {
 		return spotPricesOut{}, err
 	}
-	all, next, err := api.Cut(all, func(p spotPrice) string {
+	all, next, err := api.PageOf(all, func(p spotPrice) string {
 		return p.InstanceType + "/" + p.AvailabilityZone + "/" + p.Timestamp.Format(timeFormat)
 	}, p)
 	return spotPricesOut{History: append([]spotPrice{}, all...), NextToken: next}, err

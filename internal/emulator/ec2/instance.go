@@ -21,7 +21,7 @@ type groupID struct {
 	GroupName string
 }
 
-// instance is an instance as EC2 writes it.
+// instance is an instance in the wire format of EC2.
 type instance struct {
 	InstanceId            string
 	ImageId               string
@@ -212,8 +212,8 @@ func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance
 		out.InstanceLifecycle = "spot"
 	}
 	out.CapacityReservationId = i.CapacityReservationID
-	out.CapacityReservationSpecification.CapacityReservationPreference = api.Or(i.ReservationWish.Preference, "open")
-	if t := i.ReservationWish.Target; t != nil {
+	out.CapacityReservationSpecification.CapacityReservationPreference = api.Or(i.RequestedReservation.Preference, "open")
+	if t := i.RequestedReservation.Target; t != nil {
 		out.CapacityReservationSpecification.CapacityReservationTarget = &reservationTarget{CapacityReservationId: t.ID}
 	}
 	if i.ProfileARN != "" {

@@ -35,14 +35,14 @@ func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesO
 	if err != nil {
 		return describeInstancesOut{}, err
 	}
-	if found, err = api.Sieve(found, in.Filters, instanceFilters); err != nil {
+	if found, err = api.FilterItems(found, in.Filters, instanceFilters); err != nil {
 		return describeInstancesOut{}, err
 	}
 	p, err := in.Page(0, 1000)
 	if err != nil {
 		return describeInstancesOut{}, err
 	}
-	found, next, err := api.Cut(found, func(i world.Instance) string { return i.ID }, p)
+	found, next, err := api.PageOf(found, func(i world.Instance) string { return i.ID }, p)
 	if err != nil {
 		return describeInstancesOut{}, err
 	}

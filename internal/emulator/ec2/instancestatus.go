@@ -52,7 +52,7 @@ func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOu
 	if err != nil {
 		return instanceStatusOut{}, err
 	}
-	found, err = api.Sieve(found, in.Filters, statusFilters)
+	found, err = api.FilterItems(found, in.Filters, statusFilters)
 	if err != nil {
 		return instanceStatusOut{}, err
 	}
@@ -66,7 +66,7 @@ func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOu
 	if err != nil {
 		return instanceStatusOut{}, err
 	}
-	out.Statuses, out.NextToken, err = api.Cut(out.Statuses, func(s instanceStatus) string { return s.InstanceId }, p)
+	out.Statuses, out.NextToken, err = api.PageOf(out.Statuses, func(s instanceStatus) string { return s.InstanceId }, p)
 	return out, err
 }
 

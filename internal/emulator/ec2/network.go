@@ -18,8 +18,8 @@ type listIn struct {
 	api.Paged
 }
 
-// named picks the items of some ids, all without any; an id that nothing has is refused with a code.
-func named[T any](items []T, ids []string, id func(T) string, code string) ([]T, error) {
+// selectByID picks the items of some ids, all without any; an id that nothing has is refused with a code.
+func selectByID[T any](items []T, ids []string, id func(T) string, code string) ([]T, error) {
 	if len(ids) == 0 {
 		return items, nil
 	}
@@ -36,28 +36,28 @@ func named[T any](items []T, ids []string, id func(T) string, code string) ([]T,
 
 // listing is a describe call: what there is, and how it is chosen and written.
 type listing[T, Out any] struct {
-	items []T
-	ids   []string // asked for
-	id    func(T) string
-	code  string // of the error for an unknown id
-	look  func(T) api.Filterable
-	write func(T) Out
+	items      []T
+	ids        []string // asked for
+	id         func(T) string
+	code       string // of the error for an unknown id
+	filterable func(T) api.Filterable
+	write      func(T) Out
 }
 
 // list carries out a describe call.
 func list[T, Out any](in listIn, l listing[T, Out]) ([]Out, string, error) {
-	found, err := named(l.items, l.ids, l.id, l.code)
+	found, err := selectByID(l.items, l.ids, l.id, l.code)
 	if err != nil {
 		return nil, "", err
 	}
-	if found, err = api.Sieve(slices.Clone(found), in.Filters, l.look); err != nil {
+	if found, err = api.FilterItems(slices.Clone(found), in.Filters, l.filterable); err != nil {
 		return nil, "", err
 	}
 	p, err := in.Page(1000, 1000)
 	if err != nil {
 		return nil, "", err
 	}
-	found, next, err := api.Cut(found, l.id, p)
+	found, next, err := api.PageOf(found, l.id, p)
 	if err != nil {
 		return nil, "", err
 	}
@@ -93,13 +93,13 @@ type vpc struct {
 func describeVpcs(c *api.Call, in *describeVpcsIn) (describeVpcsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.VPC, vpc]{
 		items: c.Region.Network.VPCs(), ids: in.VpcIds, id: func(v *network.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
-		look: func(v *network.VPC) api.Filterable {
+		filterable: func(v *network.VPC) api.Filterable {
 			if v == nil {
 				v = &network.VPC{}
 			}
 			return api.Filterable{Tags: v.Tags, Values: map[string][]string{
 				"vpc-id": {v.ID}, "cidr": {v.CIDR.String()}, "cidr-block-association.cidr-block": {v.CIDR.String()},
-				"state": {"available"}, "is-default": api.YesNo(v.Default), "owner-id": {c.Caller.Account},
+				"state": {"available"}, "is-default": api.BoolValues(v.Default), "owner-id": {c.Caller.Account},
 			}}
 		},
 		write: func(v *network.VPC) vpc {
@@ -169,13 +169,13 @@ func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, er
 		ids:   in.SubnetIds,
 		id:    func(s *network.Subnet) string { return s.ID },
 		code:  "InvalidSubnetID.NotFound",
-		look: func(s *network.Subnet) api.Filterable {
+		filterable: func(s *network.Subnet) api.Filterable {
 			if s == nil {
 				s = &network.Subnet{}
 			}
 			return api.Filterable{Tags: s.Tags, Values: map[string][]string{
 				"subnet-id": {s.ID}, "vpc-id": {s.VPCID}, "availability-zone": {s.Zone.Name}, "availability-zone-id": {s.Zone.ID},
-				"cidr-block": {s.CIDR.String()}, "state": {"available"}, "default-for-az": {"false"}, "map-public-ip-on-launch": api.YesNo(s.Public),
+				"cidr-block": {s.CIDR.String()}, "state": {"available"}, "default-for-az": {"false"}, "map-public-ip-on-launch": api.BoolValues(s.Public),
 				"available-ip-address-count": {strconv.Itoa(s.Free)}, "owner-id": {c.Caller.Account},
 			}}
 		},
@@ -248,7 +248,7 @@ func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOu
 	}
 	found, next, err := list(in.listIn, listing[*network.SecurityGroup, securityGroup]{
 		items: items, ids: in.GroupIds, id: func(g *network.SecurityGroup) string { return g.ID }, code: "InvalidGroup.NotFound",
-		look: func(g *network.SecurityGroup) api.Filterable {
+		filterable: func(g *network.SecurityGroup) api.Filterable {
 			if g == nil {
 				g = &network.SecurityGroup{}
 			}
@@ -325,13 +325,13 @@ func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteT
 		ids:   in.RouteTableIds,
 		id:    func(t *network.RouteTable) string { return t.ID },
 		code:  "InvalidRouteTableID.NotFound",
-		look: func(t *network.RouteTable) api.Filterable {
+		filterable: func(t *network.RouteTable) api.Filterable {
 			if t == nil {
 				t = &network.RouteTable{}
 			}
 			return api.Filterable{Tags: t.Tags, Values: map[string][]string{
 				"route-table-id": {t.ID}, "vpc-id": {t.VPCID}, "association.subnet-id": t.SubnetIDs,
-				"association.main": api.YesNo(t.Main), "owner-id": {c.Caller.Account},
+				"association.main": api.BoolValues(t.Main), "owner-id": {c.Caller.Account},
 			}}
 		},
 		write: func(t *network.RouteTable) routeTable { return routeTableOf(c, t) },

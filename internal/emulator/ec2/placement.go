@@ -15,7 +15,7 @@ type placementGroupsOut struct {
 	PlacementGroups []placementGroup `aws:"PlacementGroupSet"`
 }
 
-// placementGroup is a placement group as EC2 writes it.
+// placementGroup is a placement group in the wire format of EC2.
 type placementGroup struct {
 	GroupId        string
 	GroupName      string
@@ -30,14 +30,14 @@ type placementGroup struct {
 // describePlacementGroups lists placement groups. It has no pages.
 func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroupsOut, error) {
 	const unknown = "InvalidPlacementGroup.Unknown"
-	found, err := named(c.Region.PlacementGroups.All(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)
+	found, err := selectByID(c.Region.PlacementGroups.All(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)
 	if err != nil {
 		return placementGroupsOut{}, err
 	}
-	if found, err = named(found, in.GroupIds, func(g *world.PlacementGroup) string { return g.ID }, unknown); err != nil {
+	if found, err = selectByID(found, in.GroupIds, func(g *world.PlacementGroup) string { return g.ID }, unknown); err != nil {
 		return placementGroupsOut{}, err
 	}
-	if found, err = api.Sieve(found, in.Filters, func(g *world.PlacementGroup) api.Filterable { return placementFilters(c, g) }); err != nil {
+	if found, err = api.FilterItems(found, in.Filters, func(g *world.PlacementGroup) api.Filterable { return placementFilters(c, g) }); err != nil {
 		return placementGroupsOut{}, err
 	}
 	out := placementGroupsOut{PlacementGroups: []placementGroup{}}

@@ -35,14 +35,14 @@ type zone struct {
 
 // describeAvailabilityZones lists the zones of the region.
 func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
-	found, err := named(c.Region.Zones(), in.ZoneNames, func(z site.Zone) string { return z.Name }, "InvalidParameterValue")
+	found, err := selectByID(c.Region.Zones(), in.ZoneNames, func(z site.Zone) string { return z.Name }, "InvalidParameterValue")
 	if err != nil {
 		return zonesOut{}, err
 	}
-	if found, err = named(found, in.ZoneIds, func(z site.Zone) string { return z.ID }, "InvalidParameterValue"); err != nil {
+	if found, err = selectByID(found, in.ZoneIds, func(z site.Zone) string { return z.ID }, "InvalidParameterValue"); err != nil {
 		return zonesOut{}, err
 	}
-	found, err = api.Sieve(slices.Clone(found), in.Filters, func(z site.Zone) api.Filterable {
+	found, err = api.FilterItems(slices.Clone(found), in.Filters, func(z site.Zone) api.Filterable {
 		written := zoneOf(c, z)
 		return api.Filterable{Values: map[string][]string{
 			"zone-name": {z.Name}, "zone-id": {z.ID}, "region-name": {c.RegionID}, "state": {"available"},
@@ -90,11 +90,11 @@ type region struct {
 
 // describeRegions lists the regions that the account uses.
 func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
-	names, err := named(c.Account().Regions(), in.RegionNames, func(n string) string { return n }, "InvalidParameterValue")
+	names, err := selectByID(c.Account().Regions(), in.RegionNames, func(n string) string { return n }, "InvalidParameterValue")
 	if err != nil {
 		return regionsOut{}, err
 	}
-	names, err = api.Sieve(names, in.Filters, func(n string) api.Filterable {
+	names, err = api.FilterItems(names, in.Filters, func(n string) api.Filterable {
 		return api.Filterable{Values: map[string][]string{
 			"region-name":   {n},
 			"opt-in-status": {"opt-in-not-required"},
@@ -162,7 +162,7 @@ func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// removes says whether a tag is among those to be removed: a value, if given, has to match.
+// removes reports whether a tag is among those to be removed: a value, if given, has to match.
 func removes(tags []oldTag, key, value string) bool {
 	return slices.ContainsFunc(tags, func(t oldTag) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }
@@ -201,7 +201,7 @@ func describeTags(c *api.Call, in *listIn) (describeTagsOut, error) {
 	}
 	found, next, err := list(*in, listing[tagOf, tagOf]{
 		items: all, id: func(t tagOf) string { return t.ResourceId + "/" + t.Key },
-		look: func(t tagOf) api.Filterable {
+		filterable: func(t tagOf) api.Filterable {
 			return api.Filterable{Tags: map[string]string{t.Key: t.Value}, Values: map[string][]string{
 				"key": {t.Key}, "value": {t.Value}, "resource-id": {t.ResourceId}, "resource-type": {t.ResourceType},
 			}}

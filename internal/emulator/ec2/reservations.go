@@ -18,7 +18,7 @@ type reservationsOut struct {
 	NextToken            string
 }
 
-// capacityReservation is a capacity reservation as EC2 writes it.
+// capacityReservation is a capacity reservation in the wire format of EC2.
 type capacityReservation struct {
 	CapacityReservationId  string
 	CapacityReservationArn string
@@ -52,9 +52,9 @@ func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservations
 	}
 	found, next, err := list(in.listIn, listing[*world.CapacityReservation, capacityReservation]{
 		items: c.Region.CapacityReservations.All(), ids: in.Ids, code: "InvalidCapacityReservationId.NotFound",
-		id:    func(r *world.CapacityReservation) string { return r.ID },
-		look:  reservationFilters,
-		write: func(r *world.CapacityReservation) capacityReservation { return capacityReservationOf(c, r) },
+		id:         func(r *world.CapacityReservation) string { return r.ID },
+		filterable: reservationFilters,
+		write:      func(r *world.CapacityReservation) capacityReservation { return capacityReservationOf(c, r) },
 	})
 	return reservationsOut{CapacityReservations: found, NextToken: next}, err
 }

@@ -100,7 +100,7 @@ func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemp
 		found[i] = templateOf(t)
 		tags[t.ID] = t.Tags
 	}
-	found, err := api.Sieve(found, in.Filters, func(t launchTemplate) api.Filterable {
+	found, err := api.FilterItems(found, in.Filters, func(t launchTemplate) api.Filterable {
 		return api.Filterable{Tags: tags[t.LaunchTemplateId], Values: map[string][]string{
 			"launch-template-name": {t.LaunchTemplateName}, "create-time": {t.CreateTime.Format(timeFormat)},
 		}}
@@ -112,7 +112,7 @@ func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemp
 	if err != nil {
 		return describeTemplatesOut{}, err
 	}
-	found, next, err := api.Cut(found, func(t launchTemplate) string { return t.LaunchTemplateId }, p)
+	found, next, err := api.PageOf(found, func(t launchTemplate) string { return t.LaunchTemplateId }, p)
 	return describeTemplatesOut{LaunchTemplates: append([]launchTemplate{}, found...), NextToken: next}, err
 }
 
@@ -176,7 +176,7 @@ func describeLaunchTemplateVersions(c *api.Call, in *describeVersionsIn) (descri
 	if err != nil {
 		return describeVersionsOut{}, err
 	}
-	found, next, err := api.Cut(found, func(v templateVersion) string {
+	found, next, err := api.PageOf(found, func(v templateVersion) string {
 		return v.LaunchTemplateId + "/" + strconv.FormatInt(v.VersionNumber, 10)
 	}, p)
 	return describeVersionsOut{Versions: found, NextToken: next}, err

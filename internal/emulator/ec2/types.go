@@ -47,7 +47,7 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 			&failure.Error{Code: "InvalidInstanceType", Message: "The following supplied instance types do not exist: [" +
 				strings.Join(unknown, ", ") + "]"}
 	}
-	facts, err := api.Sieve(facts, in.Filters, typeFilters)
+	facts, err := api.FilterItems(facts, in.Filters, typeFilters)
 	if err != nil {
 		return describeTypesOut{}, err
 	}
@@ -55,7 +55,7 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 	if err != nil {
 		return describeTypesOut{}, err
 	}
-	facts, next, err := api.Cut(facts, func(f catalog.Facts) string { return f.Name }, p)
+	facts, next, err := api.PageOf(facts, func(f catalog.Facts) string { return f.Name }, p)
 	if err != nil {
 		return describeTypesOut{}, err
 	}
@@ -68,15 +68,15 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 
 func typeFilters(f catalog.Facts) api.Filterable {
 	return api.Filterable{Values: map[string][]string{
-		"instance-type": {f.Name}, "bare-metal": api.YesNo(f.BareMetal), "current-generation": api.YesNo(f.CurrentGeneration),
-		"burstable-performance-supported": api.YesNo(f.Burstable), "free-tier-eligible": api.YesNo(f.FreeTier), "hypervisor": {f.Hypervisor},
+		"instance-type": {f.Name}, "bare-metal": api.BoolValues(f.BareMetal), "current-generation": api.BoolValues(f.CurrentGeneration),
+		"burstable-performance-supported": api.BoolValues(f.Burstable), "free-tier-eligible": api.BoolValues(f.FreeTier), "hypervisor": {f.Hypervisor},
 		"processor-info.supported-architecture": f.Processor.Architectures, "supported-virtualization-type": f.Virtualization,
 		"supported-usage-class": f.UsageClasses, "supported-root-device-type": f.RootDevices,
-		"instance-storage-supported": api.YesNo(f.Storage.TotalGB > 0),
+		"instance-storage-supported": api.BoolValues(f.Storage.TotalGB > 0),
 	}}
 }
 
-// instanceType is an instance type as EC2 writes it.
+// instanceType is an instance type in the wire format of EC2.
 type instanceType struct {
 	InstanceType                  string
 	CurrentGeneration             bool
@@ -389,7 +389,7 @@ func describeInstanceTypeOfferings(c *api.Call, in *offeringsIn) (offeringsOut, 
 			all = append(all, typeOffering{name, kind, location})
 		}
 	}
-	all, err := api.Sieve(all, in.Filters, func(o typeOffering) api.Filterable {
+	all, err := api.FilterItems(all, in.Filters, func(o typeOffering) api.Filterable {
 		return api.Filterable{Values: map[string][]string{"instance-type": {o.InstanceType}, "location": {o.Location}}}
 	})
 	if err != nil {
@@ -399,6 +399,6 @@ func describeInstanceTypeOfferings(c *api.Call, in *offeringsIn) (offeringsOut, 
 	if err != nil {
 		return offeringsOut{}, err
 	}
-	all, next, err := api.Cut(all, func(o typeOffering) string { return o.InstanceType + "/" + o.Location }, p)
+	all, next, err := api.PageOf(all, func(o typeOffering) string { return o.InstanceType + "/" + o.Location }, p)
 	return offeringsOut{Offerings: append([]typeOffering{}, all...), NextToken: next}, err
 }

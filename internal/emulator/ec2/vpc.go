@@ -77,7 +77,7 @@ func describeNatGateways(c *api.Call, in *describeNatGatewaysIn) (describeNatGat
 	}
 	found, next, err := list(in.listIn, listing[natGateway, natGateway]{
 		items: all, ids: in.NatGatewayIds, id: func(g natGateway) string { return g.NatGatewayId }, code: "NatGatewayNotFound",
-		look: func(g natGateway) api.Filterable {
+		filterable: func(g natGateway) api.Filterable {
 			return api.Filterable{Values: map[string][]string{"nat-gateway-id": {g.NatGatewayId}, "vpc-id": {g.VpcId}, "state": {g.State}}}
 		},
 		write: func(g natGateway) natGateway { return g },

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// accessEntry is an access entry as EKS writes it.
+// accessEntry is an access entry in the wire format of EKS.
 type accessEntry struct {
 	ClusterName      string            `json:"clusterName"`
 	PrincipalArn     string            `json:"principalArn"`
@@ -25,8 +25,8 @@ type accessEntryOut struct {
 
 func entryOf(cluster string, e *ekscluster.AccessEntry) accessEntryOut {
 	return accessEntryOut{AccessEntry: accessEntry{
-		ClusterName: cluster, PrincipalArn: e.Principal, KubernetesGroups: full(e.Groups), AccessEntryArn: e.ARN,
-		CreatedAt: api.Epoch(e.CreatedAt), ModifiedAt: api.Epoch(e.ModifiedAt), Tags: fullMap(e.Tags), Username: e.Username, Type: e.Kind,
+		ClusterName: cluster, PrincipalArn: e.Principal, KubernetesGroups: nonNil(e.Groups), AccessEntryArn: e.ARN,
+		CreatedAt: api.Epoch(e.CreatedAt), ModifiedAt: api.Epoch(e.ModifiedAt), Tags: nonNilMap(e.Tags), Username: e.Username, Type: e.Kind,
 	}}
 }
 
@@ -95,7 +95,7 @@ func deleteAccessEntry(c *api.Call, _ *api.None) (api.None, error) {
 	return api.None{}, c.Region.EKS.DeleteAccessEntry(c.Path[0], c.Path[1])
 }
 
-// fargateProfile is a Fargate profile as EKS writes it.
+// fargateProfile is a Fargate profile in the wire format of EKS.
 type fargateProfile struct {
 	FargateProfileName  string                       `json:"fargateProfileName"`
 	FargateProfileArn   string                       `json:"fargateProfileArn"`
@@ -115,7 +115,7 @@ type fargateProfileOut struct {
 func fargateOf(cluster string, p *ekscluster.FargateProfile) fargateProfileOut {
 	return fargateProfileOut{FargateProfile: fargateProfile{
 		FargateProfileName: p.Name, FargateProfileArn: p.ARN, ClusterName: cluster, CreatedAt: api.Epoch(p.CreatedAt),
-		PodExecutionRoleArn: p.Role, Subnets: full(p.SubnetIDs), Selectors: p.Selectors, Status: p.Status, Tags: fullMap(p.Tags),
+		PodExecutionRoleArn: p.Role, Subnets: nonNil(p.SubnetIDs), Selectors: p.Selectors, Status: p.Status, Tags: nonNilMap(p.Tags),
 	}}
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// addon is an add-on as EKS writes it.
+// addon is an add-on in the wire format of EKS.
 type addon struct {
 	AddonName    string            `json:"addonName"`
 	ClusterName  string            `json:"clusterName"`
@@ -30,7 +30,7 @@ type addonOut struct {
 func addonOf(cluster string, a *ekscluster.Addon) addonOut {
 	return addonOut{Addon: addon{
 		AddonName: a.Name, ClusterName: cluster, Status: a.Status, AddonVersion: a.Version, Health: addonHealth{Issues: []string{}},
-		AddonArn: a.ARN, CreatedAt: api.Epoch(a.CreatedAt), ModifiedAt: api.Epoch(a.ModifiedAt), Tags: fullMap(a.Tags),
+		AddonArn: a.ARN, CreatedAt: api.Epoch(a.CreatedAt), ModifiedAt: api.Epoch(a.ModifiedAt), Tags: nonNilMap(a.Tags),
 	}}
 }
 
@@ -67,7 +67,7 @@ func listAddons(c *api.Call, _ *api.None) (addonsOut, error) {
 		return addonsOut{}, err
 	}
 	names, next, err := namesPage(c, k.Addons())
-	return addonsOut{Addons: full(names), NextToken: next}, err
+	return addonsOut{Addons: nonNil(names), NextToken: next}, err
 }
 
 func deleteAddon(c *api.Call, _ *api.None) (addonOut, error) {

@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// association is an association of EKS Pod Identity as EKS writes it, in full.
+// association is an association of EKS Pod Identity in the wire format of EKS, in full.
 type association struct {
 	ClusterName    string            `json:"clusterName"`
 	Namespace      string            `json:"namespace"`
@@ -25,7 +25,7 @@ type associationOut struct {
 func associationOf(cluster string, p *ekscluster.PodIdentityAssociation) associationOut {
 	return associationOut{Association: association{
 		ClusterName: cluster, Namespace: p.Namespace, ServiceAccount: p.ServiceAccount, RoleArn: p.Role, AssociationArn: p.ARN,
-		AssociationID: p.ID, Tags: fullMap(p.Tags), CreatedAt: api.Epoch(p.CreatedAt), ModifiedAt: api.Epoch(p.ModifiedAt),
+		AssociationID: p.ID, Tags: nonNilMap(p.Tags), CreatedAt: api.Epoch(p.CreatedAt), ModifiedAt: api.Epoch(p.ModifiedAt),
 	}}
 }
 

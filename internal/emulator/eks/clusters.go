@@ -78,7 +78,7 @@ func Routes() []api.Route {
 	}
 }
 
-// cluster is a cluster as EKS writes it.
+// cluster is a cluster in the wire format of EKS.
 type cluster struct {
 	Name                    string            `json:"name"`
 	Arn                     string            `json:"arn"`
@@ -97,7 +97,7 @@ type cluster struct {
 	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
 }
 
-// zonalShiftConfig says whether a cluster takes part in zonal shifts.
+// zonalShiftConfig reports whether a cluster takes part in zonal shifts.
 type zonalShiftConfig struct {
 	Enabled bool `json:"enabled"`
 }
@@ -156,14 +156,14 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 		Endpoint:        c.Endpoint,
 		RoleArn:         c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
-			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
+			SubnetIds: nonNil(c.SubnetIDs), SecurityGroupIds: nonNil(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
 			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: unrestricted(c.PublicCIDRs),
 		},
 		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}},
 		Status:                  c.Status,
 		CertificateAuthority:    certificate{Data: c.CA},
-		Tags:                    fullMap(c.Tags),
+		Tags:                    nonNilMap(c.Tags),
 		AccessConfig:            accessConfig{AuthenticationMode: c.AuthMode},
 		ZonalShiftConfig:        zonalShiftConfig{Enabled: c.ZonalShift},
 	}
@@ -177,10 +177,10 @@ func unrestricted(cidrs []string) []string {
 	return cidrs
 }
 
-// full and fullMap replace nil by an empty value, which JSON writes differently.
-func full(list []string) []string { return append([]string{}, list...) }
+// nonNil and nonNilMap replace nil by an empty value, which JSON writes differently.
+func nonNil(list []string) []string { return append([]string{}, list...) }
 
-func fullMap(m map[string]string) map[string]string {
+func nonNilMap(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
 	}
@@ -272,7 +272,7 @@ func namesPage(c *api.Call, all []string) ([]string, string, error) {
 		}
 		size = n
 	}
-	part, next, err := api.Cut(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
+	part, next, err := api.PageOf(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
 	if err != nil {
 		return nil, "", &failure.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
 	}

@@ -21,7 +21,7 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	case *profileIn:
 		out := profilePermissions(c, profileNamed(c, in.InstanceProfileName), nil)
 		if c.Action == "AddRoleToInstanceProfile" {
-			out = append(out, c.Account().PassPermits(in.RoleName)...)
+			out = append(out, c.Account().PassRolePermissions(in.RoleName)...)
 		}
 		return out
 	case *tagProfileIn:

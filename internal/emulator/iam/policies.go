@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// managedPolicy is a policy as IAM writes it.
+// managedPolicy is a policy in the wire format of IAM.
 type managedPolicy struct {
 	PolicyName       string
 	PolicyId         string

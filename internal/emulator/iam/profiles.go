@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// instanceProfile is an instance profile as IAM writes it.
+// instanceProfile is an instance profile in the wire format of IAM.
 type instanceProfile struct {
 	Path                string
 	InstanceProfileName string
@@ -32,12 +32,12 @@ type createProfileIn struct {
 
 type listProfilesIn struct {
 	PathPrefix string
-	marked
+	paging
 }
 
 type profilesOfRoleIn struct {
 	RoleName string
-	marked
+	paging
 }
 
 type listProfilesOut struct {
@@ -75,19 +75,19 @@ func getInstanceProfile(c *api.Call, in *profileIn) (profileOut, error) {
 }
 
 func listInstanceProfiles(c *api.Call, in *listProfilesIn) (listProfilesOut, error) {
-	return profilesPage(c, c.Account().Profiles(api.Or(in.PathPrefix, "/")), in.marked)
+	return profilesPage(c, c.Account().Profiles(api.Or(in.PathPrefix, "/")), in.paging)
 }
 
 func listInstanceProfilesForRole(c *api.Call, in *profilesOfRoleIn) (listProfilesOut, error) {
 	if _, err := c.Account().Role(in.RoleName); err != nil {
 		return listProfilesOut{}, err
 	}
-	return profilesPage(c, c.Account().ProfilesOfRole(in.RoleName), in.marked)
+	return profilesPage(c, c.Account().ProfilesOfRole(in.RoleName), in.paging)
 }
 
 // profiles writes a page of a list of instance profiles.
-func profilesPage(c *api.Call, all []identity.Profile, m marked) (listProfilesOut, error) {
-	found, next, err := slice(all, func(p identity.Profile) string { return p.Name }, m)
+func profilesPage(c *api.Call, all []identity.Profile, m paging) (listProfilesOut, error) {
+	found, next, err := pageOf(all, func(p identity.Profile) string { return p.Name }, m)
 	out := listProfilesOut{InstanceProfiles: []instanceProfile{}, IsTruncated: next != "", Marker: next}
 	for _, p := range found {
 		out.InstanceProfiles = append(out.InstanceProfiles, profileOf(c, p))

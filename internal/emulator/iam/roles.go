@@ -48,7 +48,7 @@ func Actions() map[string]api.Action {
 	}
 }
 
-// role is a role as IAM writes it.
+// role is a role in the wire format of IAM.
 type role struct {
 	Path                     string
 	RoleName                 string
@@ -115,14 +115,14 @@ func getRole(c *api.Call, in *roleIn) (roleOut, error) {
 	return roleOut{Role: roleOf(r)}, err
 }
 
-// marked are the parameters by which IAM's lists are read page by page.
-type marked struct {
+// paging are the parameters by which IAM's lists are read page by page.
+type paging struct {
 	Marker   string
 	MaxItems *int64
 }
 
-// slice returns the part of a list asked for, and where the next begins.
-func slice[T any](items []T, key func(T) string, m marked) ([]T, string, error) {
+// pageOf returns the part of a list asked for, and where the next begins.
+func pageOf[T any](items []T, key func(T) string, m paging) ([]T, string, error) {
 	p := api.Page{Token: m.Marker, Size: 100}
 	if m.MaxItems != nil {
 		if *m.MaxItems < 1 || *m.MaxItems > 1000 {
@@ -130,7 +130,7 @@ func slice[T any](items []T, key func(T) string, m marked) ([]T, string, error) 
 		}
 		p.Size = int(*m.MaxItems)
 	}
-	part, next, err := api.Cut(items, key, p)
+	part, next, err := api.PageOf(items, key, p)
 	if err != nil {
 		return nil, "", &failure.Error{Code: "ValidationError", Message: "Invalid Marker."}
 	}
@@ -139,7 +139,7 @@ func slice[T any](items []T, key func(T) string, m marked) ([]T, string, error) 
 
 type listRolesIn struct {
 	PathPrefix string
-	marked
+	paging
 }
 
 type listRolesOut struct {
@@ -149,7 +149,7 @@ type listRolesOut struct {
 }
 
 func listRoles(c *api.Call, in *listRolesIn) (listRolesOut, error) {
-	found, next, err := slice(c.Account().Roles(api.Or(in.PathPrefix, "/")), func(r identity.Role) string { return r.Name }, in.marked)
+	found, next, err := pageOf(c.Account().Roles(api.Or(in.PathPrefix, "/")), func(r identity.Role) string { return r.Name }, in.paging)
 	if err != nil {
 		return listRolesOut{}, err
 	}
@@ -181,7 +181,7 @@ func untagRole(c *api.Call, in *tagRoleIn) (api.None, error) {
 type rolePolicyIn struct {
 	RoleName  string
 	PolicyArn string
-	marked
+	paging
 }
 
 func attachRolePolicy(c *api.Call, in *rolePolicyIn) (api.None, error) {

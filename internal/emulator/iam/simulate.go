@@ -54,7 +54,7 @@ func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 			}
 			decision := "implicitDeny"
 			switch v := c.Account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
-			case !c.Account().Judged(role.Name), v.Allowed:
+			case !c.Account().IsRestricted(role.Name), v.Allowed:
 				decision = "allowed"
 			case v.Denied:
 				decision = "explicitDeny"

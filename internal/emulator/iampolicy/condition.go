@@ -89,7 +89,7 @@ func operators() map[string]operator {
 	}
 }
 
-// holds says whether the request meets the condition. An absent key fails a comparison and meets a negated one; see
+// holds reports whether the request meets the condition. An absent key fails a comparison and meets a negated one; see
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
 func (c condition) holds(request Keys) bool {
 	values, known := request.find(c.key)

@@ -42,7 +42,7 @@ func Judge(policies []Policy, r Request) Verdict {
 	return verdict
 }
 
-// applies says whether the statement is about the request.
+// applies reports whether the statement is about the request.
 func (s statement) applies(r Request) bool {
 	action := func(p string) bool { return like(strings.ToLower(p), strings.ToLower(r.Action)) }
 	resource := func(p string) bool { return arnLike(p, r.Resource) }

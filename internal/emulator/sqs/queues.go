@@ -103,7 +103,7 @@ func listQueues(c *api.Call, in *listQueuesIn) (listQueuesOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 1000)
 	}
-	found, next, err := api.Cut(c.Region.SQS.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name },
+	found, next, err := api.PageOf(c.Region.SQS.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name },
 		api.Page{Token: in.NextToken, Size: size})
 	out := listQueuesOut{QueueUrls: []string{}, NextToken: next}
 	for _, q := range found {

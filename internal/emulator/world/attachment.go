@@ -10,7 +10,7 @@ import (
 )
 
 // interfaces makes the network interfaces of a new instance.
-func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
+func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	specs := b.data.Interfaces
 	if len(specs) == 0 {
 		specs = []InterfaceSpec{{}}
@@ -38,7 +38,7 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 
 // volumes makes the EBS volumes of a new instance: those of its image, as altered
 // and added to by the request, sorted by device.
-func (b birth) volumes(w *World) []Volume {
+func (b resolvedLaunch) volumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {
 		byDevice[v.Device] = Volume{
@@ -107,8 +107,8 @@ func refuseIPv6(d TemplateData, s *network.Subnet) error {
 	return nil
 }
 
-// wanted4 is how many IPv4 addresses the interfaces of a launch take.
-func wanted4(d TemplateData) int {
+// neededIPv4 is how many IPv4 addresses the interfaces of a launch take.
+func neededIPv4(d TemplateData) int {
 	n := max(1, len(d.Interfaces))
 	for _, i := range d.Interfaces {
 		n += int(value(i.IPv4PrefixCount)) * network.PrefixSize4

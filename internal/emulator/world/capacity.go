@@ -59,7 +59,7 @@ func (c *Capacity) Lift(p Pool) {
 	}
 }
 
-// holds says whether the offering belongs to the pool.
+// holds reports whether the offering belongs to the pool.
 func (p Pool) holds(o Offering) bool {
 	if p.Type != "" && p.Type != o.Type {
 		family, ok := strings.CutSuffix(p.Type, ".*")

@@ -63,7 +63,7 @@ type Answer struct {
 	Garbage string // answer with this text instead, as a broken proxy would
 	Late    bool   // the call is carried out all the same: only its answer is lost
 
-	seen, spoilt int
+	seen, given int
 }
 
 // Denial is a call that IAM denies a principal.
@@ -107,9 +107,9 @@ type Call struct {
 	Role            string // name of the caller's role; empty for a user
 }
 
-// Spoil says how a call is to fail before it is carried out: nil if it is not.
+// FaultFor says how a call is to fail before it is carried out: nil if it is not.
 // It takes a token and counts the call.
-func (w *World) Spoil(now time.Time, c Call) *Answer {
+func (w *World) FaultFor(now time.Time, c Call) *Answer {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
 		return &Answer{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 	}
@@ -121,7 +121,7 @@ func (w *World) Spoil(now time.Time, c Call) *Answer {
 	return nil
 }
 
-// Denied says whether IAM refuses the call.
+// Denied reports whether IAM refuses the call.
 func (w *World) Denied(c Call) bool {
 	for _, d := range w.Faults.Denials {
 		if matches(d.Call, c.Name) && (d.Role == "" || d.Role == c.Role) {
@@ -162,19 +162,19 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 }
 
 // Spoilt returns how many calls have had this error.
-func (a *Answer) Spoilt() int { return a.spoilt }
+func (a *Answer) Spoilt() int { return a.given }
 
 // applies counts a call and says whether it is spoilt.
 func (a *Answer) applies() bool {
 	a.seen++
 	n := a.seen - a.Skip
-	if n <= 0 || a.Count > 0 && a.spoilt >= a.Count {
+	if n <= 0 || a.Count > 0 && a.given >= a.Count {
 		return false
 	}
 	if a.Every > 1 && (n-1)%a.Every != 0 {
 		return false
 	}
-	a.spoilt++
+	a.given++
 	return true
 }
 
@@ -190,7 +190,7 @@ func (f *Faults) boot(o Offering) *Boot {
 	return nil
 }
 
-// matches says whether a call's name fits a pattern.
+// matches reports whether a call's name fits a pattern.
 func matches(pattern, call string) bool {
 	ok, err := path.Match(pattern, call)
 	return err == nil && ok

@@ -86,8 +86,8 @@ type Asked struct {
 	Bought int               // instances
 }
 
-// askedKept is how many calls a region remembers.
-const askedKept = 10_000
+// maxAsked is how many calls a region remembers.
+const maxAsked = 10_000
 
 // Asked returns the calls for fleets, oldest first: the last 10,000.
 func (l *Launches) Asked() []Asked { return slices.Clone(l.asked) }
@@ -108,11 +108,11 @@ type fleet struct {
 // choice is a candidate for the instances of a fleet.
 type choice struct {
 	FleetChoice
-	want  want
-	born  birth
-	price catalog.Price
-	left  int
-	err   error
+	request  launchRequest
+	resolved resolvedLaunch
+	price    catalog.Price
+	left     int
+	err      error
 }
 
 // CreateFleet launches instances: for each, the first choice with capacity, in the order of the strategy. Choices without capacity
@@ -124,7 +124,7 @@ func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 		for _, launch := range f.Launched {
 			call.Bought += len(launch.Instances)
 		}
-		l.asked = append(l.asked[max(0, len(l.asked)-askedKept+1):], call)
+		l.asked = append(l.asked[max(0, len(l.asked)-maxAsked+1):], call)
 	}
 	return f, err
 }
@@ -200,11 +200,11 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 			break
 		}
 		c := &choices[n]
-		if c.err = l.admit(c.born); c.err != nil {
+		if c.err = l.admit(c.resolved); c.err != nil {
 			continue
 		}
-		c.born.reservation = l.region.site.IDs.New("r")
-		launched[n] = append(launched[n], l.region.Instances.start(now, c.born).ID)
+		c.resolved.reservation = l.region.site.IDs.New("r")
+		launched[n] = append(launched[n], l.region.Instances.start(now, c.resolved).ID)
 		need -= cmp.Or(c.Override.Weight, 1)
 		if strategy == "diversified" {
 			turn = n + 1
@@ -238,18 +238,18 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 			overrides = []FleetOverride{{}}
 		}
 		for _, o := range overrides {
-			c := choice{want: want{
+			c := choice{request: launchRequest{
 				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
 				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
 			}}
 			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, cmp.Or(config.Version, "$Default"), o, spot
-			c.Override.InstanceType = c.want.data.InstanceType
+			c.Override.InstanceType = c.request.data.InstanceType
 			if o.Refused != nil {
 				c.err = o.Refused
-			} else if c.born, c.err = l.prepare(now, c.want); c.err == nil {
-				c.price, _ = l.region.world().Market(l.region.Name).price(now, c.born.offering)
-				c.left = l.region.Capacity.left(c.born.offering)
-				c.Override.Zone = c.born.zone.Name
+			} else if c.resolved, c.err = l.prepare(now, c.request); c.err == nil {
+				c.price, _ = l.region.world().Market(l.region.Name).price(now, c.resolved.offering)
+				c.left = l.region.Capacity.left(c.resolved.offering)
+				c.Override.Zone = c.resolved.zone.Name
 			}
 			out = append(out, c)
 		}

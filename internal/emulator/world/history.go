@@ -37,8 +37,8 @@ func reason(code string) Reason {
 	return Reason{Code: code, Message: code + ": " + words[code]}
 }
 
-// birth is what is decided about an instance before it is launched.
-type birth struct {
+// resolvedLaunch is what is decided about an instance before it is launched.
+type resolvedLaunch struct {
 	offering Offering
 	stock    *Stock
 	image    *Image
@@ -59,7 +59,7 @@ type birth struct {
 }
 
 // start launches an instance that everything allows.
-func (s *Instances) start(now time.Time, b birth) Instance {
+func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	w := s.region.world()
 	address, _ := b.subnet.TakeAddress()
 	id := w.source().New("i")
@@ -111,11 +111,11 @@ func (s *Instances) start(now time.Time, b birth) Instance {
 	}
 	w.changes = append(w.changes, i)
 	s.region.announceState(now, i)
-	fate := w.Faults.boot(b.offering)
-	if why := s.region.KMS.launchFailure(b); fate == nil && why.Code != "" {
-		fate = &Boot{Fail: why}
+	boot := w.Faults.boot(b.offering)
+	if why := s.region.KMS.launchFailure(b); boot == nil && why.Code != "" {
+		boot = &Boot{Fail: why}
 	}
-	s.schedule(now, m, fate)
+	s.schedule(now, m, boot)
 	return i
 }
 
@@ -215,7 +215,7 @@ func (w *World) Lose(now time.Time, id string) bool {
 	return true
 }
 
-// Silent says whether a fault keeps the user data of the instance from running.
+// Silent reports whether a fault keeps the user data of the instance from running.
 func (w *World) Silent(id string) bool {
 	m := w.historyOf(id)
 	return m != nil && m.silent
@@ -276,7 +276,7 @@ func (m *history) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
 }
 
-// wellFormed says whether an id could be one of this prefix.
+// wellFormed reports whether an id could be one of this prefix.
 func wellFormed(id, prefix string) bool {
 	digits, ok := strings.CutPrefix(id, prefix+"-")
 	return ok && (len(digits) == 8 || len(digits) == 17) && strings.Trim(digits, "0123456789abcdef") == ""

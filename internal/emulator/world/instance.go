@@ -64,10 +64,10 @@ type Instance struct {
 	InstanceFails, SystemFails time.Time
 	Scheduled                  []Event // what EC2 will do to it, or has done, oldest first
 
-	// CapacityReservationID is the capacity reservation that it runs in, empty if in none; ReservationWish is what its
+	// CapacityReservationID is the capacity reservation that it runs in, empty if in none; RequestedReservation is what its
 	// launch said about that. Market is MarketBlock or MarketInterruptible; empty: on demand or spot.
 	CapacityReservationID string
-	ReservationWish       ReservationOptions
+	RequestedReservation  ReservationOptions
 	Market                string
 
 	// PlacementGroupID and PlacementGroupName are those of the placement group that it is in, empty if in none; Partition
@@ -183,5 +183,5 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	return m.now, true
 }
 
-// Alive says whether the instance costs money: it is pending or running.
+// Alive reports whether the instance costs money: it is pending or running.
 func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }

@@ -73,7 +73,7 @@ func (s *KMS) Grant(id, principal string) error {
 
 // launchFailure is why an instance ends before it runs: EBS cannot use the key of one of its volumes in the caller's name. EC2 finds
 // that out after the launch, and says little.
-func (s *KMS) launchFailure(b birth) Reason {
+func (s *KMS) launchFailure(b resolvedLaunch) Reason {
 	for _, d := range b.data.Devices {
 		if d.EBS == nil || d.EBS.KMSKeyID == "" || strings.HasPrefix(d.EBS.KMSKeyID, "alias/aws/") {
 			continue

@@ -23,7 +23,7 @@ type Launches struct {
 }
 
 // want is one requested instance.
-type want struct {
+type launchRequest struct {
 	data     TemplateData // with what the request overrides
 	subnetID string
 	zone     string // name
@@ -40,49 +40,49 @@ type want struct {
 
 // prepare checks everything about a launch but what there is to have, and
 // returns the instance to start. Each refusal is EC2's.
-func (l *Launches) prepare(now time.Time, w want) (birth, error) {
-	b := birth{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
+func (l *Launches) prepare(now time.Time, w launchRequest) (resolvedLaunch, error) {
+	b := resolvedLaunch{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
 	var err error
-	if b.stock, err = l.wantedType(w.data.InstanceType); err != nil {
-		return birth{}, err
+	if b.stock, err = l.resolveType(w.data.InstanceType); err != nil {
+		return resolvedLaunch{}, err
 	}
-	if b.image, err = l.wantedImage(w.data.ImageID); err != nil {
-		return birth{}, err
+	if b.image, err = l.resolveImage(w.data.ImageID); err != nil {
+		return resolvedLaunch{}, err
 	}
 	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
-		return birth{}, failure.New("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
+		return resolvedLaunch{}, failure.New("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
 			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
 	}
-	if b.subnet, err = l.wantedSubnet(w); err != nil {
-		return birth{}, err
+	if b.subnet, err = l.resolveSubnet(w); err != nil {
+		return resolvedLaunch{}, err
 	}
 	b.zone = b.subnet.Zone
 	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
-	if b.placement, err = l.region.PlacementGroups.wanted(w.data, b.stock); err != nil {
-		return birth{}, err
+	if b.placement, err = l.region.PlacementGroups.resolve(w.data, b.stock); err != nil {
+		return resolvedLaunch{}, err
 	}
 	if b.target, err = l.region.CapacityReservations.check(w); err != nil {
-		return birth{}, err
+		return resolvedLaunch{}, err
 	}
 	if b.target == nil { // what is reserved is paid for already
 		if err = l.checkOffered(now, w, b); err != nil {
-			return birth{}, err
+			return resolvedLaunch{}, err
 		}
 	}
 	if err = refuseIPv6(w.data, b.subnet); err != nil {
-		return birth{}, err
+		return resolvedLaunch{}, err
 	}
-	if b.groups, err = l.wantedGroups(w.data, b.subnet); err != nil {
-		return birth{}, err
+	if b.groups, err = l.resolveGroups(w.data, b.subnet); err != nil {
+		return resolvedLaunch{}, err
 	}
-	if b.profile, err = l.wantedProfile(now, w.data.Profile); err != nil {
-		return birth{}, err
+	if b.profile, err = l.resolveProfile(now, w.data.Profile); err != nil {
+		return resolvedLaunch{}, err
 	}
 	return b, b.checkVolumes()
 }
 
 // admit refuses a launch for which there is no quota, address or capacity.
-func (l *Launches) admit(b birth) error {
+func (l *Launches) admit(b resolvedLaunch) error {
 	o := b.offering
 	if err := l.region.PlacementGroups.admit(b); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (l *Launches) admit(b birth) error {
 		}
 		return failure.New("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
-	if b.subnet.Free < wanted4(b.data) {
+	if b.subnet.Free < neededIPv4(b.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
@@ -111,7 +111,7 @@ func (l *Launches) admit(b birth) error {
 	return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
 }
 
-func (l *Launches) wantedType(name string) (*Stock, error) {
+func (l *Launches) resolveType(name string) (*Stock, error) {
 	if name == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter InstanceType")
 	}
@@ -121,7 +121,7 @@ func (l *Launches) wantedType(name string) (*Stock, error) {
 	return nil, failure.New("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 }
 
-func (l *Launches) wantedImage(id string) (*Image, error) {
+func (l *Launches) resolveImage(id string) (*Image, error) {
 	if id == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter ImageId")
 	}
@@ -134,8 +134,8 @@ func (l *Launches) wantedImage(id string) (*Image, error) {
 	return nil, failure.New("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 }
 
-// wantedSubnet finds the subnet: the one asked for, or one in the zone asked for.
-func (l *Launches) wantedSubnet(w want) (*network.Subnet, error) {
+// resolveSubnet finds the subnet: the one asked for, or one in the zone asked for.
+func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
 	id := w.subnetID
 	if id == "" && len(w.data.Interfaces) > 0 {
 		id = w.data.Interfaces[0].SubnetID
@@ -164,7 +164,7 @@ func (l *Launches) wantedSubnet(w want) (*network.Subnet, error) {
 }
 
 // checkOffered rejects a type that the zone does not offer, and a spot price above the maximum price.
-func (l *Launches) checkOffered(now time.Time, w want, b birth) error {
+func (l *Launches) checkOffered(now time.Time, w launchRequest, b resolvedLaunch) error {
 	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
 		if w.fleet {
@@ -185,9 +185,9 @@ func (l *Launches) checkOffered(now time.Time, w want, b birth) error {
 	return nil
 }
 
-// wantedGroups returns the ids of the security groups; without any, the one named
+// resolveGroups returns the ids of the security groups; without any, the one named
 // "default" of the VPC, if there is one.
-func (l *Launches) wantedGroups(d TemplateData, s *network.Subnet) ([]string, error) {
+func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, error) {
 	ids := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
 		ids = append(ids, i.GroupIDs...)
@@ -220,8 +220,8 @@ func (l *Launches) wantedGroups(d TemplateData, s *network.Subnet) ([]string, er
 	return ids, nil
 }
 
-// wantedProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
-func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
+// resolveProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
+func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil
 	}

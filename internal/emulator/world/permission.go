@@ -18,12 +18,12 @@ type Permissions struct{ region *Region }
 // ForFleet are those of CreateFleet itself: the fleet, its templates, and what it names besides.
 func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	const action = "ec2:CreateFleet"
-	out := p.making(action, q.Tags, "fleet")
+	out := p.forCreating(action, q.Tags, "fleet")
 	seen := map[string]bool{}
 	use := func(kind, id string) {
 		if id != "" && !seen[id] {
 			seen[id] = true
-			out = append(out, p.using(action, kind, id)...)
+			out = append(out, p.forUsing(action, kind, id)...)
 		}
 	}
 	for _, c := range q.Configs {
@@ -54,7 +54,7 @@ func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.
 
 // ForFleetOverride are those for what an override names.
 func (p *Permissions) ForFleetOverride(o FleetOverride) []iampolicy.Request {
-	return slices.Concat(p.using(runInstances, "image", o.ImageID), p.using(runInstances, "subnet", o.SubnetID))
+	return slices.Concat(p.forUsing(runInstances, "image", o.ImageID), p.forUsing(runInstances, "subnet", o.SubnetID))
 }
 
 // ForRunInstances are those of RunInstances.
@@ -72,7 +72,7 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 		data, tags = v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
 	}
 	spot := data.Market != nil && data.Market.Kind == "spot"
-	return append(p.forLaunch(t, data, tags, spot), p.using(runInstances, "subnet", q.SubnetID)...)
+	return append(p.forLaunch(t, data, tags, spot), p.forUsing(runInstances, "subnet", q.SubnetID)...)
 }
 
 const runInstances = "ec2:RunInstances"
@@ -83,36 +83,36 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 	if spot {
 		made = append(made, "spot-instances-request")
 	}
-	out := p.making(runInstances, tags, made...)
+	out := p.forCreating(runInstances, tags, made...)
 	if t != nil {
-		out = append(out, p.using(runInstances, "launch-template", t.ID)...)
+		out = append(out, p.forUsing(runInstances, "launch-template", t.ID)...)
 	}
-	out = append(out, p.using(runInstances, "image", d.ImageID)...)
+	out = append(out, p.forUsing(runInstances, "image", d.ImageID)...)
 	groups := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
 		groups = append(groups, i.GroupIDs...)
-		out = append(out, p.using(runInstances, "subnet", i.SubnetID)...)
+		out = append(out, p.forUsing(runInstances, "subnet", i.SubnetID)...)
 	}
 	slices.Sort(groups)
 	for _, id := range slices.Compact(groups) {
-		out = append(out, p.using(runInstances, "security-group", id)...)
+		out = append(out, p.forUsing(runInstances, "security-group", id)...)
 	}
 	for _, device := range d.Devices {
 		if device.EBS != nil {
-			out = append(out, p.using(runInstances, "snapshot", device.EBS.SnapshotID)...)
+			out = append(out, p.forUsing(runInstances, "snapshot", device.EBS.SnapshotID)...)
 		}
 	}
 	if d.Placement != nil {
-		out = append(out, p.placing(d.Placement)...)
+		out = append(out, p.forPlacement(d.Placement)...)
 	}
 	if s := d.Reservation; s != nil && s.Target != nil {
-		out = append(out, p.using(runInstances, "capacity-reservation", s.Target.ID)...)
+		out = append(out, p.forUsing(runInstances, "capacity-reservation", s.Target.ID)...)
 	}
-	return append(out, p.passing(d.Profile)...)
+	return append(out, p.forPassRole(d.Profile)...)
 }
 
 // placing asks about a placement group, whose ARN has its name.
-func (p *Permissions) placing(at *Placement) []iampolicy.Request {
+func (p *Permissions) forPlacement(at *Placement) []iampolicy.Request {
 	name := cmp.Or(at.GroupID, at.GroupName)
 	if name == "" {
 		return nil
@@ -125,7 +125,7 @@ func (p *Permissions) placing(at *Placement) []iampolicy.Request {
 }
 
 // making asks about things of some kinds that do not exist yet, and about tagging them.
-func (p *Permissions) making(action string, tags Tagging, kinds ...string) []iampolicy.Request {
+func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, kind := range kinds {
 		keys, arn := iampolicy.Keys{}, p.region.arn("ec2", kind+"/*")
@@ -142,7 +142,7 @@ func (p *Permissions) making(action string, tags Tagging, kinds ...string) []iam
 }
 
 // using asks about one thing that exists; nothing, if no id is given.
-func (p *Permissions) using(action, kind, id string) []iampolicy.Request {
+func (p *Permissions) forUsing(action, kind, id string) []iampolicy.Request {
 	if id == "" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (r *Region) ResourceARN(kind, id string) string {
 }
 
 // passing asks whether the caller may give instances the role of a profile.
-func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
+func (p *Permissions) forPassRole(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
@@ -176,11 +176,11 @@ func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
 	if err != nil {
 		return nil // the launch is refused
 	}
-	return p.region.Account.PassPermits(profile.Role)
+	return p.region.Account.PassRolePermissions(profile.Role)
 }
 
-// PassPermits asks whether the caller may give EC2 a role.
-func (a *Account) PassPermits(role string) []iampolicy.Request {
+// PassRolePermissions asks whether the caller may give EC2 a role.
+func (a *Account) PassRolePermissions(role string) []iampolicy.Request {
 	known, err := a.Role(role)
 	if err != nil {
 		return nil
@@ -209,5 +209,5 @@ func (p *Permissions) ForResources(action string, add map[string]string, ids ...
 
 // ForLaunchTemplate are those of CreateLaunchTemplate. What is in a template is asked about when it is used.
 func (p *Permissions) ForLaunchTemplate(tags map[string]string) []iampolicy.Request {
-	return p.making("ec2:CreateLaunchTemplate", Tagging{"launch-template": tags}, "launch-template")
+	return p.forCreating("ec2:CreateLaunchTemplate", Tagging{"launch-template": tags}, "launch-template")
 }

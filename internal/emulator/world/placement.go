@@ -82,7 +82,7 @@ func (pg *PlacementGroups) Delete(name string) error {
 // All returns those of the region, oldest first. Their states may be set to play a fault.
 func (pg *PlacementGroups) All() []*PlacementGroup { return slices.Clone(pg.all) }
 
-// ByNameOrID returns one by name or by id; nil if there is none.
+// ByNameOrID returns one by name or by id; nil if it does not exist.
 func (pg *PlacementGroups) ByNameOrID(nameOrID string) *PlacementGroup {
 	i := slices.IndexFunc(pg.all, func(g *PlacementGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
 	if i < 0 || nameOrID == "" {
@@ -104,7 +104,7 @@ func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 
 // wanted finds the group that a launch names, and refuses what cannot be in it whatever there is to have; nil if it
 // names none.
-func (pg *PlacementGroups) wanted(d TemplateData, s *Stock) (*PlacementGroup, error) {
+func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, error) {
 	p := d.Placement
 	if p == nil {
 		return nil, nil
@@ -163,7 +163,7 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 }
 
 // admit refuses a launch for which its group has no place left now.
-func (pg *PlacementGroups) admit(b birth) error {
+func (pg *PlacementGroups) admit(b resolvedLaunch) error {
 	if b.placement == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (pg *PlacementGroups) admit(b birth) error {
 }
 
 // assign writes on a new instance where it lies. EC2 spreads over partitions evenly what names none.
-func (pg *PlacementGroups) assign(i *Instance, b birth) {
+func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
 	i.Tenancy = TenancyDefault
 	if p := b.data.Placement; p != nil {
 		i.Tenancy = cmp.Or(p.Tenancy, TenancyDefault)

@@ -188,7 +188,7 @@ func (s *SQS) PurgeQueue(queue string) error {
 	return nil
 }
 
-// Mailed says whether a message was sent since the last time it was asked.
+// Mailed reports whether a message was sent since the last time it was asked.
 func (w *World) Mailed() bool {
 	mailed := w.mailed
 	w.mailed = false

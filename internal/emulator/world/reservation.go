@@ -75,7 +75,7 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 	case q.Kind == kindBlock && q.End.IsZero():
 		return nil, failure.New("InvalidParameterValue", "A capacity block has an end date.")
 	}
-	if _, err := cr.region.Launches.wantedType(q.Type); err != nil {
+	if _, err := cr.region.Launches.resolveType(q.Type); err != nil {
 		return nil, err
 	}
 	if g := cr.region.PlacementGroups.ByNameOrID(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
@@ -129,7 +129,7 @@ func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state
 // All returns those of the region, ended ones too, oldest first.
 func (cr *CapacityReservations) All() []*CapacityReservation { return slices.Clone(cr.all) }
 
-// ByID returns one by id; nil if there is none.
+// ByID returns one by id; nil if it does not exist.
 func (cr *CapacityReservations) ByID(id string) *CapacityReservation {
 	for _, c := range cr.all {
 		if c.ID == id {
@@ -159,7 +159,7 @@ func (cr *CapacityReservations) inside(c *CapacityReservation) []*history {
 }
 
 // check rejects a launch that names a reservation which does not exist, or has another market type.
-func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
+func (cr *CapacityReservations) check(w launchRequest) (*CapacityReservation, error) {
 	market := ""
 	if m := w.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
 		market = m.Kind
@@ -214,7 +214,7 @@ func (c *CapacityReservation) market() string {
 
 // forLaunch returns the reservation that the instance would run in now; nil if in none. The second result is false if it
 // must run in one and there is no room.
-func (cr *CapacityReservations) forLaunch(b birth) (*CapacityReservation, bool) {
+func (cr *CapacityReservations) forLaunch(b resolvedLaunch) (*CapacityReservation, bool) {
 	preference := ""
 	if b.data.Reservation != nil {
 		preference = b.data.Reservation.Preference
@@ -236,8 +236,8 @@ func (cr *CapacityReservations) forLaunch(b birth) (*CapacityReservation, bool) 
 	return nil, preference != OnlyReserved
 }
 
-// leftOver returns how many instances the launch could have at most, reserved ones among them.
-func (cr *CapacityReservations) leftOver(b birth) int {
+// availableFor returns how many instances the launch could have at most, reserved ones among them.
+func (cr *CapacityReservations) availableFor(b resolvedLaunch) int {
 	c, _ := cr.forLaunch(b)
 	switch {
 	case c == nil:
@@ -249,9 +249,9 @@ func (cr *CapacityReservations) leftOver(b birth) int {
 }
 
 // assign writes on a new instance where it runs.
-func (cr *CapacityReservations) assign(i *Instance, b birth) {
+func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
 	if b.data.Reservation != nil {
-		i.ReservationWish = *b.data.Reservation
+		i.RequestedReservation = *b.data.Reservation
 	}
 	c, _ := cr.forLaunch(b)
 	if c == nil {

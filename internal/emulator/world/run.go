@@ -41,7 +41,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.enough(b, q.Min); err != nil {
+	if err := l.checkCapacity(b, q.Min); err != nil {
 		return nil, err
 	}
 	b.reservation = l.region.site.IDs.New("r")
@@ -66,40 +66,40 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 	return err
 }
 
-func (l *Launches) checkRun(now time.Time, q RunRequest) (birth, error) {
+func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
-		return birth{}, failure.New("InvalidParameterValue",
+		return resolvedLaunch{}, failure.New("InvalidParameterValue",
 			"Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
-	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
+	w := launchRequest{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
 		t, err := l.region.LaunchTemplates.Find(q.TemplateID, q.TemplateName)
 		if err != nil {
-			return birth{}, err
+			return resolvedLaunch{}, err
 		}
 		v, err := t.Version(q.Version)
 		if err != nil {
-			return birth{}, err
+			return resolvedLaunch{}, err
 		}
 		w.template, w.data, w.tags = t, v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
 	}
 	if err := w.data.checkUserData("InvalidParameterValue"); err != nil {
-		return birth{}, err
+		return resolvedLaunch{}, err
 	}
 	w.spot = w.data.Market != nil && w.data.Market.Kind == "spot"
 	return l.prepare(now, w)
 }
 
 // enough rejects n instances before any is launched if there is no capacity for all of them.
-func (l *Launches) enough(b birth, n int) error {
+func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	if err := l.admit(b); err != nil {
 		return err
 	}
-	if b.subnet.Free < n*wanted4(b.data) {
+	if b.subnet.Free < n*neededIPv4(b.data) {
 		return failure.New("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if l.region.CapacityReservations.leftOver(b) < n {
+	if l.region.CapacityReservations.availableFor(b) < n {
 		return failure.WithStatus(500, "InsufficientInstanceCapacity",
 			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}

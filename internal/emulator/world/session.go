@@ -18,9 +18,9 @@ func (w *World) SessionByKey(accessKey string) (identity.Session, bool) {
 	return w.sts.SessionByKey(accessKey)
 }
 
-// Stands says whether the role that a session is of still exists; the keys of a
+// IsValid reports whether the role that a session is of still exists; the keys of a
 // user always stand.
-func (w *World) Stands(s identity.Session) bool {
+func (w *World) IsValid(s identity.Session) bool {
 	if s.Identity.Role == "" {
 		return true
 	}

@@ -99,7 +99,7 @@ func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
 	return slices.DeleteFunc(slices.Clone(zs.all), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
 }
 
-// IsManaged says whether the resource, by its ARN, takes part in zonal shifts.
+// IsManaged reports whether the resource, by its ARN, takes part in zonal shifts.
 func (zs *ZonalShifts) IsManaged(resource string) bool {
 	for _, name := range zs.region.EKS.Clusters() {
 		if c, err := zs.region.EKS.Cluster(name); err == nil && c.ARN == resource {

@@ -72,7 +72,7 @@ func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, 
 	return &t, nil
 }
 
-// ByIDOrName returns a launch template by id, or by name if the id is empty; nil if there is none.
+// ByIDOrName returns a launch template by id, or by name if the id is empty; nil if it does not exist.
 func (lt *LaunchTemplates) ByIDOrName(id, name string) *Template {
 	if id != "" {
 		return lt.byID[id]

@@ -214,7 +214,7 @@ func (d TemplateData) metadata() MetadataOptions {
 	return m
 }
 
-// publicAddress says whether an interface asks for a public address.
+// publicAddress reports whether an interface asks for a public address.
 func (d TemplateData) publicAddress() bool {
 	for _, i := range d.Interfaces {
 		if i.PublicIP != nil && *i.PublicIP {

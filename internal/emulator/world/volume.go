@@ -24,7 +24,7 @@ var volumeRules = map[string]volumeRule{
 }
 
 // checkVolumes refuses volumes that EC2 would not make.
-func (b birth) checkVolumes() error {
+func (b resolvedLaunch) checkVolumes() error {
 	for _, d := range b.data.Devices {
 		if d.DeviceName == "" {
 			return failure.New("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")

@@ -38,7 +38,7 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 	if old := c.AssociationOf(p.Namespace, p.ServiceAccount); old != nil {
 		return nil, failure.WithStatus(409, "ResourceInUseException", "Association already exists: %s", old.ID)
 	}
-	if err := s.canHavePods(p.Role); err != nil {
+	if err := s.checkPodRole(p.Role); err != nil {
 		return nil, err
 	}
 	p.ID = "a-" + strings.ToLower(s.site.IDs.Letters("association", 17))
@@ -51,8 +51,8 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 	return &p, nil
 }
 
-// canHavePods refuses a role that EKS cannot assume for pods.
-func (s *EKS) canHavePods(arn string) error {
+// checkPodRole refuses a role that EKS cannot assume for pods.
+func (s *EKS) checkPodRole(arn string) error {
 	role, err := s.account.Role(identity.RoleName(arn))
 	if err != nil || role.ARN != arn {
 		return failure.New("InvalidParameterException", "Role provided in the request does not exist.")
@@ -81,7 +81,7 @@ func (s *EKS) UpdatePodIdentityAssociation(now time.Time, cluster, id, role stri
 	if err != nil {
 		return nil, err
 	}
-	if err := s.canHavePods(role); err != nil {
+	if err := s.checkPodRole(role); err != nil {
 		return nil, err
 	}
 	p.Role, p.ModifiedAt = role, now

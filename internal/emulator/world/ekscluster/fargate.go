@@ -39,11 +39,11 @@ func (p *FargateProfile) Selects(namespace string, labels map[string]string) boo
 }
 
 func (s FargateSelector) selects(namespace string, labels map[string]string) bool {
-	if !alike(s.Namespace, namespace) {
+	if !matchesPattern(s.Namespace, namespace) {
 		return false
 	}
 	for key, want := range s.Labels {
-		if got, ok := labels[key]; !ok || !alike(want, got) {
+		if got, ok := labels[key]; !ok || !matchesPattern(want, got) {
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func (s FargateSelector) selects(namespace string, labels map[string]string) boo
 }
 
 // alike reports whether a text is as a pattern says. What is no pattern is like nothing.
-func alike(pattern, text string) bool {
+func matchesPattern(pattern, text string) bool {
 	ok, err := path.Match(pattern, text)
 	return err == nil && ok
 }

@@ -79,15 +79,15 @@ func (a *IAM) DeletePolicy(arn string) error {
 	return nil
 }
 
-// Judged says whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
+// IsRestricted reports whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
 // of its own. A role that has
 // none, or only AWS's, whose texts this world does not know, may do everything; in life it is the other way round.
-func (a *IAM) Judged(role string) bool {
+func (a *IAM) IsRestricted(role string) bool {
 	r := a.roles[role]
 	return r != nil && (len(r.inline) > 0 || slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil }))
 }
 
-// Judge says what the policies of a role, which is Judged, say of a request.
+// Judge says what the policies of a role, which is IsRestricted, say of a request.
 func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
 	var policies []iampolicy.Policy
 	for _, g := range a.scps {

@@ -186,7 +186,7 @@ func noRole(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
 
-// validName says whether IAM allows the name.
+// validName reports whether IAM allows the name.
 func validName(name string, longest int) bool {
 	if name == "" || len(name) > longest {
 		return false

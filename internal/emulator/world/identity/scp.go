@@ -43,9 +43,9 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 	return nil
 }
 
-// Denier returns which policy denies a request that Judge denies: "a service control policy" or "an identity-based policy",
+// DenyingPolicy returns which policy denies a request that Judge denies: "a service control policy" or "an identity-based policy",
 // and its ARN. Both are empty where none does.
-func (a *IAM) Denier(role string, q iampolicy.Request) (kind, arn string) {
+func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {
 			return "a service control policy", g.ARN

@@ -59,12 +59,12 @@ type WebIdentity struct {
 // role's trust policy names. The answers are those of
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
 func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
-	who, issuer, err := a.believe(now, token)
+	who, issuer, err := a.verifyToken(now, token)
 	if err != nil {
 		return Session{}, WebIdentity{}, err
 	}
 	r := a.roles[role]
-	if r == nil || !trustsWeb(r.TrustPolicy, who, issuer) {
+	if r == nil || !trustsWebIdentity(r.TrustPolicy, who, issuer) {
 		return Session{}, WebIdentity{}, failure.WithStatus(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 	}
 	opened, err := a.AssumeRole(now, role, session, life)
@@ -72,7 +72,7 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 }
 
 // believe reads a token and says who it is about, or why it is not believed.
-func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer string, err error) {
+func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
 		return WebIdentity{}, "",
@@ -99,9 +99,9 @@ func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer stri
 
 func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
 
-// trustsWeb reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
+// trustsWebIdentity reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
 // allows no one.
-func trustsWeb(policy string, who WebIdentity, issuer string) bool {
+func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	var document struct {
 		Version   string
 		Statement []map[string]any

@@ -24,12 +24,12 @@ type ACLEntry struct {
 	From, To int64  // ports; 0 with protocol "-1"
 }
 
-// fits says whether the entry is about TCP packets to a port of the world.
+// fits reports whether the entry is about TCP packets to a port of the world.
 func (e ACLEntry) fits(out bool, port int64) bool {
 	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 }
 
-// Lets says whether TCP packets to a port get through, on their way out or in.
+// Lets reports whether TCP packets to a port get through, on their way out or in.
 func (n *ACL) Lets(out bool, port int64) bool {
 	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
 	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.fits(out, port) })
@@ -46,7 +46,7 @@ func (net *Network) CreateNetworkACL(n ACL) *ACL {
 // NetworkACLs returns the network ACLs of the region, oldest first.
 func (net *Network) NetworkACLs() []*ACL { return net.acls }
 
-// NetworkACL returns the network ACL of a subnet: the one that names it, else its VPC's default; nil if there is none, which lets
+// NetworkACL returns the network ACL of a subnet: the one that names it, else its VPC's default; nil if it does not exist, which lets
 // everything through.
 func (net *Network) NetworkACL(s *Subnet) *ACL {
 	named := func(n *ACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }

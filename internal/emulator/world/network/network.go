@@ -185,7 +185,7 @@ func (net *Network) CreateEndpoint(e Endpoint) *Endpoint {
 	return &e
 }
 
-// VPC returns a VPC by id, nil if there is none.
+// VPC returns a VPC by id; nil if it does not exist.
 func (net *Network) VPC(id string) *VPC {
 	if i := slices.IndexFunc(net.vpcs, func(v *VPC) bool { return v.ID == id }); i >= 0 {
 		return net.vpcs[i]
@@ -193,7 +193,7 @@ func (net *Network) VPC(id string) *VPC {
 	return nil
 }
 
-// Subnet returns a subnet by id, nil if there is none.
+// Subnet returns a subnet by id; nil if it does not exist.
 func (net *Network) Subnet(id string) *Subnet {
 	if i := slices.IndexFunc(net.subnets, func(s *Subnet) bool { return s.ID == id }); i >= 0 {
 		return net.subnets[i]
@@ -201,7 +201,7 @@ func (net *Network) Subnet(id string) *Subnet {
 	return nil
 }
 
-// SecurityGroup returns a security group by id, nil if there is none.
+// SecurityGroup returns a security group by id; nil if it does not exist.
 func (net *Network) SecurityGroup(id string) *SecurityGroup {
 	if i := slices.IndexFunc(net.groups, func(g *SecurityGroup) bool { return g.ID == id }); i >= 0 {
 		return net.groups[i]
@@ -261,7 +261,7 @@ func (s *Subnet) GiveAddress(address string) {
 	}
 }
 
-// reserved says whether AWS keeps the address for itself.
+// reserved reports whether AWS keeps the address for itself.
 func (s *Subnet) reserved(a netip.Addr) bool {
 	first := s.CIDR.Addr()
 	for range reservedAddresses - 1 {

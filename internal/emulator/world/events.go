@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// notice is an event as EventBridge delivers it.
-type notice struct {
+// eventBridgeEvent is an event as EventBridge delivers it.
+type eventBridgeEvent struct {
 	Version    string         `json:"version"`
 	ID         string         `json:"id"`
 	DetailType string         `json:"detail-type"`
@@ -102,7 +102,7 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 	if len(r.EventQueues) == 0 {
 		return
 	}
-	n := notice{
+	n := eventBridgeEvent{
 		Version: "0", ID: r.site.IDs.UUID("event"), DetailType: kind, Source: source,
 		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
 		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
