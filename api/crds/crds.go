@@ -1,6 +1,6 @@
 // Package crds has the CustomResourceDefinitions of the API, ready to install.
 //
-// In: nothing; the files beside it are generated from api/karpenter and api/aws/v1.
+// In: nothing; the YAML files in this folder are generated from api/karpenter and api/aws/v1.
 // Out: the definitions, as YAML and as objects.
 // Never: a definition edited by hand, or a call to an API server.
 package crds
@@ -35,7 +35,7 @@ var nodeOverlays string
 //go:embed karpenter.k8s.aws_ec2nodeclasses.yaml
 var ec2NodeClasses string
 
-// Manifest is one CustomResourceDefinition as a file.
+// Manifest is the YAML file of one CustomResourceDefinition.
 type Manifest struct {
 	// Name of the definition, for example nodepools.karpenter.sh.
 	Name string

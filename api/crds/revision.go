@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// KeyRevision is the annotation of a CRD with the revision of the API. CRDs without it were not written by Joiner: they are
-// Karpenter's, or were written by hand.
+// KeyRevision is the annotation of a CRD with the revision of the API. CRDs without this annotation were installed by
+// Karpenter or by hand.
 const KeyRevision = "joiner.sh/crds-revision"
 
 // revisions has a line for each published state of the CRDs: number and digest.
@@ -17,8 +17,8 @@ const KeyRevision = "joiner.sh/crds-revision"
 //go:embed revisions.txt
 var revisions string
 
-// Revision is the number of the CRDs' current state, counted from 1. A higher revision is newer, and accepts all objects that
-// a lower one accepts.
+// Revision returns the number of the CRDs' current state, counted from 1. A higher revision is newer, and accepts all
+// objects that a lower one accepts.
 func Revision() int {
 	number, _ := lastRevision()
 	return number
@@ -29,13 +29,13 @@ func lastRevision() (number int, digest string) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		// TestRevision reads each line the same way, and fails on one that cannot be read.
+		// TestRevision parses each line with the same format and fails on an invalid line.
 		_, _ = fmt.Sscanf(line, "%d %s", &number, &digest)
 	}
 	return number, digest
 }
 
-// digestOf is that of the files of all definitions.
+// digestOf returns the SHA-256 digest of the YAML of all definitions, in hexadecimal.
 func digestOf(manifests []Manifest) string {
 	sum := sha256.New()
 	for _, m := range manifests {

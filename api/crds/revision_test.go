@@ -11,7 +11,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "add a revision if the definitions have changed")
 
-// TestRevision: CRDs that differ have another number, so the controller can compare those of a cluster with its own.
+// TestRevision checks that changed CRDs have a new revision, so that the controller can compare the CRDs of a cluster
+// with its own.
 func TestRevision(t *testing.T) {
 	number, digest := lastRevision()
 	now := digestOf(Manifests())
@@ -23,7 +24,7 @@ func TestRevision(t *testing.T) {
 		return
 	}
 	if digest != now {
-		t.Errorf("the definitions are not those of revision %d: go test ./api/crds -run TestRevision -rewrite", number)
+		t.Errorf("the CRDs differ from revision %d: run go test ./api/crds -run TestRevision -rewrite", number)
 	}
 	want := 1
 	for line := range strings.Lines(revisions) {
@@ -38,8 +39,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestDefinitionsSayTheirRevision: installed CRDs have the annotation with their revision.
-func TestDefinitionsSayTheirRevision(t *testing.T) {
+// TestDefinitionsHaveRevision checks that the CRDs have the annotation with the revision.
+func TestDefinitionsHaveRevision(t *testing.T) {
 	t.Parallel()
 	definitions, err := Definitions()
 	if err != nil {
@@ -47,7 +48,7 @@ func TestDefinitionsSayTheirRevision(t *testing.T) {
 	}
 	for _, d := range definitions {
 		if got := d.Annotations[KeyRevision]; got != strconv.Itoa(Revision()) {
-			t.Errorf("%s says revision %q, want %d", d.Name, got, Revision())
+			t.Errorf("%s has revision %q, want %d", d.Name, got, Revision())
 		}
 	}
 }

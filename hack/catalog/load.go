@@ -41,7 +41,7 @@ type record struct {
 	Clock              string              `json:"clock_speed_ghz"` // "3.1 GHz", "Up to 3.7 GHz"
 	Generation         string              `json:"generation"`      // "current", "previous"
 	Virtualization     []string            `json:"linux_virtualization_types"`
-	BasePerformance    *float64            `json:"base_performance"` // of burstable types alone
+	BasePerformance    *float64            `json:"base_performance"` // set only for burstable types
 	NetworkPerformance string              `json:"network_performance"`
 	IPv6               bool                `json:"ipv6_support"`
 	PlacementGroups    bool                `json:"placement_group_support"`
@@ -49,7 +49,7 @@ type record struct {
 
 	GPUs      int64  `json:"GPU"`
 	GPUModel  string `json:"GPU_model"`
-	GPUMemory int64  `json:"GPU_memory"` // GiB, of all together
+	GPUMemory int64  `json:"GPU_memory"` // GiB, of all GPUs together
 	FPGAs     int64  `json:"FPGA"`
 
 	EBSOptimized    bool  `json:"ebs_optimized"`
@@ -60,9 +60,9 @@ type record struct {
 
 	Storage *struct {
 		Devices int64 `json:"devices"`
-		SizeGB  int64 `json:"size"` // of one device
+		SizeGB  int64 `json:"size"` // of one disk
 		SSD     bool  `json:"ssd"`
-		NVMe    bool  `json:"nvme_ssd"` // also of hard disks behind NVMe
+		NVMe    bool  `json:"nvme_ssd"` // also true for hard disks with an NVMe interface
 	} `json:"storage"`
 
 	Pricing map[string]struct {
@@ -106,12 +106,12 @@ func load() (sources, error) {
 // recordedClocks returns the sustained clock speeds of the few families for which the provider contains a recorded API response. The
 // records have the clock speed of the price list, which differs for a third of them.
 func recordedClocks() (map[string]int64, error) {
-	answer, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
+	response, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
-		return nil, fmt.Errorf("read recorded answers: %w", err)
+		return nil, fmt.Errorf("read the recorded API responses: %w", err)
 	}
 	clocks := map[string]int64{}
-	for _, info := range answer.InstanceTypes {
+	for _, info := range response.InstanceTypes {
 		family, _, _ := strings.Cut(string(info.InstanceType), ".")
 		clocks[family] = catalog.MHz(aws.ToFloat64(info.ProcessorInfo.SustainedClockSpeedInGhz))
 	}

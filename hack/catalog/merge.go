@@ -14,7 +14,7 @@ import (
 // book is the table in memory.
 type book struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // types derived from the naming scheme, because no record describes them
+	byName  map[string]bool // types whose data is derived from the naming scheme, because no record has them
 	regions []region
 	leftOut []omission
 }
@@ -48,24 +48,24 @@ func merge(src sources) book {
 		}
 	}
 	b.regions = regions(src, b.types)
-	b.dropUnsold()
+	b.dropUnoffered()
 	return b
 }
 
-// dropUnsold leaves out types that no region of the table offers.
-func (b *book) dropUnsold() {
-	sold := map[string]bool{}
+// dropUnoffered leaves out types that no region of the table offers.
+func (b *book) dropUnoffered() {
+	offered := map[string]bool{}
 	for _, r := range b.regions {
 		for _, row := range r.rows {
-			sold[row.typ] = true
+			offered[row.typ] = true
 		}
 	}
 	b.types = slices.DeleteFunc(b.types, func(f catalog.Facts) bool {
-		if !sold[f.Name] {
+		if !offered[f.Name] {
 			b.leftOut = append(b.leftOut, omission{f.Name, "no price in any region of the table"})
 			delete(b.byName, f.Name)
 		}
-		return !sold[f.Name]
+		return !offered[f.Name]
 	})
 	slices.SortFunc(b.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
 }
@@ -113,7 +113,8 @@ func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 		f.UsageClasses = []string{"on-demand"}
 	}
 	if slices.Contains(r.Virtualization, "PV") {
-		// For the oldest types the record lists only PV. They boot from HVM images too: EC2 lists them under that filter.
+		// For the oldest types the record lists only PV. They also boot from HVM images: the API returns them for the
+		// filter hvm.
 		f.Virtualization = append(f.Virtualization, "paravirtual")
 	}
 	f.PlacementStrategies = placement(family, r.PlacementGroups)
@@ -193,7 +194,7 @@ func ebs(r record, f *catalog.Facts) catalog.EBS {
 	case !r.EBSOptimized && f.Hypervisor == "xen":
 		e.Optimized = "unsupported"
 	case !r.EBSOptimized:
-		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances always have it, even if the record lacks it
+		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances are always EBS-optimized, even if the record says otherwise
 	}
 	return e
 }

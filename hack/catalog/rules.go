@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// The rules of this file are those that EC2's documentation states for whole families. fakes_test.go compares them with real API responses.
+// This file has the rules that EC2's documentation states for whole families. fakes_test.go compares them with real API
+// responses.
 
 //go:embed efa.txt
 var efaText string
@@ -33,8 +34,9 @@ func efaTypes() map[string]bool {
 // optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS optimization supported".
 var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
 
-// plaintext are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later versions do, Xen does
-// not. Source: EC2 Instance Types guide, "Nitro-based instances", network features.
+// plaintext are the Nitro families that do not encrypt traffic between instances: the families of Nitro version 2.
+// Later Nitro versions encrypt the traffic, Xen does not. Source: EC2 Instance Types guide, "Nitro-based instances",
+// network features.
 var plaintext = []string{
 	"a1", "c5", "c5d", "c6g", "c6gd", "g5g", "i3", "m5", "m5a", "m5ad", "m5d", "m6g", "m6gd",
 	"r5", "r5a", "r5ad", "r5b", "r5d", "r6g", "r6gd", "t3", "t3a", "t4g", "x2gd", "z1d",
@@ -43,8 +45,9 @@ var plaintext = []string{
 // xenENA are the Xen families with an Elastic Network Adapter. Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
-// placement returns the placement group strategies of a family. The strategy cluster requires a current generation, and neither burstable
-// nor flex. Source: EC2 User Guide, "Placement strategies"; the records contain the generation.
+// placement returns the placement group strategies of a family. The strategy cluster requires a type of the current
+// generation that is not burstable and not flex. Source: EC2 User Guide, "Placement strategies"; the records contain
+// the generation.
 func placement(family string, clusters bool) []string {
 	if clusters && !strings.HasSuffix(family, "-flex") {
 		return []string{"cluster", "partition", "spread"}
@@ -93,7 +96,7 @@ func applyRules(f *catalog.Facts, efa bool) {
 	f.Processor.Cores = f.Processor.VCPUs / f.Processor.ThreadsPerCore
 }
 
-// oneThread are the families besides Graviton whose vCPUs are whole cores. Source: EC2 User Guide, "CPU options".
+// oneThread are the families, besides Graviton, that have one vCPU per core. Source: EC2 User Guide, "CPU options".
 var oneThread = []string{
 	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
 }

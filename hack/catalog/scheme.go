@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// scheme derives data of types that are newer than the records from their names: the size gives the vCPUs, the letter before the generation
-// the memory per vCPU, the letter after it the processor. Source: EC2 Instance Types guide, "Naming conventions". The scheme is used only
-// where every matching record follows it, see learnScheme.
+// scheme derives data of types that are newer than the records from their names: the size gives the vCPUs, the letter
+// before the generation the memory per vCPU, and the letter after the generation the processor. Source: EC2 Instance
+// Types guide, "Naming conventions". The scheme is used only if every matching record follows it, see learnScheme.
 type scheme struct {
 	broken []string // records that contradict the scheme
 	price  map[string]float64
@@ -20,7 +20,8 @@ type scheme struct {
 // schemeName matches the names to which the scheme may apply: the general families and their variants with disks and more memory.
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
-// kinds maps the letter before the generation to the memory in MiB per vCPU, and the first generation for which that is true.
+// kinds maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
+// ratio.
 var kinds = map[string]struct{ perVCPU, since int64 }{
 	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
 }
@@ -49,18 +50,18 @@ func learnScheme(src sources) scheme {
 	return s
 }
 
-// describe fills f from its name.
+// describe fills f from its name. If that is not possible, describe returns the reason.
 func (s scheme) describe(f *catalog.Facts) string {
-	const nobody = "no source says its vCPUs and memory"
+	const unknown = "no source says its vCPUs and memory"
 	p, memory, ok := byName(f.Name)
 	if !ok {
-		return nobody
+		return unknown
 	}
 	if len(s.broken) > 0 {
-		return nobody + ", and the naming scheme is broken by " + strings.Join(s.broken, ", ")
+		return unknown + ", and the naming scheme is broken by " + strings.Join(s.broken, ", ")
 	}
 	if why := s.checkPrice(f.Name, p.VCPUs); why != "" {
-		return nobody + ", and " + why
+		return unknown + ", and " + why
 	}
 	f.Processor, f.MemoryMiB = p, memory
 	f.CurrentGeneration = true
@@ -75,10 +76,10 @@ func (s scheme) describe(f *catalog.Facts) string {
 	return ""
 }
 
-// byName returns the processor and the memory per vCPU for a name.
+// byName derives the processor and the memory in MiB from a name.
 func byName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
-	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: extra memory, how much differs
+	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
 		return catalog.Processor{}, 0, false
 	}
 	kind := kinds[m[1]]
@@ -103,8 +104,9 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * kind.perVCPU, true
 }
 
-// checkPrice returns an error text if a type's price per vCPU differs from that of its family's other sizes: then its size does not mean
-// what the scheme assumes. Bare metal is listed at the price of dedicated tenancy, up to a tenth more.
+// checkPrice compares a type's price per vCPU with that of its family's xlarge. If the prices differ, the size has
+// another meaning than the scheme assumes, and checkPrice returns an error text. A price up to 12 % above is accepted:
+// bare metal types have the price of dedicated tenancy, up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
 	usual, ok := s.price[family+".xlarge"]

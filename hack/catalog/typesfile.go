@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// usual are the facts that most types share: the first line of types.jsonl.
+// usual has the facts that most types share. It is the first line of types.jsonl.
 var usual = catalog.Facts{
 	CurrentGeneration:   true,
 	UsageClasses:        []string{"on-demand", "spot"},
@@ -75,7 +75,7 @@ func differing(base, own map[string]any) map[string]any {
 	return out
 }
 
-// zeroOf returns the zero value of the type of a JSON value; that of a list is null.
+// zeroOf returns the zero value of the type of a JSON value. The zero value of a list is null.
 func zeroOf(value any) any {
 	switch value := value.(type) {
 	case string:

@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// home is the region for which the newer source has prices.
+// home is the region for which the newer price source, the provider's price list, has prices.
 const home = "us-east-1"
 
 // region is the file of one region.
 type region struct {
 	name  string
-	zones []string // ids
+	zones []string // zone IDs
 	rows  []row
 }
 
@@ -55,8 +55,9 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// row returns a type's prices in a region. In us-east-1 the provider's price list replaces the records' prices, because it is a year newer,
-// even for types that it no longer contains.
+// row returns a type's prices and zones in a region. It returns false if the type has no price there. In us-east-1 the
+// provider's price list replaces the records' prices, because it is a year newer, even for types that it no longer
+// contains.
 func (s sources) row(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}

@@ -4,6 +4,6 @@
 // Out: the resources with their properties, or an error as from Terraform or CloudFormation.
 // Never: a call to AWS, a provider, or a guess for unknown data.
 //
-// Its tests check the files under deploy. These are outside of this module, where the test cache does not see changes: use go test
-// -count=1.
+// The tests check the files under deploy. These files are outside of this module, so go test caches results when they
+// change: use go test -count=1.
 package deploy

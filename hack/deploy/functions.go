@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are the Terraform functions that the modules use; add others when needed.
+// functions returns the Terraform functions that the modules use.
 func functions() map[string]function.Function {
 	return map[string]function.Function{
 		"base64decode": function.New(&function.Spec{
@@ -85,7 +85,7 @@ func coalesce() function.Function {
 					return a, nil
 				}
 			}
-			return cty.NilVal, function.NewArgErrorf(0, "no argument is neither null nor empty")
+			return cty.NilVal, function.NewArgErrorf(0, "all arguments are null or empty")
 		},
 	})
 }

@@ -10,7 +10,8 @@ import (
 // noValue is AWS::NoValue: the property is absent.
 type noValue struct{}
 
-// attributes maps a type to its attributes for GetAtt, and to its value for Ref; {name} is the resource's name in the template.
+// attributes returns, by resource type, the values of GetAtt attributes and of Ref. {name} stands for the resource's
+// name in the template.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -58,7 +59,7 @@ func (s *Stack) condition(name string) (bool, error) {
 func (s *Stack) truth(v any) (bool, error) {
 	name, argument, ok := intrinsic(v)
 	if !ok {
-		return false, fmt.Errorf("%v is no condition", v)
+		return false, fmt.Errorf("%v is not a condition", v)
 	}
 	switch list, _ := argument.([]any); name {
 	case "Condition":
@@ -78,7 +79,7 @@ func (s *Stack) truth(v any) (bool, error) {
 		}
 		return name == "Fn::And", nil
 	}
-	return false, fmt.Errorf("%s is not understood among conditions", name)
+	return false, fmt.Errorf("%s is not supported in conditions", name)
 }
 
 // intrinsic splits {"Fn::Sub": …} into name and argument.
@@ -90,7 +91,7 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	for name, argument := range object {
 		if name == "Ref" || name == "Condition" || strings.HasPrefix(name, "Fn::") {
 			if _, nested := argument.(map[string]any); name == "Condition" && nested {
-				return "", nil, false // of a policy
+				return "", nil, false // the Condition of an IAM policy statement
 			}
 			return name, argument, true
 		}
@@ -98,7 +99,7 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// fill evaluates a property.
+// fill evaluates the intrinsic functions in a property.
 func (s *Stack) fill(v any) (any, error) {
 	if name, argument, ok := intrinsic(v); ok {
 		return s.call(name, argument)
@@ -162,7 +163,7 @@ func (s *Stack) call(name string, argument any) (any, error) {
 		}
 		return s.sub(argument.(string), nil)
 	}
-	return nil, fmt.Errorf("%s is not understood", name)
+	return nil, fmt.Errorf("function %s is not supported", name)
 }
 
 // ref returns a parameter's value or a resource's reference value.
@@ -179,12 +180,12 @@ func (s *Stack) ref(name string) (any, error) {
 
 // attribute returns an attribute of a resource, which must exist.
 func (s *Stack) attribute(resource, attribute string) (any, error) {
-	there, err := s.there(resource)
+	exists, err := s.exists(resource)
 	if err != nil {
 		return nil, err
 	}
-	if !there {
-		return nil, fmt.Errorf("%s is referred to and not made", resource)
+	if !exists {
+		return nil, fmt.Errorf("resource %s is referenced but not created", resource)
 	}
 	pattern, ok := attributes()[s.t.Resources[resource].Type][attribute]
 	if !ok {
@@ -195,7 +196,7 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces ${…} placeholders. Every given value must be used.
+// sub replaces ${…} placeholders. An entry of given without a placeholder is an error.
 func (s *Stack) sub(text string, given map[string]any) (string, error) {
 	var errs []error
 	left := map[string]bool{}
@@ -218,7 +219,7 @@ func (s *Stack) sub(text string, given map[string]any) (string, error) {
 		return fmt.Sprint(v)
 	})
 	for name := range left {
-		errs = append(errs, fmt.Errorf("%s is said in vain", name))
+		errs = append(errs, fmt.Errorf("Fn::Sub does not use the value %s", name))
 	}
 	return out, errors.Join(errs...)
 }

@@ -81,33 +81,33 @@ func (m *Module) add(block *hclsyntax.Block, text []byte) error {
 		if err != nil {
 			return err
 		}
-		return once(m.Variables, labels, v)
+		return addOnce(m.Variables, labels, v)
 	case "output":
 		o := &Output{Name: labels, Description: constant(block.Body, "description"), Value: block.Body.Attributes["value"].Expr}
-		return once(m.Outputs, labels, o)
+		return addOnce(m.Outputs, labels, o)
 	case "locals":
 		for name, attribute := range block.Body.Attributes {
-			if err := once(m.Locals, name, hcl.Expression(attribute.Expr)); err != nil {
+			if err := addOnce(m.Locals, name, hcl.Expression(attribute.Expr)); err != nil {
 				return err
 			}
 		}
 	case "resource":
-		return once(m.Resources, labels, block)
+		return addOnce(m.Resources, labels, block)
 	case "data":
-		return once(m.Resources, "data."+labels, block)
+		return addOnce(m.Resources, "data."+labels, block)
 	case "module":
-		return once(m.Calls, labels, block)
+		return addOnce(m.Calls, labels, block)
 	case "terraform", "provider", "moved":
 		m.Others = append(m.Others, block)
 	default:
-		return fmt.Errorf("a block %q is not understood here", block.Type)
+		return fmt.Errorf("block type %q is not supported", block.Type)
 	}
 	return nil
 }
 
-func once[V any](into map[string]V, name string, value V) error {
+func addOnce[V any](into map[string]V, name string, value V) error {
 	if _, ok := into[name]; ok {
-		return fmt.Errorf("%s is there twice", name)
+		return fmt.Errorf("%s is defined twice", name)
 	}
 	into[name] = value
 	return nil
@@ -154,7 +154,8 @@ func (v *Variable) converted(value cty.Value) (cty.Value, error) {
 	return value, nil
 }
 
-// constant returns the source text of an attribute; empty if it is missing.
+// constant returns the value of a string attribute without references. It is empty if the attribute is missing or is
+// not such a string.
 func constant(body *hclsyntax.Body, name string) string {
 	a := body.Attributes[name]
 	if a == nil {
@@ -204,7 +205,7 @@ func (m *Module) Used() []string {
 	return slices.Compact(out)
 }
 
-// second returns the second name of a.b.c.
+// second returns the second part of a reference: b of a.b.c.
 func second(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false

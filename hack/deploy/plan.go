@@ -15,7 +15,7 @@ import (
 
 // Inputs are the inputs of a plan, besides the module.
 type Inputs struct {
-	Variables map[string]cty.Value
+	Variables map[string]cty.Value // by name; nil: all variables have their defaults
 	Data      map[string]cty.Value // results of data sources, by type: "aws_region"
 	Modules   map[string]cty.Value // outputs of external modules, by the name of the call
 }
@@ -23,9 +23,9 @@ type Inputs struct {
 // Plan lists what a module creates.
 type Plan struct {
 	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
-	Outputs   map[string]cty.Value
-	Moved     map[string]string   // old address → new address, without instance keys
-	After     map[string][]string // resource → its depends_on
+	Outputs   map[string]cty.Value // by name
+	Moved     map[string]string    // old address → new address, without instance keys
+	After     map[string][]string  // resource → its depends_on
 
 	by *planner
 }
@@ -72,7 +72,7 @@ type planner struct {
 	vars   map[string]cty.Value
 	locals map[string]cty.Value
 	made   map[string]cty.Value // resources, data sources and modules, with all their instances
-	busy   map[string]bool      // values being evaluated, to detect cycles
+	busy   map[string]bool      // values that are being evaluated, to detect cycles
 	plan   *Plan
 }
 
@@ -101,7 +101,7 @@ func (p *planner) variables() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.m.Variables)) {
 		for _, b := range p.m.Variables[name].validation {
-			if err := p.ask(b, nil); err != nil {
+			if err := p.check(b, nil); err != nil {
 				return err
 			}
 		}
@@ -109,8 +109,8 @@ func (p *planner) variables() error {
 	return nil
 }
 
-// ask checks a validation or a precondition. If it fails, its error_message is the error.
-func (p *planner) ask(b *hclsyntax.Block, extra map[string]cty.Value) error {
+// check evaluates a validation or a precondition. If the condition is false, the error is its error_message.
+func (p *planner) check(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	holds, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
 	if err != nil {
 		return err
@@ -125,7 +125,8 @@ func (p *planner) ask(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	return fmt.Errorf("%s: %s", b.TypeRange, message.AsString())
 }
 
-// eval evaluates an expression, and first everything that it refers to. extra are names that are valid only here: each, selector.
+// eval evaluates an expression after the values that it refers to. extra has the names that are valid only in this
+// expression, such as each and count.
 func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value, error) {
 	for _, t := range e.Variables() {
 		if _, ok := extra[t.RootName()]; ok {
@@ -186,7 +187,7 @@ func (p *planner) refer(t hcl.Traversal) error {
 	case "data":
 		third, ok := t[2].(hcl.TraverseAttr)
 		if !ok {
-			return fmt.Errorf("%s: no data source is named", t.SourceRange())
+			return fmt.Errorf("%s: the reference has no data source name", t.SourceRange())
 		}
 		return p.resource("data." + name + "." + third.Name)
 	default:
@@ -197,8 +198,9 @@ func (p *planner) refer(t hcl.Traversal) error {
 	}
 }
 
-// finding detects cycles; the returned function ends the evaluation of the value.
-func (p *planner) finding(what string) (func(), error) {
+// start marks a value as being evaluated. It returns an error if the evaluation has already started: the value depends
+// on itself. The returned function removes the mark.
+func (p *planner) start(what string) (func(), error) {
 	if p.busy[what] {
 		return nil, fmt.Errorf("cycle: %s refers to itself", what)
 	}
@@ -214,7 +216,7 @@ func (p *planner) local(name string) error {
 	if !ok {
 		return fmt.Errorf("there is no local %q", name)
 	}
-	done, err := p.finding("local." + name)
+	done, err := p.start("local." + name)
 	if err != nil {
 		return err
 	}
@@ -236,7 +238,7 @@ func (p *planner) call(name string) error {
 	if block == nil {
 		return fmt.Errorf("there is no module %q", name)
 	}
-	done, err := p.finding("module." + name)
+	done, err := p.start("module." + name)
 	if err != nil {
 		return err
 	}
@@ -285,7 +287,7 @@ func (p *planner) others() error {
 		case "moved":
 			from, to := traversal(b.Body.Attributes["from"].Expr), traversal(b.Body.Attributes["to"].Expr)
 			if p.m.Resources[to] == nil || p.m.Resources[from] != nil {
-				return fmt.Errorf("moved: %s must be there, and %s must not", to, from)
+				return fmt.Errorf("moved: resource %s must exist, and resource %s must not exist", to, from)
 			}
 			p.plan.Moved[from] = to
 		}
@@ -293,7 +295,7 @@ func (p *planner) others() error {
 	return nil
 }
 
-// traversal returns the source text of a reference.
+// traversal returns the first two parts of a reference: aws_iam_role.node.
 func traversal(e hcl.Expression) string {
 	t, diags := hcl.AbsTraversalForExpr(e)
 	if diags.HasErrors() {
@@ -303,7 +305,7 @@ func traversal(e hcl.Expression) string {
 	return t.RootName() + "." + name
 }
 
-// asText returns a value as a key of for_each.
+// asText converts a value to a string, for the key of for_each.
 func asText(v cty.Value) (string, error) {
 	v, err := convert.Convert(v, cty.String)
 	if err != nil {

@@ -15,9 +15,11 @@ type schema struct {
 	computed           map[string]string
 }
 
-// The identifiers that AWS would assign: {name} is the resource's name, {address} its Terraform address.
+// account is the AWS account in the identifiers that AWS would assign.
 const account = "111122223333"
 
+// schemas returns the schemas by resource type. In computed attributes, {name} stands for the resource's name, {path} for its
+// path and {address} for its Terraform address.
 func schemas() map[string]schema {
 	iam := func(kind string) string { return "arn:aws:iam::" + account + ":" + kind + "{path}{name}" }
 	const entry = "arn:aws:eks:us-east-1:" + account + ":access-entry/{address}"
@@ -78,7 +80,7 @@ func schemas() map[string]schema {
 func completed(typ, address string, written map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {
-		return cty.NilVal, fmt.Errorf("nothing is known of type %s", typ)
+		return cty.NilVal, fmt.Errorf("hack/deploy/provider.go has no schema for type %s", typ)
 	}
 	required := strings.Fields(s.required)
 	known := append(strings.Fields(s.optional), required...)
@@ -101,7 +103,7 @@ func completed(typ, address string, written map[string]cty.Value) (cty.Value, er
 	if slices.Contains(known, "name_prefix") {
 		name, prefix := text("name", ""), text("name_prefix", "")
 		if (name == "") == (prefix == "") {
-			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: one of them is wanted", name, prefix)
+			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: set exactly one of them", name, prefix)
 		}
 		if name == "" {
 			written["name"] = cty.StringVal(prefix + "2026")

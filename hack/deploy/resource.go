@@ -18,7 +18,7 @@ func (p *planner) resource(address string) error {
 	if block == nil {
 		return fmt.Errorf("there is no %s", address)
 	}
-	done, err := p.finding(address)
+	done, err := p.start(address)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *planner) each(address string, block *hclsyntax.Block) (cty.Value, error
 	}
 	if typ := over.Type(); !typ.IsMapType() && !typ.IsObjectType() &&
 		!(typ.IsSetType() && typ.ElementType() == cty.String) && over.LengthInt() > 0 {
-		return cty.NilVal, fmt.Errorf("for_each takes a map or a set of texts, not %s", typ.FriendlyName())
+		return cty.NilVal, fmt.Errorf("for_each takes a map or a set of strings, not %s", typ.FriendlyName())
 	}
 	all := map[string]cty.Value{}
 	for it := over.ElementIterator(); it.Next(); {
@@ -97,11 +97,11 @@ func (p *planner) instance(address string, block *hclsyntax.Block, extra map[str
 	}
 	typ := block.Labels[0]
 	if block.Type == "data" {
-		answer, ok := p.in.Data[typ]
+		result, ok := p.in.Data[typ]
 		if !ok {
-			return cty.NilVal, fmt.Errorf("no answer is declared for %s", typ)
+			return cty.NilVal, fmt.Errorf("Inputs.Data has no result for %s", typ)
 		}
-		return answer, nil
+		return result, nil
 	}
 	whole, err := completed(typ, address, written)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[strin
 	for _, inner := range b.Blocks {
 		if inner.Type == "lifecycle" {
 			for _, condition := range inner.Body.Blocks {
-				if err := p.ask(condition, extra); err != nil {
+				if err := p.check(condition, extra); err != nil {
 					return nil, err
 				}
 			}

@@ -12,13 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is a CloudFormation template, parsed; intrinsic functions are objects with their long names: {"Fn::If": […]}.
+// Template is a parsed CloudFormation template. Intrinsic functions are objects with their long names: {"Fn::If": […]}.
 type Template struct {
-	Parameters map[string]parameter      `yaml:"Parameters"`
-	Rules      map[string]map[string]any `yaml:"-"`
-	Conditions map[string]any            `yaml:"-"`
-	Resources  map[string]templated      `yaml:"-"`
-	Outputs    map[string]map[string]any `yaml:"-"`
+	Parameters map[string]parameter      `yaml:"Parameters"` // by name
+	Rules      map[string]map[string]any `yaml:"-"`          // by name; unevaluated
+	Conditions map[string]any            `yaml:"-"`          // by name; unevaluated
+	Resources  map[string]templated      `yaml:"-"`          // by logical name; unevaluated
+	Outputs    map[string]map[string]any `yaml:"-"`          // by name; unevaluated
 
 	whole map[string]any
 }
@@ -123,13 +123,13 @@ func value(n *yaml.Node) (any, error) {
 		err := n.Decode(&out)
 		return out, err
 	}
-	return nil, fmt.Errorf("line %d: an alias is not understood here", n.Line)
+	return nil, fmt.Errorf("line %d: a YAML alias is not supported", n.Line)
 }
 
 // Stack lists what a template creates.
 type Stack struct {
-	Resources map[string]templated
-	Outputs   map[string]any
+	Resources map[string]templated // by logical name; evaluated
+	Outputs   map[string]any       // by name; evaluated
 
 	t          *Template
 	parameters map[string]any
@@ -139,7 +139,7 @@ type Stack struct {
 // NewStack evaluates a template. Parameters are strings; lists are separated by commas.
 func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	s := &Stack{t: t, parameters: map[string]any{}, Resources: map[string]templated{}, Outputs: map[string]any{}, used: map[string]bool{}}
-	if err := s.take(parameters); err != nil {
+	if err := s.setParameters(parameters); err != nil {
 		return nil, err
 	}
 	if err := s.assert(); err != nil {
@@ -147,8 +147,8 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Resources)) {
 		r := t.Resources[name]
-		there, err := s.there(name)
-		if err != nil || !there {
+		exists, err := s.exists(name)
+		if err != nil || !exists {
 			if err != nil {
 				return nil, err
 			}
@@ -179,8 +179,9 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	return s, nil
 }
 
-// take checks parameters against their declarations in the template.
-func (s *Stack) take(given map[string]string) error {
+// setParameters sets the parameters and their defaults. A value that contradicts the declaration in the template is an
+// error.
+func (s *Stack) setParameters(given map[string]string) error {
 	for name := range given {
 		if _, ok := s.t.Parameters[name]; !ok {
 			return fmt.Errorf("parameter %s does not exist in the template", name)
@@ -243,8 +244,8 @@ func (s *Stack) assert() error {
 	return nil
 }
 
-// there reports whether the stack creates a resource.
-func (s *Stack) there(name string) (bool, error) {
+// exists reports whether the stack creates a resource.
+func (s *Stack) exists(name string) (bool, error) {
 	r, ok := s.t.Resources[name]
 	if !ok {
 		return false, fmt.Errorf("there is no resource %s", name)

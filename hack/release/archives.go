@@ -14,10 +14,11 @@ import (
 	"text/template"
 )
 
-// krewTemplate is krew's manifest, with placeholders for the version and the checksums.
+// krewTemplate is the file of krew's manifest with placeholders for the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
-// archives writes an archive of the command line for each platform, SHA256SUMS over them, and krew's manifest.
+// archives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS), and
+// krew's manifest.
 func (o *options) archives(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {

@@ -55,7 +55,7 @@ type dependency struct {
 func billOf(binary, release string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s was built from: %w", binary, err)
+		return nil, fmt.Errorf("read the build information of %s: %w", binary, err)
 	}
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -79,7 +79,7 @@ func billOf(binary, release string) ([]byte, error) {
 		}
 		c := componentOf("library", m)
 		if m.Sum != "" {
-			c.Properties = []property{{"go:sum", m.Sum}} // it is over a listing of the files, so no hash of a file
+			c.Properties = []property{{"go:sum", m.Sum}} // a hash of a list of files, so it does not fit into Hashes
 		}
 		b.Components = append(b.Components, c)
 	}
@@ -98,7 +98,7 @@ func componentOf(kind string, m *debug.Module) component {
 	return component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
 }
 
-// serial returns a UUID derived from a sum, so that the same binary has the same UUID.
+// serial returns a UUID that is derived from the checksum of the binary, so the same binary has the same UUID.
 func serial(sum [32]byte) string {
 	u := [16]byte(sum[:16])
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // version 8: custom

@@ -16,9 +16,10 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// imagePlatforms are those of the image, archivePlatforms those of the command line.
+// imagePlatforms returns the platforms of the image.
 func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
+// archivePlatforms returns the platforms of the command line.
 func archivePlatforms() []platform {
 	return append(imagePlatforms(), platform{"darwin", "amd64"}, platform{"darwin", "arm64"})
 }
@@ -40,8 +41,8 @@ func (o *options) build(ctx context.Context, root, folder string, p platform) (s
 	return out, nil
 }
 
-// buildEnv returns the environment of every go command for a release. The compiler is that of the toolchain line in the checkout's go.mod,
-// regardless of the installed Go and of GOTOOLCHAIN.
+// buildEnv returns the environment of every go command for a release. The toolchain line in the checkout's go.mod
+// determines the compiler. The installed Go and GOTOOLCHAIN have no effect.
 func buildEnv(root string, p platform) ([]string, error) {
 	toolchain, err := toolchainOf(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -53,7 +54,7 @@ func buildEnv(root string, p platform) ([]string, error) {
 
 var toolchainLine = regexp.MustCompile(`(?m)^toolchain (go\d+\.\d+\.\d+)$`)
 
-// toolchainOf returns the toolchain line of a go.mod: "go1.27.3". A file without one is an error.
+// toolchainOf returns the toolchain of a go.mod: "go1.27.3". A file without a toolchain line is an error.
 func toolchainOf(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

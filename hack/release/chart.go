@@ -14,8 +14,8 @@ import (
 // chartFolder is where the chart is in a checkout.
 const chartFolder = "deploy/charts/joiner"
 
-// chart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does; the same sources result in the same bytes.
-// Its version is that of the release, and its appVersion the tag of the image.
+// chart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does; the same sources result
+// in the same bytes. The chart's version is the release without the "v", and its appVersion is the release.
 func (o *options) chart() error {
 	version := strings.TrimPrefix(o.release, "v")
 	head, err := os.ReadFile(filepath.Join(o.root, chartFolder, "Chart.yaml"))
@@ -37,12 +37,13 @@ func (o *options) chart() error {
 	return nil
 }
 
-// released returns Chart.yaml with the version of the release. A file without the two lines is an error.
+// released returns Chart.yaml with the version of the release. A file without exactly one version line and one
+// appVersion line is an error.
 func released(head []byte, version, appVersion string) ([]byte, error) {
 	for key, value := range map[string]string{"version": version, "appVersion": appVersion} {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
 		if len(line.FindAll(head, -1)) != 1 {
-			return nil, fmt.Errorf("Chart.yaml has not one line %q", key+":")
+			return nil, fmt.Errorf("Chart.yaml must have exactly one line %q", key+":")
 		}
 		head = line.ReplaceAllLiteral(head, []byte(key+": "+value))
 	}

@@ -23,7 +23,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nonrootUser is the user that the image runs as: any other will do, too, as nothing in it is written.
+// nonrootUser is the user that the image runs as. Any other user works too, because the program writes no files of the
+// image.
 const nonrootUser = "65532:65532"
 
 // image writes the image as an OCI layout to out/image, its digest to out/image.digest, and one bill of materials for each architecture.
@@ -42,7 +43,7 @@ func (o *options) image(ctx context.Context) error {
 		return err
 	}
 	if o.twice {
-		if err := o.again(ctx, digest); err != nil {
+		if err := o.rebuild(ctx, digest); err != nil {
 			return err
 		}
 	}
@@ -90,9 +91,9 @@ func (o *options) pushImage(ctx context.Context) error {
 	return nil
 }
 
-// again builds the image from a copy of the sources in another folder, and compares the digests.
-func (o *options) again(ctx context.Context, want v1.Hash) error {
-	folder, err := os.MkdirTemp("", "release-again-")
+// rebuild builds the image from a copy of the sources in another folder, and compares the digests.
+func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
+	folder, err := os.MkdirTemp("", "release-rebuild-")
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (o *options) again(ctx context.Context, want v1.Hash) error {
 	if got != want {
 		return fmt.Errorf("two builds of the same sources differ: %s and %s", want, got)
 	}
-	say("two builds, one digest")
+	say("two builds have the same digest")
 	return nil
 }
 
@@ -154,7 +155,7 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 	}
 	labelled, ok := mutate.Annotations(index, o.labels()).(v1.ImageIndex)
 	if !ok {
-		return nil, fmt.Errorf("annotate the image: it is no index any more")
+		return nil, fmt.Errorf("annotate the image: the result is not an index")
 	}
 	return labelled, nil
 }
@@ -173,7 +174,7 @@ func (o *options) labels() map[string]string {
 
 // imageOf returns the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program and its documents
 // in another.
-func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, error) {
+func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, 
 	if err != nil {
 		return nil, err
 	}
-	own, err := layerOf(append([]entry{{name: "joiner", data: program, mode: 0o755}}, papers...))
+	own, err := layerOf(append([]entry{{name: "joiner", data: program, mode: 0o755}}, documents...))
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +253,7 @@ func layerOf(entries []entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
+// put writes an entry to the archive.
 func put(w *tar.Writer, e entry) error {
 	h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 	if e.name[len(e.name)-1] == '/' {

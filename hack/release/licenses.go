@@ -23,10 +23,10 @@ var (
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents|copyright)s?([-._].*)?$`)
 )
 
-// licenseText is a license text and where it applies: "module version: file".
+// licenseText is the text of a license and the files that contain it.
 type licenseText struct {
 	text string
-	of   []string
+	of   []string // "module version: file"
 }
 
 // linked is a module that is linked into a program, with the folders of its linked packages.
@@ -44,11 +44,11 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	}
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return nil, fmt.Errorf("read what %s was built from: %w", binary, err)
+		return nil, fmt.Errorf("read the build information of %s: %w", binary, err)
 	}
 	for _, m := range info.Deps {
 		if modules[m.Path] == nil {
-			return nil, fmt.Errorf("%s is linked into the program, and go list does not list it", m.Path)
+			return nil, fmt.Errorf("module %s is linked into the program, but go list does not list it", m.Path)
 		}
 	}
 	goRoot, err := goOutput(ctx, root, p, "env", "GOROOT")
@@ -88,7 +88,8 @@ func linkedModules(ctx context.Context, root string, p platform) (map[string]*li
 	return modules, nil
 }
 
-// collect adds the module's license files to texts: those of its folder, and those between it and each linked package.
+// collect adds the module's license files to texts: the files in its folder, and in the folders between it and each
+// linked package.
 func (m *linked) collect(texts map[string]*licenseText) error {
 	folders := map[string]bool{m.folder: true}
 	for _, folder := range m.packages {
@@ -124,7 +125,7 @@ func (m *linked) collect(texts map[string]*licenseText) error {
 		}
 	}
 	if !hasLicense {
-		return fmt.Errorf("%s %s is linked into the program, and has no license file", m.path, m.version)
+		return fmt.Errorf("%s %s is linked into the program but has no license file", m.path, m.version)
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ import (
 
 // options configure a release.
 type options struct {
-	root     string // of the checkout
+	root     string // folder of the checkout
 	out      string // folder; deleted and created again
 	release  string // "v0.2.0"
 	revision string // the commit
-	only     string // "image", "archives", "chart", "push", or "" for all that is built
+	only     string // "image", "archives", "chart", "push", or "" for all three files
 	twice    bool   // also build from a copy of the sources, and compare
 	push     string // repository for pushing the image; empty: do not push
 }
@@ -43,17 +43,17 @@ func run(ctx context.Context, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", "../..", "the `FOLDER` of the checkout")
-	flags.StringVar(&o.out, "o", "dist", "the `FOLDER` for what is made, below the checkout; it is made anew")
-	flags.StringVar(&o.release, "release", "", "the version; without it that of hack/version")
-	flags.StringVar(&o.revision, "revision", "", "the commit; without it that of hack/version")
-	flags.StringVar(&o.only, "only", "", "image, archives, chart, or push: send the image that is in the folder already")
-	flags.BoolVar(&o.twice, "twice", false, "make the image from a copy of the sources, too, and fail unless both are the same")
-	flags.StringVar(&o.push, "push", "", "send the image to this `REPOSITORY`, under the version as its tag")
+	flags.StringVar(&o.out, "o", "dist", "the output `FOLDER`, relative to the checkout; it is deleted first")
+	flags.StringVar(&o.release, "release", "", "the version; empty: the version that hack/version prints")
+	flags.StringVar(&o.revision, "revision", "", "the commit; empty: the commit that hack/version prints")
+	flags.StringVar(&o.only, "only", "", "build only image, archives or chart, or push the image that is already in the output folder; empty: build all")
+	flags.BoolVar(&o.twice, "twice", false, "build the image a second time from a copy of the sources, and fail if the digests differ")
+	flags.StringVar(&o.push, "push", "", "push the image to this `REPOSITORY`, with the version as its tag")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || !slices.Contains([]string{"", "image", "archives", "chart", "push"}, o.only) {
-		return errors.New("-only is image, archives, chart or push, and there are no other arguments")
+		return errors.New("-only must be image, archives, chart or push, and other arguments are not allowed")
 	}
 	if o.only == "push" && o.push == "" {
 		return errors.New("-only push needs -push REPOSITORY")
@@ -106,7 +106,7 @@ func (o *options) complete(ctx context.Context) error {
 	}
 	text, err := exec.CommandContext(ctx, filepath.Join(root, "hack/version")).Output()
 	if err != nil {
-		return fmt.Errorf("ask hack/version: %w", err)
+		return fmt.Errorf("run hack/version: %w", err)
 	}
 	for _, word := range strings.Fields(string(text)) {
 		if v, ok := strings.CutPrefix(word, "main.release="); ok && o.release == "" {

@@ -180,7 +180,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.again(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
+	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
 		t.Errorf("other sources: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// databaseModule holds the entries of the Go vulnerability database, below data/osv.
+// databaseModule is the module with the entries of the Go vulnerability database, below data/osv.
 const databaseModule = "golang.org/x/vulndb"
 
 // entry is the part of a vulnerability that the indexes contain. The entry's file is copied unchanged.
@@ -46,8 +46,8 @@ type vulnIndex struct {
 	Aliases  []string  `json:"aliases,omitempty"`
 }
 
-// pinnedDatabase returns the folder of the database at the version in go.mod. A module that is not in the cache is downloaded, and checked
-// against go.sum.
+// pinnedDatabase returns the folder of the database at the version in go.mod. If the module is not in the cache, the go
+// command downloads it and checks it against go.sum.
 func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", databaseModule)
 	out, err := cmd.Output()
@@ -124,7 +124,8 @@ func copyEntry(file, to string) (entry, error) {
 	return e, os.WriteFile(filepath.Join(to, e.ID+".json"), data, 0o644)
 }
 
-// database returns the address of the database for govulncheck: the pinned one, written below cache once per version.
+// database returns the URL of the pinned database for govulncheck. It writes the database to a folder below cache once
+// per version.
 func database(ctx context.Context, cache string) (string, error) {
 	module, version, err := pinnedDatabase(ctx)
 	if err != nil {

@@ -3,8 +3,8 @@
 //	go -C hack/vuln run . bin/joiner bin/lab      the functions that are linked into binaries (seconds)
 //	go -C hack/vuln run . -source . ./cmd/joiner  the functions that the sources of a module call, with traces (minutes)
 //
-// The database is that of the module golang.org/x/vulndb at the version in go.mod, so the same commit has the same findings.
-// VULNDB=https://vuln.go.dev reads the live one.
+// The database is the module golang.org/x/vulndb at the version in go.mod, so the same commit has the same findings.
+// VULNDB=https://vuln.go.dev selects the live database.
 //
 // Exit status: 0 no reachable vulnerability, 1 a reachable vulnerability, or the check failed.
 package main
@@ -39,15 +39,15 @@ type check struct {
 	args []string
 }
 
-// accepted lists, by program, the vulnerabilities that no version of the module fixes. The lab listens on loopback only and is not part of
-// a release. The product has none.
+// accepted lists, by program, the vulnerabilities that no version of the module fixes. The lab listens on loopback only
+// and is not part of a release. No vulnerability of the product is accepted.
 var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("vuln", flag.ContinueOnError)
-	root := flags.String("root", "../..", "the `FOLDER` of the checkout: other names are relative to it")
+	root := flags.String("root", "../..", "the `FOLDER` of the checkout: other paths are relative to this folder")
 	source := flags.String("source", "", "check the packages of the module in this `FOLDER`, not binaries")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		reachable += len(found)
 	}
 	if reachable > 0 {
-		return fmt.Errorf("%d reachable; update the modules that are named, then run go mod tidy in each module of this repository", reachable)
+		return fmt.Errorf("%d reachable vulnerabilities; update the named modules, then run go mod tidy in each module of this repository", reachable)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ type frame struct {
 
 func (f finding) String() string {
 	at := f.Trace[0]
-	fixed := "no version without it"
+	fixed := "no fixed version"
 	if f.Fixed != "" {
 		fixed = "fixed in " + f.Fixed
 	}
@@ -151,9 +151,10 @@ func (f finding) String() string {
 	return text
 }
 
-// reachableOf parses govulncheck's messages. Only findings that name a function count; the others are about modules and packages without a
-// linked vulnerable function. Each vulnerability is returned once, in the order of its ID. A stream without govulncheck's first message is
-// an error: no output does not mean no finding.
+// reachableOf parses govulncheck's messages. Only findings with a function count. Findings without a function concern
+// modules and packages whose vulnerable functions are not linked. Each vulnerability is returned once, in the order of
+// its ID. A stream without govulncheck's first message is an error, because an empty stream does not mean that there
+// are no findings.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}
 	started := false
@@ -167,7 +168,7 @@ func reachableOf(r io.Reader) ([]finding, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read what govulncheck says: %w", err)
+			return nil, fmt.Errorf("read the output of govulncheck: %w", err)
 		}
 		started = started || m.Config != nil
 		if f := m.Finding; f != nil && len(f.Trace) > 0 && f.Trace[0].Function != "" {

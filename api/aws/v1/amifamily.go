@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The AMI families: how an image is booted.
+// AMI families. The family of an AMI determines the format of its user data and its default disks.
 const (
 	AMIFamilyAL2          = "AL2"
 	AMIFamilyAL2023       = "AL2023"
@@ -20,7 +20,7 @@ const (
 // AliasVersionLatest is the version of an alias that follows each release.
 const AliasVersionLatest = "latest"
 
-// errAlias is what is wrong with every alias that cannot be read.
+// errAlias describes the valid form of an alias.
 var errAlias = errors.New("an alias is written family@version, where the family is one of" +
 	" al2, al2023, bottlerocket, windows2019, windows2022, windows2025")
 
@@ -32,10 +32,10 @@ type Alias struct {
 	Version string
 }
 
-// String is the alias as a manifest writes it.
+// String returns the alias as written in a manifest, for example al2023@latest.
 func (a Alias) String() string { return strings.ToLower(a.Family) + "@" + a.Version }
 
-// ParseAlias reads an alias as a manifest writes it.
+// ParseAlias parses an alias as written in a manifest.
 func ParseAlias(text string) (Alias, error) {
 	name, version, _ := strings.Cut(text, "@")
 	family, ok := aliasFamily(name)
@@ -63,8 +63,8 @@ func aliasFamily(name string) (string, bool) {
 	return "", false
 }
 
-// Alias is the alias among the AMI selector terms. The second result says whether there is one that can be read; the
-// schema lets no other in, and none beside other terms.
+// Alias returns the alias among the AMI selector terms. The second result is false if no term has an alias, or if the
+// alias is invalid. The schema rejects invalid aliases, and an alias beside other terms.
 func (s EC2NodeClassSpec) Alias() (Alias, bool) {
 	for _, term := range s.AMISelectorTerms {
 		if term.Alias == "" {
@@ -76,7 +76,7 @@ func (s EC2NodeClassSpec) Alias() (Alias, bool) {
 	return Alias{}, false
 }
 
-// ResolvedAMIFamily is amiFamily where it is set, else the family of the alias, else Custom.
+// ResolvedAMIFamily returns amiFamily if it is set, else the family of the alias, else Custom.
 func (s EC2NodeClassSpec) ResolvedAMIFamily() string {
 	if s.AMIFamily != nil {
 		return *s.AMIFamily

@@ -28,13 +28,13 @@ func TestParseAlias(t *testing.T) {
 			t.Parallel()
 			got, err := ParseAlias(text)
 			if (err != nil) != test.wantError {
-				t.Fatalf("error %v, want one: %t", err, test.wantError)
+				t.Fatalf("error %v, want an error: %t", err, test.wantError)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if err == nil && got.String() != text {
-				t.Errorf("written as %q, want %q", got, text)
+				t.Errorf("String returns %q, want %q", got, text)
 			}
 		})
 	}
@@ -46,17 +46,17 @@ func TestResolvedAMIFamily(t *testing.T) {
 		spec EC2NodeClassSpec
 		want string
 	}{
-		"the alias says": {
+		"family of the alias": {
 			spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "bottlerocket@latest"}}},
 			want: AMIFamilyBottlerocket,
 		},
-		"the field wins": {
+		"amiFamily overrides the alias": {
 			spec: EC2NodeClassSpec{
 				AMIFamily: new(AMIFamilyCustom), AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}},
 			},
 			want: AMIFamilyCustom,
 		},
-		"nobody says": {
+		"Custom without amiFamily and alias": {
 			spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{ID: "ami-1"}}},
 			want: AMIFamilyCustom,
 		},
@@ -71,14 +71,14 @@ func TestResolvedAMIFamily(t *testing.T) {
 	}
 }
 
-// TestStatusConditions: Ready waits for the reservations only where their gate is on.
+// TestStatusConditions checks that Ready depends on CapacityReservationsReady only if it is gated.
 func TestStatusConditions(t *testing.T) {
 	t.Parallel()
 	all := []string{
 		ConditionAMIsReady, ConditionSubnetsReady, ConditionSecurityGroupsReady,
 		ConditionInstanceProfileReady, ConditionValidationSucceeded, ConditionPlacementGroupReady,
 	}
-	for name, gated := range map[string][]string{"off": nil, "on": {ConditionCapacityReservationsReady}} {
+	for name, gated := range map[string][]string{"reserved capacity disabled": nil, "reserved capacity enabled": {ConditionCapacityReservationsReady}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			class := &EC2NodeClass{}

@@ -19,7 +19,7 @@ type BlockDeviceMapping struct {
 	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
-// BlockDevice is an EBS volume. What is left out is as EC2 or the snapshot has it.
+// BlockDevice is an EBS volume. A field that is not set has the default of EC2 or the value of the snapshot.
 type BlockDevice struct {
 	// DeleteOnTermination is whether the volume is deleted with its instance.
 	// +optional
@@ -64,16 +64,16 @@ type InstanceStorePolicy string
 // InstanceStoreRAID0 combines the volumes to one RAID 0 array for the pods' ephemeral storage.
 const InstanceStoreRAID0 InstanceStorePolicy = "RAID0"
 
-// InterfaceType is what a network interface can do.
+// InterfaceType is the kind of traffic that a network interface carries.
 //
 // +kubebuilder:validation:Enum=interface;efa-only
 type InterfaceType string
 
 // The interface types.
 const (
-	// InterfaceTypeInterface speaks IP.
+	// InterfaceTypeInterface carries IP traffic.
 	InterfaceTypeInterface InterfaceType = "interface"
-	// InterfaceTypeEFAOnly speaks only EFA and has no address.
+	// InterfaceTypeEFAOnly carries only EFA traffic and has no IP address.
 	InterfaceTypeEFAOnly InterfaceType = "efa-only"
 )
 
@@ -89,7 +89,7 @@ type NetworkInterface struct {
 	InterfaceType InterfaceType `json:"interfaceType"`
 }
 
-// MetadataOptions says how the instance metadata service can be reached.
+// MetadataOptions defines the access to the instance metadata service.
 type MetadataOptions struct {
 	// HTTPEndpoint enables or disables the service.
 	// +kubebuilder:default=enabled
@@ -101,7 +101,8 @@ type MetadataOptions struct {
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
-	// HTTPPutResponseHopLimit is the most network hops of a response with a token. With 1, only pods with hostNetwork get one.
+	// HTTPPutResponseHopLimit is the maximum number of network hops of a response with a token. With 1, only pods with
+	// hostNetwork get a token.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -114,8 +115,8 @@ type MetadataOptions struct {
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// ConnectionTracking sets, in seconds, after how much idleness a connection is forgotten. What is left out is as EC2
-// has it.
+// ConnectionTracking sets the idle timeouts, in seconds, of tracked connections. A timeout that is not set has the
+// default of EC2.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",message="set at least one of tcpEstablishedTimeout, udpStreamTimeout and udpTimeout"
 type ConnectionTracking struct {
@@ -136,7 +137,7 @@ type ConnectionTracking struct {
 	UDPTimeout *int32 `json:"udpTimeout,omitempty"`
 }
 
-// CPUOptions of an instance.
+// CPUOptions are the CPU options of an instance.
 type CPUOptions struct {
 	// NestedVirtualization enables virtual machines on the instance. Only instance types that support it are then launched.
 	// +kubebuilder:validation:Enum=enabled;disabled

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// KubeletConfiguration is the part of kubelet's settings that a node class can change. Names are kubelet's own. Those
-// that have a field here change what a node offers or how its user data is written; all others are in More.
+// KubeletConfiguration has the kubelet settings that a node class can change, under the kubelet's names. Settings that
+// affect the allocatable resources of a node or its user data have a field; More has all other settings.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.imageGCHighThresholdPercent) && has(self.imageGCLowThresholdPercent) ?  self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent  : true",message="imageGCHighThresholdPercent must be above imageGCLowThresholdPercent"
 // +kubebuilder:validation:XValidation:rule="has(self.evictionSoft) ? self.evictionSoft.all(e, (e in self.evictionSoftGracePeriod)):true",message="each signal in evictionSoft needs a value in evictionSoftGracePeriod"
@@ -19,36 +19,36 @@ type KubeletConfiguration struct {
 	// ClusterDNS are the addresses of the cluster's DNS. Omitted: they are read from the cluster.
 	// +optional
 	ClusterDNS []string `json:"clusterDNS,omitzero"`
-	// MaxPods is the most pods of a node. Omitted: the number of IP addresses of the instance type.
+	// MaxPods is the maximum number of pods on a node. Omitted: the number of IP addresses of the instance type.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxPods *int32 `json:"maxPods,omitempty"`
-	// PodsPerCore is the most pods per vCPU. MaxPods still applies.
+	// PodsPerCore is the maximum number of pods per vCPU. MaxPods still applies.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
 	// SystemReserved is reserved for the operating system: quantities of cpu, memory, ephemeral-storage, pid.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="systemReserved accepts only cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="systemReserved values cannot be negative"
 	// +optional
 	SystemReserved map[string]string `json:"systemReserved,omitzero"`
 	// KubeReserved is reserved for the kubelet and the container runtime: quantities of cpu, memory, ephemeral-storage,
 	// pid.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved accepts only cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="kubeReserved values cannot be negative"
 	// +optional
 	KubeReserved map[string]string `json:"kubeReserved,omitzero"`
 	// EvictionHard has the thresholds of immediate eviction: signal to quantity or percentage.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionHard knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionHard accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionHard map[string]string `json:"evictionHard,omitzero"`
 	// EvictionSoft has the thresholds of eviction after a grace period: signal to quantity or percentage.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
-	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value
-	// may not be a duration.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
+	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a
+	// value is possibly not a valid duration.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`
 	// EvictionMaxPodGracePeriod is the longest termination grace period, in seconds, of a pod that a soft threshold evicts.
@@ -67,15 +67,16 @@ type KubeletConfiguration struct {
 	// CPUCFSQuota is whether CPU limits are enforced.
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
-	// More are further fields of kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1) by name, as they stand in
-	// the manifest. Only AL2023 passes them on. Karpenter drops them, so that its hash does not know of them.
+	// More has the other fields of the kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1), by name, with
+	// their JSON values. Only AL2023 passes them to the kubelet. Karpenter drops them, so its drift hash does not
+	// include them.
 	More map[string]runtime.RawExtension `json:"-" hash:"ignore"`
 }
 
-// known is KubeletConfiguration as encoding/json sees it without the methods below.
+// known is KubeletConfiguration without the methods below, so that they can call encoding/json without recursion.
 type known KubeletConfiguration
 
-// UnmarshalJSON keeps what has no field of its own in More.
+// UnmarshalJSON puts settings that have no field into More.
 func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	var out known
 	if err := json.Unmarshal(data, &out); err != nil {
@@ -99,7 +100,7 @@ func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the fields and More side by side.
+// MarshalJSON writes the fields and the entries of More into one object.
 func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	data, err := json.Marshal(known(k))
 	if err != nil || len(k.More) == 0 {
@@ -117,7 +118,7 @@ func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// fieldNames are the names of the settings that have a field.
+// fieldNames returns the JSON names of the settings that have a field.
 func fieldNames() []string {
 	var out []string
 	t := reflect.TypeFor[KubeletConfiguration]()

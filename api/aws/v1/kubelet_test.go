@@ -10,8 +10,8 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// TestKubeletThereAndBack: what has no field of its own is kept, through copies and JSON, and known fields stay what they are.
-func TestKubeletThereAndBack(t *testing.T) {
+// TestKubeletRoundTrip checks that settings with and without a field survive DeepCopy and JSON encoding.
+func TestKubeletRoundTrip(t *testing.T) {
 	t.Parallel()
 	const text = `{"evictionHard":{"memory.available":"5%"},"maxPods":42,"memorySwap":{"swapBehavior":"LimitedSwap"},"shutdownGracePeriod":"30s","topologyManagerPolicy":null}`
 	var k awsv1.KubeletConfiguration
@@ -31,16 +31,16 @@ func TestKubeletThereAndBack(t *testing.T) {
 		t.Errorf("(-read +written):\n%s", diff)
 	}
 	if err := json.Unmarshal([]byte(`{"podsPerCore":3}`), &k); err != nil || k.MaxPods != nil || k.More != nil || *k.PodsPerCore != 3 {
-		t.Errorf("%v: what was there before is still there: %+v", err, k)
+		t.Errorf("error %v; decoding kept old values: %+v", err, k)
 	}
 	for _, wrong := range []string{`{"maxPods":"x"}`, `[]`, `{"clusterDNS":1}`} {
 		if err := json.Unmarshal([]byte(wrong), &k); err == nil {
-			t.Errorf("%s is read", wrong)
+			t.Errorf("%s was decoded, want an error", wrong)
 		}
 	}
 }
 
-// TestKubeletInClass: a node class without kubelet settings, or with the known ones alone, is written as before.
+// TestKubeletInClass checks that encoding a node class does not change its kubelet settings.
 func TestKubeletInClass(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"{}", "kubelet: {maxPods: 3}", "kubelet: {}", "kubelet: {seccompDefault: true}"} {

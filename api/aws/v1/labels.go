@@ -6,8 +6,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Labels of Nodes on EC2, which requirements and pods may use. Values are strings; the numeric ones are whole numbers that
-// Gt, Lt, Gte and Lte can compare.
+// Labels of Nodes on EC2, for requirements and pods. All values are strings. The operators Gt, Lt, Gte and Lte compare
+// values that are whole numbers.
 const (
 	// LabelNodeClass holds the name of the EC2NodeClass.
 	LabelNodeClass = Group + "/ec2nodeclass"
@@ -41,7 +41,8 @@ const (
 	LabelInstanceEBSBandwidth = Group + "/instance-ebs-bandwidth"
 	// LabelInstanceNetworkBandwidth is the baseline network bandwidth, in Mbit/s.
 	LabelInstanceNetworkBandwidth = Group + "/instance-network-bandwidth"
-	// LabelInstanceLocalNVMe is the total size of the instance store NVMe disks, in GB. Absent if there are none.
+	// LabelInstanceLocalNVMe is the total size of the instance store NVMe disks, in GB. Absent if the instance type has
+	// no such disks.
 	LabelInstanceLocalNVMe = Group + "/instance-local-nvme"
 
 	// LabelInstanceGPUName is the model of the GPU in lower case, for example t4.
@@ -93,7 +94,7 @@ const (
 // FinalizerTermination is on an EC2NodeClass until no NodeClaim uses it and the AWS resources created for it are deleted.
 const FinalizerTermination = Group + "/termination"
 
-// Tags in AWS. karpv1.KeyClusterUID is another one.
+// Tags in AWS. karpv1.KeyClusterUID is also a tag.
 const (
 	// TagClusterPrefix marks a resource of the cluster. The cluster's name follows the prefix; the value is TagClusterOwned.
 	TagClusterPrefix = "kubernetes.io/cluster/"
@@ -126,14 +127,15 @@ const (
 	ResourceNIPSlots           corev1.ResourceName = "eks.amazonaws.com/nip-slots"
 )
 
-// Builds of Windows in the Windows AMI families: values of the label node.kubernetes.io/windows-build.
+// Windows builds of the Windows AMI families: the values of the label node.kubernetes.io/windows-build.
 const (
 	Windows2019Build = "10.0.17763"
 	Windows2022Build = "10.0.20348"
 	Windows2025Build = "10.0.26100"
 )
 
-// UsableLabels are the labels under karpenter.k8s.aws that users may require or set; the CRDs reject the others.
+// UsableLabels returns the labels under karpenter.k8s.aws that users may require or set. The CRDs reject other labels
+// of this domain.
 func UsableLabels() []string {
 	return []string{
 		LabelInstanceTenancy,

@@ -1,6 +1,6 @@
 package v1
 
-// SubnetSelectorTerm finds subnets. All that is set must match.
+// SubnetSelectorTerm selects subnets. Every field that is set must match.
 type SubnetSelectorTerm struct {
 	// Tags of the subnet; the value "*" means any value.
 	// +kubebuilder:validation:MaxProperties=20
@@ -13,7 +13,7 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm finds security groups. All that is set must match.
+// SecurityGroupSelectorTerm selects security groups. Every field that is set must match.
 type SecurityGroupSelectorTerm struct {
 	// Tags of the security group; the value "*" means any value.
 	// +kubebuilder:validation:MaxProperties=20
@@ -29,7 +29,7 @@ type SecurityGroupSelectorTerm struct {
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm finds capacity reservations. All that is set must match.
+// CapacityReservationSelectorTerm selects capacity reservations. Every field that is set must match.
 type CapacityReservationSelectorTerm struct {
 	// Tags of the reservation; the value "*" means any value.
 	// +kubebuilder:validation:MaxProperties=20
@@ -50,7 +50,7 @@ type CapacityReservationSelectorTerm struct {
 	InstanceMatchCriteria string `json:"instanceMatchCriteria,omitempty"`
 }
 
-// PlacementGroupSelector finds one placement group, by name or by id.
+// PlacementGroupSelector selects one placement group, by name or by ID.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.id)",message="set name or id"
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.id))",message="set name or id, not both"
@@ -65,10 +65,11 @@ type PlacementGroupSelector struct {
 	ID *string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm finds machine images. All that is set must match.
+// AMISelectorTerm selects AMIs. Every field that is set must match.
 type AMISelectorTerm struct {
-	// Alias is family@version of an AMI that AWS publishes for EKS, for example al2023@v20250501 or bottlerocket@v1.10.0.
-	// The version "latest" follows each release, so nodes drift when there is one; Windows knows no other. See ParseAlias.
+	// Alias is family@version of an AMI that AWS publishes for EKS, for example al2023@v20250501 or
+	// bottlerocket@v1.10.0. With the version "latest", nodes drift at each release of the AMI. Windows aliases allow
+	// only "latest". See ParseAlias.
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="an alias is written family@version, for example al2023@latest"
 	// +kubebuilder:validation:XValidation:rule="self.split('@')[0] in ['al2','al2023','bottlerocket','windows2019','windows2022','windows2025']",message="the family of an alias is one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025"

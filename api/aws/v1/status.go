@@ -21,7 +21,7 @@ type EC2NodeClassStatus struct {
 	// AMIs to launch from.
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
-	// InstanceProfile is the name of the instance profile in use, whether it was given or made.
+	// InstanceProfile is the name of the instance profile in use: that of the spec, or the one that Joiner created.
 	// +optional
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 	// Conditions of the EC2NodeClass; see docs/reference/conditions.md.
@@ -33,7 +33,8 @@ type EC2NodeClassStatus struct {
 type Subnet struct {
 	// ID of the subnet.
 	ID string `json:"id"`
-	// Zone is the name of the zone, for example us-east-1a. It may mean another zone in another account.
+	// Zone is the name of the zone, for example us-east-1a. In another account, the same name can stand for another
+	// zone.
 	Zone string `json:"zone"`
 	// ZoneID is the ID of the zone, for example use1-az4. It is the same in all accounts.
 	// +optional
@@ -59,7 +60,7 @@ type AMI struct {
 	// Name of the image.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Requirements of the AMI on instance types. Never nil.
+	// Requirements restrict the instance types that can use the AMI. Never nil.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
 }
 
@@ -67,7 +68,7 @@ type AMI struct {
 type CapacityReservation struct {
 	// AvailabilityZone of the reservation.
 	AvailabilityZone string `json:"availabilityZone"`
-	// EndTime is when the reservation ends. Omitted: when its owner cancels it.
+	// EndTime is when the reservation ends. Omitted: the reservation has no end until its owner cancels it.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty" hash:"ignore"`
 	// ID of the reservation.
@@ -116,8 +117,8 @@ const (
 	CapacityReservationExpiring CapacityReservationState = "expiring"
 )
 
-// Conditions of an EC2NodeClass. Ready depends on those of the first group; on CapacityReservationsReady only if reserved
-// capacity is enabled.
+// Conditions of an EC2NodeClass. Ready depends on the first six, and on CapacityReservationsReady if reserved capacity
+// is enabled.
 const (
 	// ConditionAMIsReady is True if AMIs were found.
 	ConditionAMIsReady = "AMIsReady"
@@ -180,8 +181,8 @@ const (
 	ReasonPreflightInvalid                    = "PreflightInvalid"                    // joiner.sh/preflight has an unknown value
 )
 
-// StatusConditions returns the conditions of the EC2NodeClass. Ready depends on all but CapacityReservationsReady, and
-// on the gated conditions: the caller passes CapacityReservationsReady if reserved capacity is enabled.
+// StatusConditions returns the conditions of the EC2NodeClass. Ready depends on the six conditions listed below and on
+// the gated conditions. The caller passes ConditionCapacityReservationsReady as gated if reserved capacity is enabled.
 func (c *EC2NodeClass) StatusConditions(gated ...string) karpv1.ConditionSet {
 	dependents := append([]string{
 		ConditionAMIsReady,

@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// finish applies rules to the definition in a file.
+// finish applies the rules to the definition in the file.
 func finish(file string, rules []rule) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func edit(schema *apiextensionsv1.JSONSchemaProps, path []string, change func(*a
 	default:
 		property, ok := schema.Properties[step]
 		if !ok {
-			return fmt.Errorf("no %q in the schema: the rules of gen and the types have grown apart", step)
+			return fmt.Errorf("the schema has no %q: update the rules in api/crds/gen/rules.go to match the API types", step)
 		}
 		if err := edit(&property, rest, change); err != nil {
 			return err
@@ -72,7 +72,7 @@ func edit(schema *apiextensionsv1.JSONSchemaProps, path []string, change func(*a
 	}
 }
 
-// render is the definition as controller-gen would write it: without the status that only a server fills in.
+// render returns the definition in the format of controller-gen, without the status, which only an API server sets.
 func render(definition *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	text, err := yaml.Marshal(definition)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestEdit: a rule reaches properties, items and values; a rule that matches nothing is an error.
+// TestEdit checks that a rule can change properties, items and values, and that a path that does not exist is an error.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

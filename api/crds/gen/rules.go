@@ -19,7 +19,7 @@ const (
 	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 )
 
-// Texts that several rules share; each is what Kubernetes itself asks of such a text.
+// Patterns that several rules share. Each is the pattern that Kubernetes itself requires for such a value.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?` +
 		`([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
@@ -29,7 +29,7 @@ const (
 	percentage = `(\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%`
 )
 
-// rule changes one place of a definition.
+// rule changes the schema at one path of a definition. See edit for the form of the path.
 type rule struct {
 	path string
 	edit func(*apiextensionsv1.JSONSchemaProps)
@@ -37,8 +37,9 @@ type rule struct {
 
 func files() []string { return []string{nodePools, nodeClaims, nodeOverlays, ec2NodeClasses} }
 
-// rules are the rules for a file: what concerns types that are not ours (Taint, Condition), the values of maps, and the
-// labels that users may not set, which differ between NodePool and NodeClaim and follow the constants of the API.
+// rules returns the rules for a file. They validate types of Kubernetes (Taint, Condition), the values of maps, and
+// labels. The labels that users may set differ between NodePool and NodeClaim, and are derived from the constants of
+// the API.
 func rules(file string) []rule {
 	switch file {
 	case nodePools:
@@ -92,19 +93,19 @@ func pattern(p string) func(*apiextensionsv1.JSONSchemaProps) {
 	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = p }
 }
 
-// allowShortCondition asks of a NodeClaim's condition only what the first Karpenter releases wrote, so that claims of
-// that age stay writable.
+// allowShortCondition requires only the condition fields that the first Karpenter releases wrote, so that NodeClaims of
+// those releases can still be updated.
 func allowShortCondition(s *apiextensionsv1.JSONSchemaProps) {
 	s.Required = []string{"lastTransitionTime", "status", "type"}
 }
 
-// allowEmptyReason: see allowShortCondition.
+// allowEmptyReason accepts conditions without a reason, which the first Karpenter releases wrote.
 func allowEmptyReason(s *apiextensionsv1.JSONSchemaProps) {
 	s.MinLength = nil
 	s.Pattern = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
 }
 
-// restrictLabels keeps the labels of a NodePool's template to those that its owner may set.
+// restrictLabels rejects labels in a NodePool's template that users may not set.
 func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		forAll(withinDomain("x", karpv1.Group, coreLabels())),
@@ -114,7 +115,7 @@ func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictPoolKey keeps the keys of a NodePool's requirements to those that its owner may use.
+// restrictPoolKey rejects keys in a NodePool's requirements that users may not use.
 func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		withinDomain("self", karpv1.Group, coreLabels()),
@@ -124,7 +125,7 @@ func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictClaimKey is restrictPoolKey for a NodeClaim, which may name its pool.
+// restrictClaimKey is restrictPoolKey for a NodeClaim, which may also require the label of its NodePool.
 func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		withinDomain("self", karpv1.Group, coreLabels()),
@@ -133,7 +134,8 @@ func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictOverlayKey is restrictClaimKey for a NodeOverlay, which selects offerings and knows nothing of single instances.
+// restrictOverlayKey is restrictClaimKey for a NodeOverlay. An overlay selects offerings, so it cannot use labels of
+// single instances.
 func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 	usable := slices.DeleteFunc(awsv1.UsableLabels(), func(label string) bool {
 		return slices.Contains([]string{
@@ -148,11 +150,12 @@ func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// coreLabels are the labels under karpenter.sh that the domain rule lets through; LabelNodePool has rules of its own.
+// coreLabels returns the labels under karpenter.sh that withinDomain accepts. Rules made by without reject
+// LabelNodePool where it is not allowed.
 func coreLabels() []string { return []string{karpv1.LabelCapacityType, karpv1.LabelNodePool} }
 
-// withinDomain refuses the keys of a domain but for those allowed. As in Karpenter, whatever ends like the domain
-// counts as the domain.
+// withinDomain rejects the keys of a domain except the allowed ones. As in Karpenter, a key belongs to the domain if
+// its prefix ends with the domain.
 func withinDomain(key, domain string, allowed []string) apiextensionsv1.ValidationRule {
 	quoted := make([]string, 0, len(allowed))
 	for _, label := range allowed {
@@ -165,7 +168,7 @@ func withinDomain(key, domain string, allowed []string) apiextensionsv1.Validati
 	}
 }
 
-// without refuses one key.
+// without rejects one key.
 func without(key, label string) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{
 		Rule:    fmt.Sprintf(`%s != %q`, key, label),
@@ -173,7 +176,7 @@ func without(key, label string) apiextensionsv1.ValidationRule {
 	}
 }
 
-// forAll turns a rule about the key x into one about all keys of a map.
+// forAll turns a rule about the key x into a rule about all keys of a map.
 func forAll(r apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
 	r.Rule = "self.all(x, " + r.Rule + ")"
 	return r

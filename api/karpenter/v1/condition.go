@@ -1,6 +1,6 @@
 package v1
 
-// ConditionReady summarizes the conditions that ConditionSet depends on, for NodePool, NodeClaim, EC2NodeClass and NodeOverlay.
+// ConditionReady summarizes the dependents of a ConditionSet, for NodePool, NodeClaim, EC2NodeClass and NodeOverlay.
 const ConditionReady = "Ready"
 
 // Reasons of any condition. ConditionSet writes them itself. The reason of a condition that is True is the condition's type.

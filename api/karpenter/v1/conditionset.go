@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessage is the length, in characters, beyond which the CRDs refuse a condition's message.
+// maxMessage is the maximum length of a condition's message in the CRDs, in characters.
 const maxMessage = 32768
 
-// ConditionSet reads and writes the conditions of one object in memory, and derives Ready from the conditions that it
-// depends on, its dependents:
+// ConditionSet reads and writes the conditions of one object in memory. It derives Ready from other conditions, which
+// Karpenter calls the dependents of Ready:
 //
 //   - Ready is True if every dependent is True for the object's current generation, False if one is False for it, and
 //     Unknown otherwise. Its message names the dependents that are not True.
@@ -60,8 +60,8 @@ func (s ConditionSet) IsReady() bool {
 	return ok && s.isHealthy(c)
 }
 
-// Start adds Ready and the dependents that are missing, as Unknown, and reports whether it changed anything. The loop
-// that owns the object calls it before anything else.
+// Start adds Ready and the missing dependents with status Unknown, and reports whether it changed anything. The
+// controller of the object's kind calls Start before the other methods.
 func (s ConditionSet) Start(now time.Time) bool {
 	changed := false
 	for _, t := range append([]string{ConditionReady}, s.dependents...) {
@@ -92,8 +92,8 @@ func (s ConditionSet) SetUnknown(now time.Time, conditionType, reason, message s
 	})
 }
 
-// Set writes a condition and Ready after it, and reports whether that changed anything. The generation and the
-// transition time of c are ignored: the set knows them. A message that the CRDs would refuse as too long is cut.
+// Set writes a condition and Ready after it, and reports whether that changed anything. The set itself fills in the
+// generation and the transition time, so those of c are ignored. A message longer than maxMessage is truncated.
 func (s ConditionSet) Set(now time.Time, c metav1.Condition) bool {
 	changed := s.put(now, c)
 	if c.Type != ConditionReady {
@@ -102,7 +102,7 @@ func (s ConditionSet) Set(now time.Time, c metav1.Condition) bool {
 	return changed
 }
 
-// Remove takes a condition away and reports whether it was there. Dependents and Ready cannot be taken away.
+// Remove deletes a condition and reports whether it existed. Dependents and Ready cannot be deleted.
 func (s ConditionSet) Remove(conditionType string) bool {
 	i := s.index(conditionType)
 	if i < 0 || s.isPermanent(conditionType) {
@@ -119,7 +119,8 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 	if c.Status == metav1.ConditionUnknown && s.isPermanent(c.Type) {
 		c.LastTransitionTime = s.object.GetCreationTimestamp()
 	}
-	// The new list is a copy: callers compare with, and patch against, the object as they read it.
+	// The new list is a copy: callers compare the result with the object that they read, and compute patches from the
+	// difference.
 	list := slices.Clone(*s.list)
 	if i := s.index(c.Type); i >= 0 {
 		old := list[i]
@@ -133,7 +134,8 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 		list = slices.Delete(list, i, i+1)
 	}
 	if s.object.GetDeletionTimestamp() != nil {
-		// Deleting raises the generation without a change of the spec, so what was true before still is.
+		// Deleting an object increments its generation without changing the spec, so conditions of the previous
+		// generation stay valid.
 		for i := range list {
 			list[i].ObservedGeneration = s.object.GetGeneration()
 		}
@@ -146,7 +148,7 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 	return true
 }
 
-// ready is what the dependents make of Ready.
+// ready computes the condition Ready from the dependents.
 func (s ConditionSet) ready() metav1.Condition {
 	status := metav1.ConditionUnknown
 	var unhealthy []string

@@ -11,29 +11,29 @@ import (
 )
 
 var (
-	born  = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	later = born.Add(time.Minute)
-	last  = born.Add(time.Hour)
+	created = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	later   = created.Add(time.Minute)
+	last    = created.Add(time.Hour)
 )
 
 // claim is a NodeClaim of generation 1 whose conditions are not reconciled yet.
 func claim() *NodeClaim {
-	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(born)}}
+	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(created)}}
 	c.StatusConditions().Start(later)
 	return c
 }
 
-// row is a condition as one line: type, status, reason, message, generation, minutes since born.
+// rows returns a line for each condition: type, status, reason, message, generation, time since created.
 func rows(c *NodeClaim) []string {
-	var rows []string
+	var out []string
 	for _, cond := range c.Status.Conditions {
 		fields := []string{
 			cond.Type, string(cond.Status), cond.Reason, cond.Message,
-			string(rune('0' + cond.ObservedGeneration)), cond.LastTransitionTime.Sub(born).String(),
+			string(rune('0' + cond.ObservedGeneration)), cond.LastTransitionTime.Sub(created).String(),
 		}
-		rows = append(rows, strings.Join(fields, " | "))
+		out = append(out, strings.Join(fields, " | "))
 	}
-	return rows
+	return out
 }
 
 func TestConditionSet(t *testing.T) {
@@ -43,21 +43,21 @@ func TestConditionSet(t *testing.T) {
 		do   func(*NodeClaim)
 		want []string
 	}{
-		"a new object waits since its creation": {
+		"conditions of a new object are Unknown since its creation": {
 			do: func(*NodeClaim) {},
 			want: []string{
 				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
-		"one true dependent leaves Ready open": {
+		"one True dependent keeps Ready Unknown": {
 			do: func(c *NodeClaim) { c.StatusConditions().SetTrue(later, ConditionLaunched) },
 			want: []string{
 				"Launched | True | Launched |  | 1 | 1m0s", "Registered" + waiting, "Initialized" + waiting,
 				"Ready | Unknown | ReconcilingDependents | Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
-		"one false dependent makes Ready false": {
+		"one False dependent makes Ready False": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetFalse(later, ConditionRegistered, ReasonMultipleNodesFound, "two")
 			},
@@ -66,7 +66,7 @@ func TestConditionSet(t *testing.T) {
 				"Ready | False | UnhealthyDependents | Launched=Unknown, Registered=False, Initialized=Unknown | 1 | 1m0s",
 			},
 		},
-		"all true dependents make Ready true": {
+		"all dependents True make Ready True": {
 			do: func(c *NodeClaim) {
 				for _, t := range []string{ConditionInitialized, ConditionRegistered, ConditionLaunched} {
 					c.StatusConditions().SetTrue(later, t)
@@ -77,7 +77,7 @@ func TestConditionSet(t *testing.T) {
 				"Initialized | True | Initialized |  | 1 | 1m0s", "Ready | True | Ready |  | 1 | 1m0s",
 			},
 		},
-		"what was true for an older generation is not healthy, nor false": {
+		"conditions of an older generation make Ready Unknown": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(later, ConditionLaunched)
 				c.StatusConditions().SetFalse(later, ConditionRegistered, "Broken", "")
@@ -90,7 +90,7 @@ func TestConditionSet(t *testing.T) {
 				"Ready | Unknown | ReconcilingDependents | Launched=True, Registered=False | 2 | 1h0m0s",
 			},
 		},
-		"another reason keeps the time": {
+		"a new reason keeps the transition time": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetUnknown(last, ConditionLaunched, ReasonLaunchFailed, "no capacity")
 			},
@@ -99,7 +99,7 @@ func TestConditionSet(t *testing.T) {
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
-		"other conditions stand by type between the dependents and Ready, and date from their write": {
+		"other conditions are sorted by type before Ready, with their time of writing": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(later, ConditionDrifted)
 				c.StatusConditions().SetUnknown(last, ConditionDrained, ReasonDraining, "")
@@ -110,7 +110,7 @@ func TestConditionSet(t *testing.T) {
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
-		"deletion raises the generation of all": {
+		"deletion updates the generation of all conditions": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(later, ConditionLaunched)
 				c.StatusConditions().SetTrue(later, ConditionRegistered)
@@ -125,7 +125,7 @@ func TestConditionSet(t *testing.T) {
 				"InstanceTerminating | True | InstanceTerminating |  | 2 | 1h0m0s", "Ready | True | Ready |  | 2 | 1m0s",
 			},
 		},
-		"others can be removed, dependents and Ready cannot": {
+		"dependents and Ready cannot be removed": {
 			do: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(later, ConditionDrifted)
 				for _, t := range []string{ConditionDrifted, ConditionLaunched, ConditionReady} {
@@ -150,8 +150,8 @@ func TestConditionSet(t *testing.T) {
 	}
 }
 
-// TestConditionSetIsQuiet: a write that changes nothing returns false and leaves the object unchanged.
-func TestConditionSetIsQuiet(t *testing.T) {
+// TestConditionSetWithoutChange checks that a write with the same values returns false and leaves the object unchanged.
+func TestConditionSetWithoutChange(t *testing.T) {
 	t.Parallel()
 	c := claim()
 	if !c.StatusConditions().SetTrue(later, ConditionLaunched) {
@@ -159,15 +159,16 @@ func TestConditionSetIsQuiet(t *testing.T) {
 	}
 	before := c.DeepCopy()
 	if c.StatusConditions().SetTrue(last, ConditionLaunched) || c.StatusConditions().Start(last) {
-		t.Error("the same write again changed something")
+		t.Error("repeating the write changed something")
 	}
 	if diff := cmp.Diff(before, c); diff != "" {
 		t.Errorf("the object changed:\n%s", diff)
 	}
 }
 
-// TestConditionSetLeavesCopiesAlone: a shallow copy that was taken before a write, as for a patch, is not written to.
-func TestConditionSetLeavesCopiesAlone(t *testing.T) {
+// TestConditionSetKeepsShallowCopies checks that writes do not change a shallow copy of the object, which callers use
+// to compute patches.
+func TestConditionSetKeepsShallowCopies(t *testing.T) {
 	t.Parallel()
 	c := claim()
 	shallow := *c
@@ -180,25 +181,25 @@ func TestConditionSetLeavesCopiesAlone(t *testing.T) {
 	}
 }
 
-func TestConditionSetQuestions(t *testing.T) {
+func TestConditionSetIsTrueAndIsReady(t *testing.T) {
 	t.Parallel()
 	c := claim()
 	s := c.StatusConditions()
 	s.SetTrue(later, ConditionLaunched)
 	s.SetTrue(later, ConditionRegistered)
 	if !s.IsTrue(ConditionLaunched, ConditionRegistered) || s.IsTrue(ConditionLaunched, ConditionInitialized) {
-		t.Error("IsTrue: want both that are true, and not one that is not")
+		t.Error("IsTrue: want true for two True conditions, and false if one is Unknown")
 	}
 	if s.IsTrue(ConditionDrifted) {
-		t.Error("IsTrue: a condition that is not there is true")
+		t.Error("IsTrue: true for an absent condition")
 	}
 	s.SetTrue(later, ConditionInitialized)
 	if !s.IsReady() {
-		t.Error("IsReady: want true when all dependents are")
+		t.Error("IsReady: want true when all dependents are True")
 	}
 	c.Generation = 2
 	if s.IsReady() {
-		t.Error("IsReady: still true for a generation that nobody has seen")
+		t.Error("IsReady: true for a generation without observed conditions")
 	}
 }
 

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Never is the text of a duration without end.
+// Never is the text of an infinite duration.
 const Never = "Never"
 
-// Longest replaces durations that time.Duration cannot hold, such as 9999999h. The schema of the API accepts them, and one object
-// that could not be decoded would keep the controller from listing all objects of its kind.
+// Longest replaces durations that exceed time.Duration, such as 9999999h. The schema of the API accepts such durations,
+// and one object that cannot be decoded would make listing all objects of its kind fail.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// passes matches the durations that the schema of the API accepts.
-var passes = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
+// schemaPattern matches the durations that the schema of the API accepts.
+var schemaPattern = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
 
-// parse reads a duration in Go's notation.
+// parse reads a duration in Go's notation. It returns Longest for a duration that exceeds time.Duration.
 func parse(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil && passes.MatchString(text) {
+	if err != nil && schemaPattern.MatchString(text) {
 		return Longest, nil
 	}
 	return d, err
@@ -47,7 +47,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes Go's notation.
+// MarshalJSON writes the duration in Go's notation.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // ToUnstructured returns the value of MarshalJSON for the converter to unstructured objects.
@@ -55,27 +55,28 @@ func (d Duration) ToUnstructured() any { return d.String() }
 
 // NillableDuration is a duration that can be "Never".
 //
-// The zero value is Never. A value that was read keeps the text it was read from, so that writing it back does not turn
-// 72h into 72h0m0s and make GitOps tools see a difference.
+// The zero value is Never. A value that was decoded keeps its original text. Otherwise encoding would turn 72h into
+// 72h0m0s, and GitOps tools would report a difference.
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
 type NillableDuration struct {
 	// Duration is nil for Never.
 	*time.Duration
-	// Raw is the JSON that the value was read from, quotes included; nil when it was not read, or is Never.
+	// Raw is the JSON that the value was decoded from, quotes included. It is nil for Never, and for a value that was
+	// not decoded.
 	Raw []byte `hash:"ignore"`
 }
 
-// After is the duration d.
+// After returns the duration d as a NillableDuration.
 func After(d time.Duration) NillableDuration {
 	return NillableDuration{Duration: &d}
 }
 
-// IsNever reports whether the duration has no end.
+// IsNever reports whether the duration is infinite.
 func (d NillableDuration) IsNever() bool { return d.Duration == nil }
 
-// String is the text of the manifest when there is one, else Go's notation, or Never.
+// String returns the text that the value was decoded from. Without such a text, String returns Never or Go's notation.
 func (d NillableDuration) String() string {
 	var text string
 	if d.Raw != nil && json.Unmarshal(d.Raw, &text) == nil {
@@ -87,7 +88,7 @@ func (d NillableDuration) String() string {
 	return d.Duration.String()
 }
 
-// Equal reports whether both last equally long, however they are written.
+// Equal reports whether both durations have the same length, regardless of their spelling.
 func (d NillableDuration) Equal(other NillableDuration) bool {
 	if d.Duration == nil || other.Duration == nil {
 		return d.Duration == other.Duration
@@ -116,7 +117,8 @@ func (d *NillableDuration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the text that was read, else Go's notation, or Never.
+// MarshalJSON writes the text that the value was decoded from. Without such a text, MarshalJSON writes Never or Go's
+// notation.
 func (d NillableDuration) MarshalJSON() ([]byte, error) {
 	if d.Raw != nil {
 		return d.Raw, nil

@@ -16,18 +16,18 @@ func TestNillableDuration(t *testing.T) {
 		wantText  string
 		wantError bool
 	}{
-		"hours keep their text":      {json: `"72h"`, want: After(72 * time.Hour), wantText: "72h"},
-		"units add up":               {json: `"1h30m"`, want: After(90 * time.Minute), wantText: "1h30m"},
-		"zero is not never":          {json: `"0s"`, want: After(0), wantText: "0s"},
-		"never":                      {json: `"Never"`, want: NillableDuration{}, wantText: "Never"},
-		"nothing is never":           {json: `null`, want: NillableDuration{}, wantText: "Never"},
-		"longer than can be counted": {json: `"9999999h"`, want: After(Longest), wantText: "9999999h"},
-		"more than a number holds":   {json: `"99999999999999999999h"`, want: After(Longest), wantText: "99999999999999999999h"},
-		"too long below nothing":     {json: `"-9999999h"`, wantError: true},
-		"a word":                     {json: `"soon"`, wantError: true},
-		"never is written one way":   {json: `"never"`, wantError: true},
-		"a number":                   {json: `30`, wantError: true},
-		"days are not Go's to read":  {json: `"1d"`, wantError: true},
+		"hours keep their text": {json: `"72h"`, want: After(72 * time.Hour), wantText: "72h"},
+		"units add up":          {json: `"1h30m"`, want: After(90 * time.Minute), wantText: "1h30m"},
+		"zero is not Never":     {json: `"0s"`, want: After(0), wantText: "0s"},
+		"Never":                 {json: `"Never"`, want: NillableDuration{}, wantText: "Never"},
+		"null is Never":         {json: `null`, want: NillableDuration{}, wantText: "Never"},
+		"exceeds time.Duration": {json: `"9999999h"`, want: After(Longest), wantText: "9999999h"},
+		"exceeds int64":         {json: `"99999999999999999999h"`, want: After(Longest), wantText: "99999999999999999999h"},
+		"negative":              {json: `"-9999999h"`, wantError: true},
+		"a word":                {json: `"soon"`, wantError: true},
+		"lower case never":      {json: `"never"`, wantError: true},
+		"a number":              {json: `30`, wantError: true},
+		"days":                  {json: `"1d"`, wantError: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNillableDuration(t *testing.T) {
 			var got NillableDuration
 			err := json.Unmarshal([]byte(test.json), &got)
 			if (err != nil) != test.wantError {
-				t.Fatalf("error %v, want one: %t", err, test.wantError)
+				t.Fatalf("error %v, want an error: %t", err, test.wantError)
 			}
 			if err != nil {
 				return
@@ -57,7 +57,7 @@ func TestNillableDuration(t *testing.T) {
 	}
 }
 
-// TestNillableDurationIsReplaced: reading into a value that held something else leaves nothing of it.
+// TestNillableDurationIsReplaced checks that decoding replaces the previous value completely.
 func TestNillableDurationIsReplaced(t *testing.T) {
 	t.Parallel()
 	var d NillableDuration
@@ -71,7 +71,7 @@ func TestNillableDurationIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNillableDurationToUnstructured: typed objects become unstructured ones with the text of the manifest.
+// TestNillableDurationToUnstructured checks that conversion to an unstructured object keeps the text of the manifest.
 func TestNillableDurationToUnstructured(t *testing.T) {
 	t.Parallel()
 	var spec NodeClaimTemplateSpec
@@ -87,9 +87,9 @@ func TestNillableDurationToUnstructured(t *testing.T) {
 	}
 }
 
-// TestDurationsThatAreTooLong: what the schema lets pass can be read, wherever it stands: an object that cannot would
-// keep all others of its kind from being read.
-func TestDurationsThatAreTooLong(t *testing.T) {
+// TestLongDurations checks that durations that the schema accepts can be decoded in every field. One object that cannot
+// be decoded would make listing all objects of its kind fail.
+func TestLongDurations(t *testing.T) {
 	t.Parallel()
 	const text = `{"spec":{"disruption":{"consolidateAfter":"99999999999999999999h","budgets":[{"nodes":"1","schedule":"@daily","duration":"999999999999h"}]},
 		"template":{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"9999999h"}}}}`
@@ -109,15 +109,15 @@ func TestDurationsThatAreTooLong(t *testing.T) {
 	var claim NodeClaim
 	if err := json.Unmarshal([]byte(`{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"1h"}}`),
 		&claim); err != nil || claim.Spec.TerminationGracePeriod.Duration != time.Hour {
-		t.Errorf("a claim is %+v, %v", claim.Spec, err)
+		t.Errorf("decoded NodeClaim %+v, error %v", claim.Spec, err)
 	}
 	for _, wrong := range []string{`"soon"`, `30`, `"-1x"`} {
 		var d Duration
 		if err := json.Unmarshal([]byte(wrong), &d); err == nil {
-			t.Errorf("%s is read as %s", wrong, d)
+			t.Errorf("%s was decoded as %s, want an error", wrong, d)
 		}
 	}
 	if back, err := json.Marshal(Duration{90 * time.Minute}); err != nil || string(back) != `"1h30m0s"` {
-		t.Errorf("an hour and a half is written as %s, %v", back, err)
+		t.Errorf("90 minutes are encoded as %s, error %v", back, err)
 	}
 }

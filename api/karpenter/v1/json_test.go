@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestJSON: what a program leaves out is not written, so that the server's defaults and the other writers of a status
-// are left alone.
+// TestJSON checks that empty fields are not encoded, so that the API server sets defaults and the status of other
+// writers stays.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		object any
 		want   string
 	}{
-		"a claim that is just made": {
+		"NodeClaim with required fields only": {
 			object: NodeClaim{Spec: NodeClaimSpec{
 				Requirements: Requirements{},
 				NodeClassRef: &NodeClassReference{Group: "g", Kind: "K", Name: "n"},
@@ -26,7 +26,7 @@ func TestJSON(t *testing.T) {
 			want: `{"metadata":{},"spec":{"requirements":[],"nodeClassRef":{"kind":"K","name":"n","group":"g"},` +
 				`"expireAfter":"1h0m0s"}}`,
 		},
-		"a pool that is just made": {
+		"NodePool with required fields only": {
 			object: NodePool{Spec: NodePoolSpec{
 				Template: NodeClaimTemplate{Spec: NodeClaimTemplateSpec{Requirements: Requirements{}}},
 			}},

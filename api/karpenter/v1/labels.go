@@ -18,7 +18,8 @@ const (
 	// LabelExcludeFromLoadBalancers, with the value ExcludedFromLoadBalancers, removes a draining Node from load
 	// balancers.
 	LabelExcludeFromLoadBalancers = corev1.LabelNodeExcludeBalancers
-	// ExcludedFromLoadBalancers is the value of LabelExcludeFromLoadBalancers; it says who set the label.
+	// ExcludedFromLoadBalancers is the value of LabelExcludeFromLoadBalancers; it names the controller that set the
+	// label. Karpenter uses the same value.
 	ExcludedFromLoadBalancers = "karpenter"
 )
 
@@ -29,7 +30,7 @@ const (
 	CapacityTypeReserved = "reserved"
 )
 
-// The values of kubernetes.io/arch that exist on EC2.
+// The values of the label kubernetes.io/arch on EC2.
 const (
 	ArchitectureAMD64 = "amd64"
 	ArchitectureARM64 = "arm64"
@@ -43,15 +44,15 @@ const (
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
 	// AnnotationNodePoolHashVersion is the version of the algorithm of AnnotationNodePoolHash.
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
-	// AnnotationTerminationTimestamp on a NodeClaim is when its pods are deleted forcibly, in RFC 3339.
+	// AnnotationTerminationTimestamp on a NodeClaim is the time, in RFC 3339, at which its pods are deleted forcibly.
 	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
 	// AnnotationMinValuesRelaxed on a NodeClaim is "true" if minValues could not be satisfied, else "false".
 	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"
 	// AnnotationDRADrivers on a NodeClaim lists the drivers whose devices its pods use, separated by commas.
 	AnnotationDRADrivers = Group + "/requested-dra-drivers"
-	// AnnotationPriceOverlay on a NodeClaim says that its price came from a NodeOverlay.
+	// AnnotationPriceOverlay marks a NodeClaim whose price comes from a NodeOverlay.
 	AnnotationPriceOverlay = Group + "/price-overlay-applied"
-	// AnnotationCapacityOverlay on a NodeClaim says that its capacity came from a NodeOverlay.
+	// AnnotationCapacityOverlay marks a NodeClaim whose capacity comes from a NodeOverlay.
 	AnnotationCapacityOverlay = Group + "/capacity-overlay-applied"
 	// AnnotationBufferFakePod marks the virtual pods of a CapacityBuffer.
 	AnnotationBufferFakePod = Group + "/capacity-buffer-fake-pod"
@@ -78,22 +79,22 @@ const (
 	TaintUnregistered = Group + "/unregistered"
 )
 
-// DisruptedTaint keeps new pods off a Node that is being drained.
+// DisruptedTaint returns the taint that keeps new pods off a Node that is being drained.
 func DisruptedTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// UnregisteredTaint keeps pods off a Node from its first heartbeat, where its bootstrap puts it, until its labels and
-// taints are in place.
+// UnregisteredTaint returns the taint that keeps pods off a Node until its labels and taints are in place. The kubelet
+// registers the Node with this taint, because the bootstrap configures it.
 func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintUnregistered, Effect: corev1.TaintEffectNoExecute}
 }
 
-// ResourceNodes is the name that counts nodes in the limits of a NodePool.
+// ResourceNodes is the resource name that limits the number of nodes in the limits of a NodePool.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// WellKnownLabels are the labels that every offering defines in every cloud. A requirement on one of them can be met by
-// a node that does not exist yet; on any other label it can only be met by a NodePool that sets it.
+// WellKnownLabels returns the labels that every offering defines in every cloud. A future node can meet a requirement
+// on one of these labels. A requirement on any other label can only be met by a NodePool that sets the label.
 func WellKnownLabels() []string {
 	return []string{
 		LabelNodePool,
@@ -107,7 +108,7 @@ func WellKnownLabels() []string {
 	}
 }
 
-// StableLabel is today's name of a label that Kubernetes renamed; other keys are returned as they are.
+// StableLabel returns the current name of a label that Kubernetes renamed, and any other key unchanged.
 func StableLabel(key string) string {
 	switch key {
 	case corev1.LabelFailureDomainBetaZone:

@@ -30,7 +30,7 @@ type NodeClaim struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the requested node. It is immutable.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a NodeClaim cannot change; delete it and make another"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a NodeClaim cannot change; delete the NodeClaim and create another one"
 	Spec NodeClaimSpec `json:"spec"`
 	// Status is the observed state.
 	// +optional
@@ -50,7 +50,7 @@ type NodeClaimSpec struct {
 	StartupTaints []corev1.Taint `json:"startupTaints,omitzero"`
 	// Requirements restrict which instance may be launched. Never nil: an empty list means no requirement.
 	Requirements Requirements `json:"requirements" hash:"ignore"`
-	// Resources is the least that the node must offer to pods.
+	// Resources is the minimum that the node must offer to pods.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty,omitzero" hash:"ignore"`
 	// NodeClassRef names the EC2NodeClass with the settings of the instance.
@@ -88,13 +88,13 @@ type NodeClassReference struct {
 	Group string `json:"group"`
 }
 
-// GroupKind is the kind that the reference points at.
+// GroupKind returns the API group and kind of the referenced node class.
 func (r NodeClassReference) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
 }
 
-// LabelKey is the label that NodeClaims and Nodes of this kind of node class carry, with the node class's name as its
-// value; for example karpenter.k8s.aws/ec2nodeclass.
+// LabelKey returns the label of NodeClaims and Nodes whose value is the name of the node class, for example
+// karpenter.k8s.aws/ec2nodeclass.
 func (r NodeClassReference) LabelKey() string {
 	return r.Group + "/" + strings.ToLower(r.Kind)
 }
@@ -134,10 +134,11 @@ type NodeClaimList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// Items are the NodeClaims.
 	Items []NodeClaim `json:"items"`
 }
 
-// StatusConditions is the view of the claim's conditions: Ready stands on Launched, Registered and Initialized.
+// StatusConditions returns the NodeClaim's conditions. Ready depends on Launched, Registered and Initialized.
 func (c *NodeClaim) StatusConditions() ConditionSet {
 	return NewConditionSet(c, &c.Status.Conditions, ConditionLaunched, ConditionRegistered, ConditionInitialized)
 }

@@ -32,8 +32,8 @@ type NodePool struct {
 
 // NodePoolSpec is the desired state of a NodePool.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="replicas can be neither added to nor taken from a NodePool that exists; make another NodePool"
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))",message="with replicas, limits may hold only 'nodes'"
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="replicas cannot be added to or removed from an existing NodePool; create another NodePool"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))",message="with replicas, limits must contain only 'nodes'"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="with replicas, weight must be left out"
 type NodePoolSpec struct {
 	// Template is the template of the NodePool's NodeClaims. A NodeClaim usually has more requirements than the template.
@@ -50,8 +50,8 @@ type NodePoolSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// Replicas makes the NodePool static: it keeps this number of nodes whatever pods need. Consolidation
-	// settings are then ignored, limits may have only "nodes", and weight is forbidden. Alpha.
+	// Replicas makes the NodePool static: it keeps this number of nodes, regardless of pods. Consolidation settings are
+	// then ignored, limits may have only "nodes", and weight is forbidden. Alpha.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
@@ -94,8 +94,8 @@ type NodeClaimTemplateSpec struct {
 	// list means no requirement.
 	Requirements Requirements `json:"requirements" hash:"ignore"`
 	// NodeClassRef names the EC2NodeClass with the settings of the instances. The name may change, group and kind may not.
-	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group cannot change; make another NodePool"
-	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind cannot change; make another NodePool"
+	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group cannot change; create another NodePool"
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind cannot change; create another NodePool"
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
 	// TerminationGracePeriod is the longest time from the deletion of a node until its pods are deleted forcibly,
 	// regardless of PodDisruptionBudgets and do-not-disrupt annotations. Omitted: no limit. "0s": immediately.
@@ -204,6 +204,7 @@ type NodePoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// Items are the NodePools.
 	Items []NodePool `json:"items"`
 }
 

@@ -6,9 +6,10 @@ const (
 	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes: "true", or until a time in RFC 3339.
 	// "false" has no effect. Any other value counts as "true".
 	AnnotationPaused = "joiner.sh/paused"
-	// AnnotationMinimumSaving is the least that a move must save: "$0.05" per hour, or "10%" of the price of its nodes.
+	// AnnotationMinimumSaving is the minimum saving of a move: "$0.05" per hour, or "10%" of the price of its nodes.
 	AnnotationMinimumSaving = "joiner.sh/minimum-saving"
-	// AnnotationMinimumLifetime is the least age, such as "1h30m", of a node that is consolidated or replaced for drift.
+	// AnnotationMinimumLifetime is the minimum age, such as "1h30m", of a node that is consolidated or replaced for
+	// drift.
 	AnnotationMinimumLifetime = "joiner.sh/minimum-node-lifetime"
 	// AnnotationMaximumMoves is how often the pods of a workload may be moved, per pod and hour. Default: "2".
 	AnnotationMaximumMoves = "joiner.sh/maximum-moves-per-pod-hour"

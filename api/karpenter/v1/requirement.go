@@ -2,7 +2,7 @@ package v1
 
 import corev1 "k8s.io/api/core/v1"
 
-// Requirements are requirements that all hold at once.
+// Requirements is a list of requirements that must all be met.
 //
 // +kubebuilder:validation:MaxItems=100
 // +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="operator In needs at least one value"
@@ -11,7 +11,7 @@ import corev1 "k8s.io/api/core/v1"
 // +listType=atomic
 type Requirements []Requirement
 
-// Requirement compares one label with values, and may ask that a choice of values remains.
+// Requirement compares one label with values. MinValues can require that several values of the label remain possible.
 type Requirement struct {
 	// Key of the label. Keys that Joiner reserves are rejected; see spec.template.metadata.labels of NodePool.
 	// +kubebuilder:validation:MaxLength=316
@@ -25,14 +25,14 @@ type Requirement struct {
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitzero"`
-	// MinValues is the least number of different values of the label that must remain possible for a launch. Alpha.
+	// MinValues is the minimum number of different values of the label that must remain possible for a launch. Alpha.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +optional
 	MinValues *int `json:"minValues,omitempty"`
 }
 
-// The operators that Requirement knows beyond those of Kubernetes' own node selectors.
+// The operators of Requirement that node selectors of Kubernetes do not have.
 const (
 	OperatorGte corev1.NodeSelectorOperator = "Gte"
 	OperatorLte corev1.NodeSelectorOperator = "Lte"

@@ -12,10 +12,10 @@ const (
 	Version = "v1"
 )
 
-// GroupVersion is Group and Version in the shape that the Kubernetes machinery asks for.
+// GroupVersion combines Group and Version for a runtime.Scheme.
 var GroupVersion = schema.GroupVersion{Group: Group, Version: Version}
 
-// AddToScheme makes the kinds of this group known to a scheme.
+// AddToScheme registers the kinds of this group in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &NodePool{}, &NodePoolList{}, &NodeClaim{}, &NodeClaimList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -30,7 +30,7 @@ type NodeOverlay struct {
 
 // NodeOverlaySpec selects offerings and defines their price or capacity.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment exclude each other; leave one of them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="set price or priceAdjustment, not both"
 type NodeOverlaySpec struct {
 	// Requirements select offerings by the labels of the instance type, of the offering and of the NodePool
 	// (karpenter.sh/nodepool has its name). An empty list selects all offerings.
@@ -51,7 +51,7 @@ type NodeOverlaySpec struct {
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
 	// Capacity sets the amount of resources of an instance, instead of what EC2 reports. cpu, memory, ephemeral-storage
 	// and pods cannot be set.
-	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="cpu, memory, ephemeral-storage and pods are as EC2 says; leave them out"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="cpu, memory, ephemeral-storage and pods cannot be set; leave them out"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitzero"`
 	// Weight orders overlays that select the same offering: the one with the highest weight applies. Omitted: 0. Overlays
@@ -94,14 +94,15 @@ type NodeOverlayList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 
+	// Items are the NodeOverlays.
 	Items []NodeOverlay `json:"items"`
 }
 
 // Reasons of a NodeOverlay's ValidationSucceeded=False.
 const (
-	// ReasonRuntimeValidation is the reason of a spec that passes the schema and is invalid.
+	// ReasonRuntimeValidation is the reason if the spec is invalid although the schema accepts it.
 	ReasonRuntimeValidation = "RuntimeValidation"
-	// ReasonConflict is the reason of an overlay that contradicts another of the same weight.
+	// ReasonConflict is the reason if the overlay contradicts another overlay of the same weight.
 	ReasonConflict = "Conflict"
 )
 

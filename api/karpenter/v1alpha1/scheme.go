@@ -11,10 +11,10 @@ import (
 // Version names this version of the group.
 const Version = "v1alpha1"
 
-// GroupVersion is group and version in the shape that the Kubernetes machinery asks for.
+// GroupVersion combines the group and Version for a runtime.Scheme.
 var GroupVersion = schema.GroupVersion{Group: karpv1.Group, Version: Version}
 
-// AddToScheme makes the kinds of this version known to a scheme.
+// AddToScheme registers the kinds of this version in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &NodeOverlay{}, &NodeOverlayList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
