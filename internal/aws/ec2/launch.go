@@ -69,15 +69,15 @@ type Launch struct {
 	Spent bool
 }
 
-// Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a caller
-// that was restarted repeats the call. Errors are of package awserr. Two kinds have a special meaning:
+// Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a
+// restarted caller repeats the call. Errors are of package awserr. Two kinds have a special meaning:
 //
-//   - Shortage: EC2 has capacity for none of the choices; see Launch.Short.
-//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds nothing a minute after that
-//     attempt, raise Attempt.
+//   - Shortage: EC2 has no capacity for any of the choices; see Launch.Short.
+//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds no instance a minute
+//     after that attempt, raise Attempt.
 //
-// Raise Attempt only if Launch.Spent is set or InDoubt was resolved this way. After any other error the instance may have been
-// launched, and the same attempt finds it.
+// Raise Attempt only if Launch.Spent is set or InDoubt was resolved in this way. After any other error the instance may
+// have been launched, and the same attempt finds it.
 func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err

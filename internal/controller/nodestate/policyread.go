@@ -132,7 +132,7 @@ func readLifetime(value string, p *disruption.Policy) error {
 func readCount(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no whole number above 0", value)
+		return 0, fmt.Errorf("%q is not a whole number above 0", value)
 	}
 	return n, nil
 }
