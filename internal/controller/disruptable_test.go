@@ -48,7 +48,7 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 			t.Errorf("the policy lets only empty nodes go, and %s says %+v", claim.Name, c)
 		}
 	}
-	if f.events.has("NodeClaim/Unconsolidatable", "lets only empty nodes go") == "" {
+	if f.events.has("NodeClaim/Unconsolidatable", "allows only empty nodes") == "" {
 		t.Errorf("nobody was told: %v", f.events.told)
 	}
 }

@@ -77,9 +77,9 @@ func TestDriftFollowsEdits(t *testing.T) {
 	}{
 		"nothing": {},
 		"a label": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} },
-			want: []string{"NodePoolDrifted: ", "labels: the node has team=a, asked for is team=b"}},
+			want: []string{"NodePoolDrifted: ", "labels: the node has team=a, the current value is team=b"}},
 		"a taint": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Taints = nil },
-			want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, asked for is none"}},
+			want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, the current value is none"}},
 		"another way of pay": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} },
 			want: []string{"RequirementsDrifted: ", "karpenter.sh/capacity-type=on-demand", "spot"}},
 		"its weight":     {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
@@ -461,7 +461,7 @@ func TestGroupsOfAMachine(t *testing.T) {
 	r.classes(t)
 	r.drifting(t)
 	for name, says := range r.drifted(t, karpv1.ConditionDrifted) {
-		if !strings.Contains(says, "it has "+group+", which the class does not find") {
+		if !strings.Contains(says, "it has "+group+", which the class does not select") {
 			t.Errorf("%s says %q", name, says)
 		}
 	}

@@ -54,7 +54,7 @@ func TestPricesOutliveRefreshes(t *testing.T) {
 	if diff := cmp.Diff(before, r.Market.Market(time.Now())); diff != "" {
 		t.Errorf("the refresh that failed has changed the market (-before +after):\n%s", diff)
 	}
-	if at(catalog.Spot) != 0 || !strings.Contains(r.log.String(), `"spot":"not known, on-demand price used"`) {
+	if at(catalog.Spot) != 0 || !strings.Contains(r.log.String(), `"spot":"unknown, on-demand price used"`) {
 		t.Errorf("spot prices of second %g\n%s", at(catalog.Spot), r.log)
 	}
 	deny()

@@ -126,7 +126,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		if why := f.isReopened(t); why != "" {
 			t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 		}
-		if f.events.has("NodeClaim/DisruptionUndone", "NodeClaim "+c.Name+", made in their place, does not join the cluster: "+unmapped) == "" {
+		if f.events.has("NodeClaim/DisruptionUndone", "replacement NodeClaim "+c.Name+" does not join the cluster: "+unmapped) == "" {
 			t.Errorf("nobody said why: %v", f.events.told)
 		}
 		f.ahead += 2 * disruptor.HoldFirst
@@ -191,7 +191,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 		t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 	}
 	if f.events.has("NodeClaim/DisruptionUndone",
-		c.Name+", made in their place, has joined and was not fit for pods within 10m0s: the Node is not ready") == "" {
+		c.Name+" has joined but was not ready for pods within 10m0s: the Node is not ready") == "" {
 		t.Errorf("nobody said why: %v", f.events.told)
 	}
 	if failed := driftcheck.FailuresOf(f.pool(t)); len(failed) != 1 {

@@ -12,9 +12,9 @@ import (
 
 // Budget limits how many nodes of a pool may be disrupted at once.
 type Budget struct {
-	Reasons []Reason // it applies to; none: all of them
+	Reasons []Reason // reasons that the budget applies to; none: all reasons
 	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
-	// Schedule is when the budget becomes active, and Open for how long each time. Nil: always active.
+	// Schedule is when the budget becomes active, and Open is how long it then stays active. Nil: always active.
 	Schedule *cron.Schedule
 	Open     time.Duration
 	// Line is the schedule as written, for display.
@@ -26,17 +26,18 @@ type Budget struct {
 // Room is how many more nodes of a pool may be disrupted for a reason.
 type Room struct {
 	Pool   string // name of the NodePool
-	Reason Reason // budgets may be for some reasons only
+	Reason Reason // Room for this reason: a budget may apply to some reasons only
 	Nodes  int    // never negative
 	Out    int    // nodes of the pool that count against its budgets: terminating or not ready
 	// Budget is the limiting budget ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty if none limits it.
 	Budget string
-	// Until is when that budget ends or another begins; with no room, when the last budget without room ends. Zero if time changes nothing.
+	// Until is when the limiting budget ends or another begins. With no room, it is when the last budget without room
+	// ends. Zero if the passing of time changes nothing.
 	Until time.Time
 }
 
 // Room returns how many more of a pool's total nodes may be disrupted at now, if out of them are terminating or not
-// ready. Without an active budget, all remaining nodes may. Pool and Out are left empty.
+// ready. Without an active budget, all remaining nodes may be disrupted. Pool and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	var full []time.Time // when each of the budgets without room ends; zero: never
@@ -75,7 +76,7 @@ func latest(times []time.Time) time.Time {
 	return last
 }
 
-// active reports whether the budget applies at now, and when that changes; zero if it never changes.
+// active reports whether the budget applies at now, and when this changes; zero if it never changes.
 func (b Budget) active(now time.Time) (bool, time.Time) {
 	if b.Schedule == nil || b.Unreadable != "" {
 		return true, time.Time{}
@@ -113,7 +114,8 @@ func ParseNodes(text string) (n int, isShare bool, err error) {
 	return n, isShare, nil
 }
 
-// String formats the budget: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", "3 that cannot be parsed: …".
+// String formats the budget: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", or the error of a budget that cannot be
+// parsed.
 func (b Budget) String() string {
 	switch {
 	case b.Unreadable != "":

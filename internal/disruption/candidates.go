@@ -7,9 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, budgets
-// aside, and why the others stay. Both are sorted by name. Neither has nodes that are foreign, not initialized,
-// terminating or empty (Propose takes those), nor, for Drifted, nodes that have not drifted.
+// Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, before
+// budgets are applied. stays are the other nodes, with their causes. Both are sorted by name. Neither contains nodes
+// that are foreign, not initialized, terminating or empty (Propose handles empty nodes). For Drifted, neither contains
+// nodes that have not drifted.
 func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	expected := map[string]bool{}
 	for _, p := range in.Plan.Placements {
@@ -46,7 +47,7 @@ func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	return !policy.Static && len(n.Pods) > 0
 }
 
-// keeps returns why a candidate stays; no cause if it may be disrupted.
+// keeps returns why a candidate stays. Its Cause is empty if the node may be disrupted.
 func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	policy, record := in.Policies[n.Pool], in.Records[n.Name]
 	if stay := in.protects(policy, record, reason); stay.Cause != "" {
@@ -67,7 +68,7 @@ func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	return Stay{}
 }
 
-// protects returns what keeps a node, whatever the reason.
+// protects returns what protects a node from disruption for any reason.
 func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
@@ -101,8 +102,9 @@ func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
 	return Stay{}
 }
 
-// Grant takes groups of nodes to disrupt together, the best first, and returns the nodes that the budgets of all their pools allow at once,
-// sorted; the others stay. Groups that fit as a whole come first. The rest of the budgets goes to the first nodes of the others.
+// Grant takes groups of nodes to disrupt together, the best first. It returns the nodes that the budgets of all their
+// pools allow at once, sorted, and the nodes that stay. Groups that fit as a whole come first. The first nodes of the
+// remaining groups use up the rest of the budgets.
 func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {

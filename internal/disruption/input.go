@@ -18,28 +18,28 @@ type Input struct {
 	// Plan has the planned nodes of Snapshot's pending pods: a node in its placements is needed.
 	Plan packing.Plan
 
-	Policies map[string]Policy // by pool; a pool without one keeps all its nodes
-	Records  map[string]Record // by node name; a node without one stays
-	Drifted  map[string]string // by node name: how it differs from its desired state
+	Policies map[string]Policy // by pool; a pool without a policy keeps all its nodes
+	Records  map[string]Record // by node name; a node without a record stays
+	Drifted  map[string]string // by node name: the difference from its desired state
 	Now      time.Time         // the time of the decision
 }
 
 // Record has facts about a node that are not in the snapshot.
 type Record struct {
-	// Quiet is since when no pod has come or gone: the last such event, or the initialization.
+	// Quiet is the time since which no pod has come or gone: the last such event, or the initialization.
 	Quiet time.Time
 	// Ready is the Node's condition Ready. A node that is not ready uses the budget.
 	Ready bool
-	// Keep is what protects the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty for nothing.
+	// Keep is what protects the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty: not protected.
 	Keep string
-	// Blocked is the pod that blocks the node, and why ("pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment b)");
-	// empty for none.
+	// Blocked is the pod that blocks the node, with the reason ("pod a/b has no room in PodDisruptionBudget a/c (0
+	// allowed; owner Deployment b)"); empty: not blocked.
 	Blocked string
-	// BlockedUntil is when time ends that; zero if time does not.
+	// BlockedUntil is when the passing of time unblocks the node; zero if it does not.
 	BlockedUntil time.Time
-	// Going: it is being removed or replaced already, though the snapshot may not show it. It uses the budget.
+	// Going: the node is already being removed or replaced, though the snapshot may not show this. It uses the budget.
 	Going bool
-	// Held is until when the node is left alone after a failed move, and HeldCause is why.
+	// Held is the time until which the node is not disrupted after a failed move, and HeldCause is the reason.
 	Held      time.Time
 	HeldCause string
 	// Bounded: draining has a deadline (terminationGracePeriod), so drift need not honor Blocked.
@@ -53,10 +53,11 @@ type Reason string
 
 // The reasons.
 const (
-	Empty         Reason = "Empty"         // it runs nothing but what runs on every node
-	Drifted       Reason = "Drifted"       // it is no longer as its NodePool or EC2NodeClass says
-	Underutilized Reason = "Underutilized" // its pods fit elsewhere, or on something cheaper
-	// Expired nodes go whatever the budgets say; these bound how many are replaced first. No budget can name it.
+	Empty         Reason = "Empty"         // the node runs only DaemonSet and static pods
+	Drifted       Reason = "Drifted"       // the node differs from its NodePool or EC2NodeClass
+	Underutilized Reason = "Underutilized" // its pods fit other nodes, or a cheaper node
+	// Expired nodes are removed regardless of budgets; budgets limit how many are replaced first. A budget cannot list
+	// this reason.
 	Expired Reason = "Expired"
 )
 
@@ -71,42 +72,42 @@ type Move struct {
 type Stay struct {
 	Node   string    // name of the cluster.Node
 	Cause  Cause     // why it stays
-	Detail string    // which object, or how much
+	Detail string    // the object or number concerned
 	Until  time.Time // when to check again; zero: when something changes
 }
 
-// Cause is why a node stays: a closed set.
+// Cause is the reason why a node stays. The set of causes is closed.
 type Cause string
 
 // The causes.
 const (
-	Expected Cause = "PodsExpected"  // pending pods are planned onto it
-	Kept     Cause = "DoNotDisrupt"  // a user asked to keep it
+	Expected Cause = "PodsExpected"  // pending pods are planned on the node
+	Kept     Cause = "DoNotDisrupt"  // a user protects the node
 	Never    Cause = "Never"         // the pool's consolidateAfter is Never
 	TooSoon  Cause = "TooSoon"       // consolidateAfter has not passed
-	Budgeted Cause = "Budget"        // as many nodes as allowed are leaving already
-	Blocked  Cause = "Blocked"       // one of its pods may not leave
+	Budgeted Cause = "Budget"        // the disruption budget is used up
+	Blocked  Cause = "Blocked"       // one of its pods cannot be evicted
 	Paused   Cause = "Paused"        // a user paused the pool, or all pools
-	Invalid  Cause = "Invalid"       // what the pool says of it makes no sense
+	Invalid  Cause = "Invalid"       // the pool has an invalid disruption setting
 	Unready  Cause = "NotReady"      // the Node is not ready
-	OnlyIdle Cause = "WhenEmpty"     // the pool's policy lets only empty nodes go
+	OnlyIdle Cause = "WhenEmpty"     // the pool's policy allows only empty nodes
 	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
-	Held     Cause = "Held"          // a move of it was aborted a short while ago
-	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
+	Held     Cause = "Held"          // a move of the node was aborted recently
+	Worth    Cause = "WorthItsPrice" // moving its pods would save nothing, or too little
 
-	InWaves    Cause = "DriftInWaves" // others that drifted are replaced first, or none is
+	InWaves    Cause = "DriftInWaves" // other drifted nodes are replaced first, or none is
 	MovedOften Cause = "MovedOften"   // its pods were moved as often as the pool allows
-	Looping    Cause = "Loop"         // its pods leave nodes like it again and again
+	Looping    Cause = "Loop"         // its pods repeatedly leave nodes of this shape
 )
 
-// Values of nodes that no cause keeps, for metrics and output; no condition is written for them.
+// Causes of nodes that may be disrupted, for metrics and output. No condition is written for them.
 const (
 	Undecided      Cause = "Undecided"      // no cause is known
 	Leaving        Cause = "Leaving"        // the node is being replaced or terminated
-	NotInitialized Cause = "NotInitialized" // the node is not ready for pods yet
+	NotInitialized Cause = "NotInitialized" // the node is not initialized yet
 )
 
-// Proposal has the nodes to disrupt, and those considered that stay.
+// Proposal has the nodes to disrupt, and the candidates that stay.
 type Proposal struct {
 	Moves []Move // sorted by pool
 	Stays []Stay // sorted by node

@@ -8,7 +8,7 @@ import (
 
 // Policy is a pool's disruption policy: spec.disruption of a NodePool, and its annotations.
 type Policy struct {
-	// After is how long no pod must have come or gone; nil for never.
+	// After is how long pods must neither come nor go before a disruption; nil: never.
 	After *time.Duration
 	// Method selects which nodes may be disrupted to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
 	Method Method
@@ -16,16 +16,18 @@ type Policy struct {
 	Static bool
 	// Budgets limit how many nodes may be disrupted at once. The tightest active budget counts. None: no limit.
 	Budgets []Budget
-	// Paused is what paused the pool ("annotation joiner.sh/paused of the NodePool"): no disruption starts. Empty: not paused.
+	// Paused is what paused the pool ("annotation joiner.sh/paused of the NodePool"): no disruption starts. Empty: not
+	// paused.
 	Paused string
-	// PausedUntil is when the pause ends by itself; zero: a user must end it.
+	// PausedUntil is when the pause ends automatically; zero: a user must end it.
 	PausedUntil time.Time
 
-	// LeastSaving is the least saving of a move per hour, LeastShare its least share of the nodes' price (0.1 for ten percent). Zero: the
-	// defaults of consolidation.
+	// LeastSaving is the minimum saving of a move per hour, LeastShare its minimum share of the nodes' price (0.1 for
+	// ten percent). Zero: the defaults of consolidation.
 	LeastSaving catalog.Price
 	LeastShare  float64
-	// LeastLife is the least age of a node before it is disrupted for money or drift. Empty nodes may be disrupted at any age.
+	// LeastLife is the minimum age of a node before it is disrupted to save money or for drift. Empty nodes may be
+	// disrupted at any age.
 	LeastLife time.Duration
 	// MovesPerHour limits how often a workload's pods may be moved, per pod and hour. 0: DefaultMovesPerHour.
 	MovesPerHour int
@@ -34,13 +36,13 @@ type Policy struct {
 	ObserveDrift bool
 	// IgnoreDrift lists fields whose changes do not count as drift: "amiSelectorTerms", "tags". Sorted.
 	IgnoreDrift []string
-	// Canary is how many drifted nodes are replaced first, alone; 0: DefaultCanary. Wave is how many at once after that, "3" or "10%" of the
-	// pool's nodes; empty: limited by the budgets.
+	// Canary is the number of drifted nodes that are replaced first, alone; 0: DefaultCanary. Wave is the number of
+	// nodes replaced at once after that, "3" or "10%" of the pool's nodes; empty: limited by the budgets.
 	Canary int
 	Wave   string
 
-	// Problems are the errors of the policy, a sentence each. What they affect is not allowed: an unreadable budget allows no node, an
-	// unreadable annotation none of the moves that it affects.
+	// Problems are the errors of the policy, one sentence each. An error disables the disruption that it affects: an
+	// unreadable budget allows no node, and an unreadable annotation allows none of its moves.
 	Problems []Problem
 }
 
@@ -50,14 +52,14 @@ const (
 	DefaultCanary       = 1
 )
 
-// Method is spec.disruption.consolidationPolicy: which nodes may be disrupted to save money.
+// Method is spec.disruption.consolidationPolicy: the nodes that may be disrupted to save money.
 type Method string
 
 // The methods.
 const (
-	WhenEmpty                Method = "WhenEmpty"                // only nodes that run nothing but what runs on every node
-	WhenEmptyOrUnderutilized Method = "WhenEmptyOrUnderutilized" // also nodes whose pods fit elsewhere, or on something cheaper
-	Balanced                 Method = "Balanced"                 // those only where the saving is worth the disturbance
+	WhenEmpty                Method = "WhenEmpty"                // only nodes without pods other than DaemonSet and static pods
+	WhenEmptyOrUnderutilized Method = "WhenEmptyOrUnderutilized" // also nodes whose pods fit other nodes, or a cheaper node
+	Balanced                 Method = "Balanced"                 // WhenEmptyOrUnderutilized, if the saving is worth the disruption
 )
 
 // Allows reports whether the method allows disrupting a node for the reason.
@@ -75,7 +77,7 @@ func (m Method) LeastWorth() float64 {
 type Problem struct {
 	Field   string   // "spec.disruption.budgets[1].schedule", "joiner.sh/minimum-saving"
 	Text    string   // a sentence without the field
-	Reasons []Reason // reasons that are disabled by it; none: it is only reported
+	Reasons []Reason // reasons that the problem disables; none: it is only reported
 }
 
 // Forbidden returns the problem that disables the reason for the pool, if there is one.

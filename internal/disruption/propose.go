@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool, as many as its
-// budgets allow, those empty longest first.
+// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool. Each move contains
+// as many nodes as the budgets allow, those that have been empty longest first.
 func Propose(in Input) Proposal {
 	var out Proposal
 	expected := map[string]bool{}
@@ -78,7 +78,7 @@ func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
 }
 
-// mustStay returns why an empty node is not a candidate, if it is none.
+// mustStay returns why an empty node is not a candidate. It returns false for a candidate.
 func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]

@@ -2,7 +2,7 @@ package disruption
 
 import "time"
 
-// Sentence returns why the node stays, without a full stop, and until when if time ends it.
+// Sentence returns why the node stays, without a full stop, and until when if the passing of time ends it.
 func (s Stay) Sentence() string {
 	text := s.why()
 	if !s.Until.IsZero() {
@@ -16,23 +16,23 @@ func (s Stay) why() string {
 	case Expected:
 		return "pending pods are planned onto it"
 	case Kept:
-		return "it is to be kept by " + s.Detail
+		return "it is kept because of " + s.Detail
 	case Never:
 		return "consolidateAfter of its NodePool is Never"
 	case TooSoon:
 		return "pods came or left within consolidateAfter (" + s.Detail + ")"
 	case Budgeted:
-		return "as many nodes of its NodePool are leaving, or broken, as the budget allows (" + s.Detail + ")"
+		return "as many nodes of its NodePool are terminating or not ready as the budget allows (" + s.Detail + ")"
 	case Paused:
 		return "voluntary disruption is paused by " + s.Detail
 	case Invalid:
-		return "its NodePool says what makes no sense: " + s.Detail
+		return "its NodePool has an invalid setting: " + s.Detail
 	case Unready:
 		return "the Node is not ready"
 	case OnlyIdle:
-		return "the consolidationPolicy of its NodePool lets only empty nodes go, and it has pods"
+		return "the consolidationPolicy of its NodePool allows only empty nodes, and it has pods"
 	case TooYoung:
-		return "it is not as old as its NodePool wants its nodes to become (" + s.Detail + ")"
+		return "it is younger than the minimum lifetime of its NodePool (" + s.Detail + ")"
 	case Held:
 		return "a move of it was aborted: " + s.Detail
 	case Worth:
@@ -52,7 +52,8 @@ func Causes() []Cause {
 	}
 }
 
-// IsOfMoney reports whether the cause applies only to disruption that saves money. Other causes also hold back drift.
+// IsOfMoney reports whether the cause applies only to disruption that saves money. Other causes also prevent
+// replacement for drift.
 func (c Cause) IsOfMoney() bool {
 	switch c {
 	case Expected, Never, OnlyIdle, TooSoon, Worth:

@@ -8,16 +8,16 @@ import (
 // Member is a node of a pool with a fixed number of nodes.
 type Member struct {
 	Name   string // of the NodeClaim
-	Bought bool   // its instance was launched
-	Joined bool   // its Node has registered
-	Kept   bool   // an annotation of the user protects it, or a pod on it
-	Pods   int    // that would need another node
-	// Left is the remaining share of its lifetime, 1 for one that never expires.
+	Bought bool   // whether its instance was launched
+	Joined bool   // whether its Node has registered
+	Kept   bool   // whether a user's annotation on the node or on one of its pods protects it
+	Pods   int    // number of pods that would need another node
+	// Left is the remaining share of its lifetime, 1 if it never expires.
 	Left float64
 }
 
-// Missing returns how many nodes to launch for a pool with active ones to have replicas. Limit bounds all its nodes, terminating ones
-// included; nil for no limit. The second result reports whether the limit reduces the number.
+// Missing returns how many nodes to launch so that a pool with active nodes has replicas nodes. limit bounds all its
+// nodes, including terminating ones; nil: no limit. The second result reports whether the limit reduces the number.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {
@@ -27,8 +27,9 @@ func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool
 	return min(missing, room), missing > room
 }
 
-// Surplus returns the names of the members to remove so that replicas remain. Members without an instance or a Node are first, then those
-// without pods, then those with few pods that would have to move soon anyway. Protected members are last.
+// Surplus returns the names of the members to remove so that replicas members remain. Members without an instance or a
+// Node come first, then members without pods, then members with few pods that must move soon anyway. Protected members
+// come last.
 func Surplus(members []Member, replicas int) []string {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.Name, b.Name))

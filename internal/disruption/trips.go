@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the workload is recorded, and
-// the shape of the node.
+// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the trip records the workload
+// and the shape of the node.
 type Trip struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"
-	Pods     int       // above 0
+	Pods     int       // number of moved pods, above 0
 	All      int       // replicas of the workload at that time; 0: unknown
 	Shape    string    // the node's shape: pool, instance type, zone and capacity type, as Shape returns it
 	Reason   Reason    // Underutilized or Drifted
 }
 
-// Trips are the recorded moves of pods, the oldest first. Nil is none.
+// Trips are the recorded moves of pods, oldest first. Nil is empty.
 type Trips []Trip
 
 // For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and
@@ -32,7 +32,7 @@ const (
 	tripsWindow = time.Hour
 	loopFirst   = time.Hour
 	loopMost    = 24 * time.Hour
-	loopRounds  = 2 // departures from nodes of one shape, per pod, that are a loop; more for drift, which the user requests
+	loopRounds  = 2 // departures per pod from nodes of one shape that count as a loop; more for drift, which the user requests
 	driftLoop   = 3
 )
 
@@ -41,7 +41,8 @@ func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
 
-// Add returns the trips with more of them, and without those that are too old at now, or too many and older than an hour. It may change t.
+// Add returns the trips with more of them. It drops trips that are too old at now, and trips older than an hour if
+// there are too many. It may change t.
 func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	t = append(t, more...)
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
@@ -60,22 +61,22 @@ type Load struct {
 	Node, Pool string
 	// Shape is the node's shape, as Shape returns it.
 	Shape string
-	Pods  map[string]int // by workload
+	Pods  map[string]int // number of pods by workload
 }
 
-// Traffic is the input of Stays, in addition to the trips.
+// Traffic is the input of Stays, besides the trips.
 type Traffic struct {
 	Reason Reason         // why the nodes are to be disrupted
 	Loads  []Load         // the nodes
 	Pods   map[string]int // replicas in the cluster, by workload
-	Limits map[string]int // by pool: Policy.MovesPerHour; 0 and none: DefaultMovesPerHour
-	// Together: all nodes are disrupted, in this order, so that each counts for those after it.
+	Limits map[string]int // by pool: Policy.MovesPerHour; 0 or missing: DefaultMovesPerHour
+	// Together: all nodes are disrupted, in this order, so that each node counts for the nodes after it.
 	Together bool
 	Now      time.Time
 }
 
-// Stays returns which of the nodes must stay, in order, because their pods were moved as often as the pool allows in the last hour, or
-// repeatedly left nodes of this shape.
+// Stays returns the nodes that must stay, in order, because their pods were moved as often as the pool allows in the
+// last hour, or repeatedly left nodes of this shape.
 func (t Trips) Stays(in Traffic) []Stay {
 	b := t.book(in)
 	var out []Stay
@@ -95,10 +96,10 @@ func (t Trips) Stays(in Traffic) []Stay {
 	return out
 }
 
-// ledger indexes the trips, the oldest first.
+// ledger indexes the trips, oldest first.
 type ledger struct {
 	recent map[string][]Trip    // by workload: of the last hour
-	left   map[[2]string][]Trip // by workload and shape: off nodes of that shape
+	left   map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
 }
 
 func (t Trips) book(in Traffic) ledger {
@@ -116,7 +117,7 @@ func (t Trips) book(in Traffic) ledger {
 	return b
 }
 
-// judge returns why a node stays; of several reasons, the one that lasts longest.
+// judge returns why a node stays. If there are several reasons, it returns the one that lasts longest.
 func (b ledger) judge(in Traffic, load Load) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
@@ -166,14 +167,14 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// each returns how often the trip moved each pod of its workload, which has this many now. It uses the larger of the
-// number of pods then and now, so scaling down is never reported as a loop.
+// each returns how often the trip moved each pod of its workload, which has now pods. It uses the larger of the number
+// of pods then and now, so scaling down is never reported as a loop.
 func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
 
-// rounding tolerance: three thirds are one.
+// rounding is the tolerance for rounding errors: three thirds must equal one.
 const rounding = 1e-6
 
-// loops checks the moves off nodes of this shape. Each pod can leave them once without having come back.
+// loops checks the moves off nodes of this shape. A pod that leaves such nodes twice must have come back in between.
 func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	left := sinceGrown(b.left[[2]string{workload, load.Shape}], all)
 	pods, each := 0, rounding
@@ -195,13 +196,13 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	return Stay{
 		Cause: Looping,
 		Until: until,
-		Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and come back",
+		Detail: fmt.Sprintf("%s: its %d pods have left nodes like this one (%s) %d times since %s, and came back",
 			workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
 }
 
-// sinceGrown returns those of a workload's trips that were made after it last grew by half or more; it has this many
-// pods now. Nodes that were launched for the growth may be like the old ones and go when it shrinks again, which is not
-// a loop.
+// sinceGrown returns the trips of a workload after it last grew by half or more. now is its current number of pods.
+// Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks again.
+// That is not a loop.
 func sinceGrown(trips []Trip, now int) []Trip {
 	most := now
 	for i, trip := range slices.Backward(trips) {

@@ -22,7 +22,7 @@ const (
 	labelBuild       = "node.kubernetes.io/windows-build"
 )
 
-// variant is one image of an alias: where SSM names it, and which types it is for.
+// variant is one image of an alias: its SSM parameter and the instance types that it is for.
 type variant struct {
 	path  string
 	needs []requirements.Requirement
@@ -32,8 +32,8 @@ func requirement(key string, op requirements.Operator, values ...string) require
 	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
 
-// The three variants of an image. One for a GPU, one for Inferentia and
-// Trainium, one for all else.
+// The three variants of an image: plain for types without accelerators, gpu for NVIDIA GPUs, neuron for Inferentia and
+// Trainium.
 func plain() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist),
 		requirement(labelAccelerator, requirements.DoesNotExist)}
@@ -45,9 +45,8 @@ func neuron() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
 
-// byAlias resolves the parameters that AWS publishes for the alias' family. A
-// parameter that is not there is a variant that was not made; any other
-// trouble fails the whole, because a shorter list would look like drift.
+// byAlias resolves the SSM parameters that AWS publishes for the alias' family. A missing parameter means that AWS did
+// not publish this variant. Any other error fails the whole call, because a shorter list would look like drift.
 func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	variants, wrong := variantsOf(t.Alias, version)
 	if wrong != "" {
@@ -74,8 +73,8 @@ func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, 
 	return found, nil, nil
 }
 
-// variantsOf returns the variants of an alias; wrong says why there are none.
-// The paths are those of the EKS and Bottlerocket user guides.
+// variantsOf returns the variants of an alias. wrong is the reason if there are no variants. The parameter paths are
+// those of the EKS and Bottlerocket user guides.
 func variantsOf(alias, version string) (variants []variant, wrong string) {
 	family, release, ok := strings.Cut(alias, "@")
 	family = strings.ToLower(family)
@@ -84,7 +83,7 @@ func variantsOf(alias, version string) (variants []variant, wrong string) {
 	case !ok || release == "":
 		return nil, "an alias is written family@version, for instance al2023@latest"
 	case minor < 0:
-		return nil, fmt.Sprintf("the cluster's Kubernetes version %q is not one", version)
+		return nil, fmt.Sprintf("the cluster's Kubernetes version %q is not a valid version", version)
 	}
 	switch family {
 	case "al2":
@@ -99,7 +98,7 @@ func variantsOf(alias, version string) (variants []variant, wrong string) {
 	case "windows2019", "windows2022", "windows2025":
 		return windows(strings.TrimPrefix(family, "windows"), version, release, minor)
 	}
-	return nil, fmt.Sprintf("there is no family %q: one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025", family)
+	return nil, fmt.Sprintf("unknown family %q: use one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025", family)
 }
 
 func al2(version, release string) []variant {
@@ -168,7 +167,7 @@ func windows(year, version, release string, minor int) ([]variant, string) {
 	}}, ""
 }
 
-// minorOf returns 33 for "1.33", -1 if the text is no such version.
+// minorOf returns 33 for "1.33", and -1 if the text is not a Kubernetes version.
 func minorOf(version string) int {
 	rest, ok := strings.CutPrefix(version, "1.")
 	n, err := strconv.Atoi(rest)

@@ -1,8 +1,8 @@
 // Package ami resolves the selector terms of an EC2NodeClass to AMIs.
 //
 // In: selector terms, and the Kubernetes version of the control plane.
-// Out: images with what they require of an instance type, and the terms that found nothing.
-// Never: a guess: an image that could not be looked up is an error, not a shorter list.
+// Out: images with their requirements on instance types, and the terms that matched no image.
+// Never: a shorter list because of a failed lookup: a failed lookup is an error.
 package ami
 
 import (
@@ -32,14 +32,14 @@ type Client struct {
 	parameters map[string]parameter // by name
 }
 
-// parameter is a value that SSM gave, kept for a while: a NodeClass is looked
-// at each minute, its parameters change a few times a month.
+// parameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, while AWS changes its
+// parameters a few times a month.
 type parameter struct {
 	value string
 	until time.Time
 }
 
-// How long a parameter is kept, and how long it is believed that there is none.
+// How long a parameter is cached, and how long its absence is cached.
 const (
 	remember        = 5 * time.Minute
 	rememberMissing = time.Minute
@@ -51,8 +51,8 @@ func New(cfg aws.Config) *Client {
 	return &Client{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
 }
 
-// Term selects images. Of its fields the first that is set, in this order,
-// counts: Alias, ID, SSMParameter, then Name and Tags together.
+// Term selects images. The first field that is set counts, in this order: Alias, ID, SSMParameter, then Name and Tags
+// together.
 type Term struct {
 	Alias        string            // "al2023@latest"
 	ID           string            // "ami-0123"
@@ -86,15 +86,15 @@ func (t Term) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Image is a machine image, and which instance types it is for.
+// Image is an AMI and the instance types that it is for.
 type Image struct {
 	ID         string    // "ami-0123"
 	Name       string    // of the AMI
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// Accelerated is the label of the accelerators for which the image has drivers, by its name or its description. It is empty for
-	// other images, and for those that an alias names.
+	// Accelerated is the instance-type label of the accelerators for which the image has drivers, derived from its name
+	// or description. It is empty for an image without drivers and for an image that was selected by an alias.
 	Accelerated string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64
@@ -102,14 +102,14 @@ type Image struct {
 	Requirements []requirements.Requirement
 }
 
-// Unmatched is a term that found no image, and why.
+// Unmatched is a term that found no image, with the reason.
 type Unmatched struct {
 	Term   Term   // the selector term
-	Reason string // "AMINotFound" or "UnsupportedAlias", as conditions have it
+	Reason string // "AMINotFound" or "UnsupportedAlias", the condition's reason
 	Detail string // for the condition's message
 }
 
-// String says which term it is and what is wrong with it.
+// String returns the term and the reason.
 func (u Unmatched) String() string { return u.Term.String() + ": " + u.Detail }
 
 // Accepts reports whether an instance type with these labels can start from the image.
@@ -118,8 +118,7 @@ func (i Image) Accepts(labels requirements.Labels) bool {
 	return wrong == nil && needs.Accepts(labels)
 }
 
-// For returns the image that an instance type with these labels starts from:
-// the first that accepts it. images are in the order of Images.
+// For returns the first image that accepts an instance type with these labels. images must be in the order of Images.
 func For(images []Image, labels requirements.Labels) (Image, bool) {
 	for _, i := range images {
 		if i.Accepts(labels) {
@@ -129,9 +128,9 @@ func For(images []Image, labels requirements.Labels) (Image, bool) {
 	return Image{}, false
 }
 
-// Images resolves the terms for a control plane of a Kubernetes version,
-// "1.33". Of images for the same types it keeps the best: one that is not
-// deprecated, then the newest. The result is sorted newest first, then by id.
+// Images resolves the terms for a control plane with the Kubernetes version, "1.33". If several images are for the same
+// types, it keeps the best: an image that is not deprecated, then the newest image. The result is sorted newest first,
+// then by id.
 func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
 	var found []Image
 	var unmatched []Unmatched
@@ -159,7 +158,7 @@ func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, 
 	case t.Name != "" || len(t.Tags) > 0:
 		return d.describe(ctx, t, nil, nil)
 	}
-	return nil, &Unmatched{t, "AMINotFound", "the term selects by nothing: give an alias, id, ssmParameter, name or tags"}, nil
+	return nil, &Unmatched{t, "AMINotFound", "the term is empty: set alias, id, ssmParameter, name or tags"}, nil
 }
 
 // best keeps one image per set of requirements.
@@ -190,7 +189,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// architecture is the requirement that an image of EC2's architecture has.
+// architecture returns the requirement of an image with EC2's architecture arch.
 func architecture(arch string) requirements.Requirement {
 	return requirements.Requirement{Key: catalog.LabelArch, Operator: requirements.In, Values: []string{arch}}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// describe asks EC2 for images: those with the ids, or those the term's name
-// and tags select. more adds what an image requires beside its architecture.
+// describe returns the images with the ids, or the images that the term's name and tags select. more returns
+// requirements of an image besides its architecture.
 func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
@@ -53,7 +53,7 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 		return out, nil, nil
 	}
 	if len(strange) > 0 {
-		return nil, &Unmatched{t, "AMINotFound", "no node runs on these architectures: " + strings.Join(strange, ", ")}, nil
+		return nil, &Unmatched{t, "AMINotFound", "nodes do not support these architectures: " + strings.Join(strange, ", ")}, nil
 	}
 	return nil, &Unmatched{t, "AMINotFound", "EC2 has no available image for it that this account may use in this region"}, nil
 }
@@ -76,8 +76,8 @@ func filters(t Term, ids []string) []awstypes.Filter {
 	return out
 }
 
-// owners keeps strangers' images out: anybody may publish one under any name.
-// Tags need no such guard, each account sees only its own.
+// owners restricts a search by name to trusted owners, because any account may publish an image under any name. A
+// search by tags needs no such limit: each account sees only its own tags.
 func owners(t Term) []string {
 	switch {
 	case t.Owner != "":
@@ -111,7 +111,7 @@ func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
 	return out, true
 }
 
-// disksOf returns the sizes of the snapshots that the image comes with.
+// disksOf returns the sizes of the image's snapshots, by device.
 func disksOf(i awstypes.Image) map[string]int64 {
 	out := map[string]int64{}
 	for _, m := range i.BlockDeviceMappings {
@@ -135,7 +135,7 @@ func filter(name string, values ...string) awstypes.Filter {
 	return awstypes.Filter{Name: aws.String(name), Values: values}
 }
 
-// byParameter resolves a parameter of the user's own.
+// byParameter resolves an SSM parameter that the user named.
 func (d *Client) byParameter(ctx context.Context, t Term) ([]Image, *Unmatched, error) {
 	id, ok, err := d.parameter(ctx, t.SSMParameter)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Described returns the images with the ids, of those that there are, sorted by id.
+// Described returns the images with the ids, sorted by id. Ids without an image are left out.
 func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image, error) {
 	out := []diagnosis.Image{}
 	if len(ids) == 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// accelerators are the words for drivers in the names and descriptions of AMIs, and the label of the instance types that
-// have such accelerators. Names of users' own AMIs are read likewise.
+// accelerators maps words in AMI names and descriptions to the label of the instance types with these accelerators. It
+// applies to users' own AMIs too.
 var accelerators = []struct{ word, label string }{
 	{"nvidia", labelGPU}, {"gpu", labelGPU},
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
 }
 
-// acceleratedBy is the label of the accelerators for which an image has drivers, empty for a plain image.
+// acceleratedBy returns the label of the accelerators for which an image has drivers. It is empty for a plain image.
 func acceleratedBy(name, description string) string {
 	for _, text := range []string{name, description} {
 		words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
@@ -29,9 +29,9 @@ func acceleratedBy(name, description string) string {
 	return ""
 }
 
-// suited restricts AMIs that differ only in their drivers: if some of the AMIs for the same instance types have no drivers, an AMI
-// with drivers is for the types with the accelerators, and the others are for the other types. Without an AMI that has no drivers,
-// nothing changes.
+// suited restricts AMIs that differ only in their drivers. If some of the AMIs for the same instance types have no
+// drivers, an AMI with drivers is for the types with the accelerators, and the AMIs without drivers are for the
+// remaining types. If every AMI has drivers, nothing changes.
 func suited(images []Image) []Image {
 	groups := map[string][]int{}
 	for i, image := range images {
@@ -62,7 +62,7 @@ func suited(images []Image) []Image {
 	return images
 }
 
-// add adds a requirement, and keeps them sorted.
+// add adds a requirement and keeps the requirements sorted.
 func (i *Image) add(r requirements.Requirement) {
 	i.Requirements = append(i.Requirements, r)
 	slices.SortFunc(i.Requirements, func(a, b requirements.Requirement) int { return cmp.Compare(a.Key, b.Key) })

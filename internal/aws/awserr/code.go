@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// verdict is what a code of AWS means.
+// verdict is the classification of an AWS error code.
 type verdict struct {
 	kind   Kind
 	reason string
 	hint   string
 }
 
-// verdicts by code. The codes are those of the EC2, IAM, EKS, SSM, STS and
-// Pricing API references; the reasons equal Karpenter's where it has one, so
-// that alerts go on working.
+// verdicts classifies an error code. The codes are those of the EC2, IAM, EKS, SSM, STS and Pricing API references.
+// Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep working.
 func verdicts(code string) (verdict, bool) {
 	for _, group := range groups() {
 		if slices.Contains(group.codes, code) {
@@ -129,8 +128,8 @@ func troubles() []group {
 	}
 }
 
-// sortCode sets kind, reason and hint from code and message. The message
-// decides only where EC2 uses one code for several things.
+// sortCode sets kind, reason and hint from code and message. The message counts only where EC2 uses one code for
+// several errors.
 func (e *Error) sortCode(status int) {
 	code := strings.TrimPrefix(strings.TrimPrefix(e.Code, "Client."), "Server.")
 	if v, ok := byMessage(code, e.Message); ok {
@@ -156,8 +155,8 @@ func (e *Error) sortCode(status int) {
 	}
 }
 
-// byMessage sorts the codes that EC2 uses for several things. The texts are
-// those EC2 answers, in lower case.
+// byMessage classifies the codes that EC2 uses for several errors. The texts are those of EC2's messages, in lower
+// case.
 func byMessage(code, message string) (verdict, bool) {
 	m := strings.ToLower(message)
 	has := func(words ...string) bool {
@@ -194,7 +193,7 @@ func byMessage(code, message string) (verdict, bool) {
 	return verdict{}, false
 }
 
-// denial says which of the policies in force denied: IAM's messages name it.
+// denial returns the hint for the kind of policy that denied the call. IAM's message names that kind.
 func denial(message string) string {
 	m := strings.ToLower(message)
 	switch {

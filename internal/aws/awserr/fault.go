@@ -11,37 +11,36 @@ import (
 	"strings"
 )
 
-// Kind is what to do next about an error.
+// Kind is the reaction that an error requires of the caller.
 type Kind string
 
-// The kinds, from the one that says most about what the user must do to the one
-// that says least: of several errors of one call, the first in this order counts.
+// The kinds, most specific about the user's next step first. If one call had several errors, the first kind in this
+// order counts.
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
 	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry rarely.
 	Misconfigured Kind = "Misconfigured"
-	// Throttled: too many calls. Ask again later, and less often.
+	// Throttled: too many calls. Retry later, and less often.
 	Throttled Kind = "Throttled"
-	// Transient: EC2 or the network failed, or something made a moment ago is
-	// not visible yet. Ask again soon.
+	// Transient: EC2 or the network failed, or a resource that was just created is not visible yet. Retry soon.
 	Transient Kind = "Transient"
-	// Shortage: EC2 has none of this, or the account may have no more of it. Take something else.
+	// Shortage: EC2 has no capacity for this request, or the account's quota is exhausted. Request something else.
 	Shortage Kind = "Shortage"
-	// InDoubt: an earlier call with the same token had other contents, so what
-	// it made is not known from this answer. Look before asking again.
+	// InDoubt: an earlier call with the same client token had other parameters, so this answer does not report what
+	// that call created. List before trying again.
 	InDoubt Kind = "InDoubt"
-	// Gone: what was asked about does not exist. That is often what was wanted.
+	// Gone: the resource does not exist. A caller that deletes it treats this as success.
 	Gone Kind = "Gone"
-	// Refused: this program itself would not do it, because the thing is not ours.
+	// Refused: this program refused the change, because the resource is not ours.
 	Refused Kind = "Refused"
 	// Canceled: the caller stopped waiting. Do not report it.
 	Canceled Kind = "Canceled"
-	// Unknown: not one of ours. Treat as Misconfigured, and show it as it is.
+	// Unknown: AWS returned a code that is not classified here. Treat it as Misconfigured, and show it unchanged.
 	Unknown Kind = "Unknown"
 )
 
-// order ranks the kinds: the most telling first.
+// order ranks the kinds, most specific first.
 func order(k Kind) int {
 	switch k {
 	case Denied:
@@ -61,20 +60,20 @@ func order(k Kind) int {
 	return 6
 }
 
-// Error is an answer of AWS, sorted. It is always reached with errors.As, or Of.
+// Error is a classified error of AWS. Callers get it with errors.As or Of.
 type Error struct {
-	Op        string // what was tried: "CreateFleet"
+	Op        string // failed operation: "CreateFleet"
 	Kind      Kind   // what the caller does next
 	Reason    string // CamelCase, for a condition: "AMINotFound". Never empty
-	Code      string // as AWS wrote it, empty if the answer had none
-	Message   string // as AWS wrote it, one line
-	Hint      string // what to do, empty if there is nothing to add
+	Code      string // AWS's error code, empty if the answer had none
+	Message   string // AWS's message in one line
+	Hint      string // how to fix it, empty if there is nothing to add
 	RequestID string // for AWS support, empty if the answer had none
 
 	cause error
 }
 
-// Error writes one line: what failed, what AWS said, what to do.
+// Error returns one line: the operation, AWS's message and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -93,8 +92,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Lasting returns the text of err without request IDs, which differ each time: for events and conditions, and to compare a
-// failure with the last one. Empty for nil.
+// Lasting returns the text of err without request IDs, which differ in each answer. It is for events and conditions,
+// and to compare a failure with the previous one. It is empty for nil.
 func Lasting(err error) string {
 	if err == nil {
 		return ""
@@ -114,7 +113,7 @@ func Lasting(err error) string {
 // Unwrap returns the SDK's error, nil if the error came out of a response.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Of returns the sorted error within err, and Unknown if there is none; nil for nil.
+// Of returns the classified error in err. It returns an Error of kind Unknown if err contains none, and nil for nil.
 func Of(err error) *Error {
 	if err == nil {
 		return nil
@@ -129,19 +128,18 @@ func Of(err error) *Error {
 // Is reports whether err is of the kind.
 func Is(err error, kind Kind) bool { return err != nil && Of(err).Kind == kind }
 
-// Refuse returns the error of an act that this program will not do.
+// Refuse returns the error of a change that this program does not make.
 func Refuse(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Refused, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Misuse returns the error of a request that cannot succeed as it is, found
-// before AWS was asked.
+// Misuse returns the error of a request that cannot succeed, found before AWS was called.
 func Misuse(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error that says most about what to do, the first of equals;
-// nil if there is none.
+// Worst returns the error that is most specific about the user's next step, the first of equals. It is nil without
+// errors.
 func Worst(errs ...*Error) *Error {
 	var worst *Error
 	for _, e := range errs {
@@ -152,8 +150,7 @@ func Worst(errs ...*Error) *Error {
 	return worst
 }
 
-// longest is how much of a message is kept: an answer that is no answer (a
-// page of a proxy, say) must not fill a log.
+// longest is the maximum length of a message, in bytes. A proxy's page in place of AWS's answer must not fill a log.
 const longest = 600
 
 func oneLine(s string) string {

@@ -15,17 +15,17 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// longestAnswer is how long one attempt of a call may take, to the last byte of its answer. The SDK itself would wait for
-// ever for a peer that takes the request and says nothing, and a loop with it. EC2's slowest calls take some ten seconds.
+// longestAnswer is the time limit of one attempt of a call, until the last byte of its answer. The SDK itself would
+// wait forever for a peer that accepts the request and sends no answer. EC2's slowest calls take about ten seconds.
 const longestAnswer = time.Minute
 
-// Genuine returns cfg with four additions, for all clients of AWS:
+// Genuine returns cfg with four additions, for all AWS clients:
 //
-//   - A response that is not from AWS is an error. Otherwise a proxy's page with status 200 would be read as an empty list,
-//     and all instances would seem to be terminated.
+//   - A response that is not from AWS is an error. Otherwise a proxy's page with status 200 would be read as an empty
+//     list, and all instances would seem to be terminated.
 //   - An attempt ends after longestAnswer, unless the caller's HTTP client has its own timeout.
-//   - A request cannot break its own connection, see patient.
-//   - A call that fails because its credentials have expired is made once more with new ones, see renewal.
+//   - A request cannot break its own connection; see patient.
+//   - A call that fails because its credentials have expired is retried once with new credentials; see renewal.
 func Genuine(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {
@@ -43,7 +43,7 @@ func Genuine(cfg aws.Config) aws.Config {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
 	}, func(stack *middleware.Stack) error {
 		if _, ok := stack.Initialize.Get(renewed.ID()); ok {
-			return nil // the configuration has the additions already
+			return nil // the configuration already has the additions
 		}
 		return stack.Initialize.Add(renewed, middleware.After)
 	}})
@@ -63,15 +63,14 @@ func genuine(ctx context.Context, in middleware.DeserializeInput, next middlewar
 			return out, metadata, nil
 		}
 	}
-	return out, metadata, &smithy.DeserializationError{Err: errors.New("it lacks the request id that AWS puts on each")}
+	return out, metadata, &smithy.DeserializationError{Err: errors.New("the response has no AWS request id")}
 }
 
-// patient hides from net/http that the SDK's request bodies can write themselves.
-// smithy-go closes a body as soon as the answer's head is there, and its WriteTo then
-// returns io.EOF. If net/http has not looked for the end of the body by that
-// moment, it takes that for a failed write and closes the connection, while the answer is
-// being read: "use of closed network connection", for about one in a thousand
-// answers of a fast server. Read returns io.EOF too, where it is expected. Seen in smithy-go v1.28.8.
+// patient hides from net/http that the SDK's request bodies implement WriteTo. smithy-go closes a body as soon as the
+// response header has arrived, and WriteTo then returns io.EOF. If net/http has not yet read the end of the body, it
+// treats this io.EOF as a failed write and closes the connection while the response is being read. About one in a
+// thousand responses of a fast server then fails with "use of closed network connection". Read returns io.EOF too,
+// where net/http expects it. Seen in smithy-go v1.28.8.
 type patient struct{ client aws.HTTPClient }
 
 // Do sends the request.

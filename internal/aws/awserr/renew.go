@@ -11,21 +11,21 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// renewal retries a call once, with new credentials, after AWS has rejected it because something had expired.
+// renewal retries a call once with new credentials after AWS has rejected the call because something had expired.
 //
-// The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials were
-// revoked early, AWS rejects all calls until then: with IRSA for as long as the clock is off, with credentials from a file for
-// hours. EC2 also returns RequestExpired for a request that was signed at another time than AWS's. The SDK takes the time from
-// the response and signs the next request with it.
+// The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials
+// were revoked early, AWS rejects all calls until then. This lasts as long as the clock is slow with IRSA, and hours
+// with credentials from a file. EC2 also returns RequestExpired if the signing time of the request differs from AWS's
+// clock. The SDK takes the time from the response and signs the next request with it.
 type renewal struct {
 	credentials aws.CredentialsProvider
-	mu          sync.Mutex // held while new ones are got: of many calls that are refused at once, the first gets them for all
+	mu          sync.Mutex // held while credentials are renewed: if many calls are rejected at once, the first renews for all
 }
 
-// ID names the step among the others of a call.
+// ID names the middleware step.
 func (r *renewal) ID() string { return "RenewedCredentials" }
 
-// HandleInitialize is the whole of a call, its retries included.
+// HandleInitialize runs a whole call, including its retries.
 func (r *renewal) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -36,12 +36,12 @@ func (r *renewal) HandleInitialize(ctx context.Context, in middleware.Initialize
 		return out, metadata, err
 	}
 	if !r.renew(ctx, used) && code != requestExpired {
-		return out, metadata, err // there are no others
+		return out, metadata, err // the provider has no new credentials
 	}
 	return next.HandleInitialize(ctx, in)
 }
 
-// renew gets other credentials than those with the key, and reports whether there are any.
+// renew replaces the credentials with the key used, and reports whether there are new ones.
 func (r *renewal) renew(ctx context.Context, used string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,22 +51,23 @@ func (r *renewal) renew(ctx context.Context, used string) bool {
 	return r.key(ctx) != used
 }
 
-// key is the id of the access key that the next request is signed with, empty if there is none.
+// key returns the id of the access key that signs the next request, empty if there is none.
 func (r *renewal) key(ctx context.Context) string {
 	if r.credentials == nil {
 		return ""
 	}
 	credentials, err := r.credentials.Retrieve(ctx)
 	if err != nil {
-		return "" // the call has its own
+		return "" // the call has its own credentials
 	}
 	return credentials.AccessKeyID
 }
 
-// requestExpired is EC2's code for both: credentials that have ended, and a request of another time.
+// requestExpired is EC2's code for expired credentials and for a request with a wrong signing time.
 const requestExpired = "RequestExpired"
 
-// expiry returns the code of an answer which says that something has expired, and nothing of all others.
+// expiry returns the code of an answer that reports expired credentials or an expired request, and "" for any other
+// error.
 func expiry(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) && slices.Contains([]string{"ExpiredToken", "ExpiredTokenException", requestExpired}, api.ErrorCode()) {

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Sort returns err as an Error of the operation; nil for nil. An error that is
-// sorted already stays as it is.
+// Sort returns err as an Error of the operation, and nil for nil. An error that is already an Error is returned
+// unchanged.
 func Sort(op string, err error) error {
 	if err == nil {
 		return nil
@@ -40,22 +40,22 @@ func sort(op string, err error) *Error {
 	case status >= 500:
 		e.Kind, e.Reason, e.Message = Transient, "InternalError", "AWS failed: "+oneLine(rootMessage(err))
 	case isGarbage(err):
-		e.Kind, e.Reason, e.Message = Transient, "UnreadableAnswer", "the answer is not one of AWS: "+oneLine(rootMessage(err))
-		e.Hint = "is there a proxy in between, or is AWS_ENDPOINT_URL wrong?"
+		e.Kind, e.Reason, e.Message = Transient, "UnreadableAnswer", "the answer is not from AWS: "+oneLine(rootMessage(err))
+		e.Hint = "check for a proxy in between, and check AWS_ENDPOINT_URL"
 	default:
 		e.sortLocal(err)
 	}
 	return e
 }
 
-// FromCode returns the error of a code and a message that stood in a response.
+// FromCode returns the error for a code and a message from a response.
 func FromCode(op, code, message string) *Error {
 	e := &Error{Op: op, Code: code, Message: oneLine(message)}
 	e.sortCode(0)
 	return e
 }
 
-// response returns the HTTP status of the answer, 0 if there was none, and AWS's id of the request.
+// response returns the HTTP status of the answer, 0 without an answer, and AWS's request id.
 func response(err error) (status int, requestID string) {
 	var re *awshttp.ResponseError
 	if !errors.As(err, &re) {
@@ -73,10 +73,10 @@ func isGarbage(err error) bool {
 		return true
 	}
 	status, _ := response(err)
-	return status != 0 // an answer, but neither an error of AWS nor what was asked for
+	return status != 0 // an answer that is not an AWS error and could not be parsed
 }
 
-// sortLocal sorts the errors that did not come from AWS: no way there, no credentials.
+// sortLocal classifies errors that did not come from AWS: no network path, no credentials.
 func (e *Error) sortLocal(err error) {
 	var network net.Error
 	var address *url.Error
@@ -88,13 +88,13 @@ func (e *Error) sortLocal(err error) {
 		e.Hint = "check the network path to AWS: security groups, NAT or VPC endpoints"
 	case isCredentials(err):
 		e.Kind, e.Reason = Denied, "NoCredentials"
-		e.Hint = "give credentials by EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
+		e.Hint = "provide credentials with EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
 	case isMissing[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
 		e.Kind, e.Reason = Misconfigured, "NoRegion"
 		e.Hint = "set AWS_REGION, or pass --region"
 	case proxyOf(err) != "":
 		e.Kind, e.Reason, e.Message = Transient, "ProxyUnreachable", proxyOf(err)+" cannot be reached: "+e.Message
-		e.Hint = "correct HTTPS_PROXY, or name the hosts in NO_PROXY that need no proxy"
+		e.Hint = "correct HTTPS_PROXY, or add the hosts that need no proxy to NO_PROXY"
 	case errors.As(err, &address), errors.As(err, &network):
 		e.Kind, e.Reason = Transient, "Unreachable"
 		e.Hint = "check the region's name and the network path to AWS: DNS, NAT or VPC endpoints"
@@ -105,7 +105,7 @@ func (e *Error) sortLocal(err error) {
 	}
 }
 
-// proxyOf names the proxy that could not be reached; empty if it was not that.
+// proxyOf returns the name of the proxy that could not be reached, empty for any other error.
 func proxyOf(err error) string {
 	var proxy, dial *net.OpError
 	var unknown *net.DNSError
@@ -125,15 +125,15 @@ func isMissing[T error](err error) bool {
 	return errors.As(err, &t)
 }
 
-// isCredentials reports whether no credentials could be had. The SDK has no
-// type for it: the signing step names itself.
+// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but its signing
+// step names itself in the text.
 func isCredentials(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||
 		strings.Contains(text, "get credentials: ")
 }
 
-// rootMessage returns what the innermost error says: the SDK wraps each layer's name around it.
+// rootMessage returns the text of the innermost error, without the layer names that the SDK adds.
 func rootMessage(err error) string {
 	for {
 		next := errors.Unwrap(err)

@@ -9,74 +9,75 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Blueprint is what goes into a launch template: everything about an instance
-// but its type, its zone and its subnet. Two equal ones share a template.
+// Blueprint is the content of a launch template: everything about an instance except type, zone and subnet. Two equal
+// blueprints share a template.
 type Blueprint struct {
 	ImageID        string   // "ami-0123"
-	UserData       []byte   // as the instance reads it; the client encodes it in base64
+	UserData       []byte   // plain; the client encodes it in base64
 	Profile        string   // name of the instance profile
 	SecurityGroups []string // IDs
 	CapacityType   string   // catalog.OnDemand, Spot or Reserved
-	Disks          []Disk   // EBS volumes; empty: those of the image
+	Disks          []Disk   // EBS volumes; empty: the image's volumes
 	Metadata       Metadata // options of the instance metadata service
 
-	// Reservation is the capacity reservation to run in; only if CapacityType is catalog.Reserved. Unreserved keeps an
-	// instance on demand out of open reservations, which EC2 uses unasked otherwise.
+	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved. EC2
+	// launches on-demand instances into matching open reservations by default; Unreserved prevents that.
 	Reservation ReservationRef
 	Unreserved  bool
 
-	Monitoring           bool         // detailed, each minute
-	PublicIP             *bool        // nil: as the subnet says
-	IPPrefixes           int32        // of the first interface: /28 for IPv4, /80 for IPv6
-	IPv6                 bool         // the cluster's addresses are IPv6
+	Monitoring           bool         // detailed monitoring, once a minute
+	PublicIP             *bool        // nil: the subnet's setting
+	IPPrefixes           int32        // of the first interface: the number of /28 prefixes for IPv4, of /80 prefixes for IPv6
+	IPv6                 bool         // the cluster uses IPv6 addresses
 	Tenancy              string       // "default" or "dedicated"; empty: default
 	Placement            PlacementRef // placement group; zero: none
 	NestedVirtualization string       // "enabled" or "disabled"; empty: the type's default
-	Interfaces           []Interface  // none: one interface on the first card
+	Interfaces           []Interface  // empty: one interface on the first card
 	Tracking             Tracking     // timeouts of idle connections
 }
 
-// ReservationRef names a capacity reservation, with what a launch into it must say. Its zero value names none.
+// ReservationRef names a capacity reservation, with the facts that a launch request must state. The zero value means no
+// reservation.
 type ReservationRef struct {
 	ID            string // "cr-0123…"
 	Block         bool   // a capacity block
 	Interruptible bool   // EC2 may reclaim its instances
 }
 
-// Disk is an EBS volume. Pointers that are nil leave it to EC2.
+// Disk is an EBS volume. A nil pointer means EC2's default.
 type Disk struct {
 	Device              string // "/dev/xvda"
-	GiB                 int32  // 0: as large as its snapshot
+	GiB                 int32  // 0: the size of the snapshot
 	Type                string // "gp3"
 	IOPS, Throughput    *int32 // Throughput in MiB/s
 	Encrypted           *bool  // nil: EC2's default
 	KMSKey              string // ID, alias or ARN; empty: EC2's default
-	Snapshot            string // "snap-0123"; empty: not set
+	Snapshot            string // "snap-0123"; empty: no snapshot
 	InitializationRate  *int32 // MiB/s
 	DeleteOnTermination *bool  // nil: EC2's default
 }
 
-// Metadata is how the instance may reach its metadata service.
+// Metadata configures the instance metadata service.
 type Metadata struct {
 	Endpoint string // "enabled" or "disabled"
-	IPv6     string // "enabled" or "disabled"; empty where the region does not know it
+	IPv6     string // "enabled" or "disabled"; empty where the region does not support the option
 	HopLimit int32  // 1..64
 	Tokens   string // "required" or "optional"
 }
 
-// Interface is a network interface. None: one, on the first card.
+// Interface is a network interface.
 type Interface struct {
-	Card, Device int32  // index of the network card, and of the device on it
+	Card, Device int32  // index of the network card, and of the device on the card
 	Type         string // "interface", "efa" or, without addresses, "efa-only"
 }
 
-// Tracking is how long, in seconds, idle connections are remembered; nil: EC2's default.
+// Tracking holds the idle timeouts of connection tracking, in seconds.
 type Tracking struct {
 	TCPEstablished, UDPStream, UDP *int32 // each nil: EC2's default
 }
 
-// data returns the template's content. Tags go onto the interfaces; the instance and its
-// volumes get theirs from CreateFleet, where they carry the claim's name too.
+// data returns the template's content. The template tags only the interfaces. The instance and its volumes get their
+// tags from CreateFleet, which also sets the claim's name.
 func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateData {
 	data := &awstypes.RequestLaunchTemplateData{
 		ImageId:             text(b.ImageID),
@@ -105,7 +106,7 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 	return data
 }
 
-// reserve says which capacity reservations the instance may run in.
+// reserve sets the capacity reservations that the instance may run in.
 func (b Blueprint) reserve(data *awstypes.RequestLaunchTemplateData) {
 	switch {
 	case b.Reservation.ID != "":
@@ -139,7 +140,7 @@ func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	return out
 }
 
-// interfaces spells out at least the first one: security groups and public address go there.
+// interfaces returns at least the first interface, because security groups and the public address are set on it.
 func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	wanted := b.Interfaces
 	if len(wanted) == 0 {
@@ -150,7 +151,7 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 		nic := awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			DeviceIndex: aws.Int32(w.Device), InterfaceType: text(w.Type), Groups: b.SecurityGroups,
 		}
-		if w.Card > 0 { // types with one card may refuse to have it named
+		if w.Card > 0 { // EC2 may reject a card index for types with one card
 			nic.NetworkCardIndex = aws.Int32(w.Card)
 		}
 		if w.Type != "efa-only" {
@@ -161,10 +162,10 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 	return out
 }
 
-// address sets what only an interface with IP addresses can have.
+// address sets the fields that only an interface with IP addresses may have.
 func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
 	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
-		// With several interfaces there is no public address anyway, and EC2 takes no word about it.
+		// With several interfaces EC2 assigns no public address and rejects this field.
 		nic.AssociatePublicIpAddress = b.PublicIP
 	}
 	if b.IPv6 {
@@ -195,7 +196,7 @@ func (m Metadata) options() *awstypes.LaunchTemplateInstanceMetadataOptionsReque
 	return o
 }
 
-// text returns nil for an empty string: EC2 takes an empty parameter for a wrong one.
+// text returns nil for an empty string, because EC2 rejects an empty parameter.
 func text(s string) *string {
 	if s == "" {
 		return nil

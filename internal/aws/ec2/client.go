@@ -19,12 +19,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Cluster is who we are, as tags say it.
+// Cluster identifies our cluster in tags.
 type Cluster struct {
 	Name    string // of the EKS cluster
 	UID     string // of its kube-system namespace: differs between two clusters with the same name
 	Region  string // "us-east-1"
-	Account string // 12 digits; may be empty, it is only shown
+	Account string // 12 digits; may be empty, used only in messages
 }
 
 // Client is the client of EC2. It is safe for concurrent use.
@@ -41,19 +41,20 @@ type Client struct {
 	ends      *gather[struct{}]
 }
 
-// attempts is how often a call is made before it fails; with waits of up to
-// maxBackoff between them a throttled call lasts about two minutes.
+// attempts is how often a call is made before it fails. With waits of up to maxBackoff, a throttled call takes about
+// two minutes.
 const (
 	attempts   = 10
 	maxBackoff = 20 * time.Second
 
-	// Calls that many claims make at once for one instance each are gathered
-	// for window and made as one, of at most the number of IDs that EC2 recommends.
+	// Concurrent calls for one instance each are collected for window and merged into one call. Its number of IDs is at
+	// most the one that EC2 recommends.
 	window   = 50 * time.Millisecond
 	gathered = 200
 )
 
-// New returns the client of a cluster, with the endpoint, region and credentials of cfg. So AWS_ENDPOINT_URL applies.
+// New returns the client of a cluster, with the endpoint, region and credentials of cfg. AWS_ENDPOINT_URL applies
+// through cfg.
 func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	if cluster.Name == "" || cluster.UID == "" {
 		return nil, errors.New("make a client for EC2: the cluster name or the UID of the namespace kube-system is empty")
@@ -68,15 +69,15 @@ func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	return d, nil
 }
 
-// client slows itself down when EC2 throttles it, for all of its callers together.
+// client returns an SDK client that limits its own rate when EC2 throttles it. All its callers share the limit.
 func client(cfg aws.Config) *awsec2.Client {
 	return awsec2.NewFromConfig(awserr.Genuine(cfg), func(o *awsec2.Options) {
 		o.Retryer = retry.NewAdaptiveMode(func(a *retry.AdaptiveModeOptions) {
 			a.StandardOptions = append(a.StandardOptions, func(s *retry.StandardOptions) {
 				s.MaxAttempts = attempts
 				s.MaxBackoff = maxBackoff
-				// The standard quota of retries is spent by one burst of 500
-				// launches; the adaptive limit already bounds their rate.
+				// A burst of 500 launches uses up the SDK's standard retry quota. The adaptive mode already limits the
+				// rate of retries.
 				s.RateLimiter = ratelimit.None
 			})
 		})

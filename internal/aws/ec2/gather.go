@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// patience is how long a gathered call may take, with all its attempts.
+// patience is the time limit of a merged call, including all its attempts.
 const patience = 2 * time.Minute
 
-// gather makes one call of what many callers ask at about the same time. Each
-// asks for one key; the first of them waits a moment for others and then calls
-// for all.
+// gather merges concurrent requests for single keys into one call. The first caller waits a moment for other callers
+// and then runs the call for all of them.
 type gather[V any] struct {
 	window time.Duration
-	most   int // keys of one call
+	most   int // maximum number of keys in one call
 	call   func(ctx context.Context, keys []string) (map[string]V, map[string]error, error)
 
 	mu      sync.Mutex
 	waiting *round[V]
 }
 
-// round is one call and those who wait for it.
+// round is one call with the callers that wait for it.
 type round[V any] struct {
 	keys   []string
 	done   chan struct{} // closed when the fields below are set
@@ -36,7 +35,7 @@ func newGather[V any](window time.Duration, most int,
 	return &gather[V]{window: window, most: most, call: call}
 }
 
-// ask returns the answer for key; ok is false if the call said nothing about it.
+// ask returns the value for key. ok is false if the call returned none.
 func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err error) {
 	r, first := g.join(key)
 	if first {
@@ -57,8 +56,8 @@ func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err 
 	return value, ok, nil
 }
 
-// join adds the key to the round that is waiting; the second result is true
-// for the caller who opened it and must run it.
+// join adds the key to the waiting round. The second result is true for the caller that opened the round and must run
+// it.
 func (g *gather[V]) join(key string) (*round[V], bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +82,7 @@ func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done(): // the others still want their answer
+	case <-ctx.Done(): // the other callers still need the answer
 	}
 	g.mu.Lock()
 	if g.waiting == r {

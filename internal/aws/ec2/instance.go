@@ -37,15 +37,16 @@ type Instance struct {
 	ID           string // "i-0123…"
 	Type         string // "m5.large"
 	Zone         string // "us-east-1a"
-	ZoneID       string // "use1-az1", empty when EC2 did not say
+	ZoneID       string // "use1-az1", empty if EC2 did not return it
 	CapacityType string // catalog.OnDemand, Spot or Reserved
-	// Reservation is the capacity reservation that it was launched into; zero unless CapacityType is Reserved.
+	// Reservation is the capacity reservation that the instance was launched into; zero unless CapacityType is
+	// Reserved.
 	Reservation catalog.Reservation
-	Placement   PlacementRef // its partition is not known right after a launch that left it to EC2
+	Placement   PlacementRef // its partition is unknown right after a launch that left the choice to EC2
 	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
 	ImageID     string
 	State       State
-	// StateReason is EC2's word on why it ended: "Server.SpotInstanceTermination: …".
+	// StateReason is EC2's reason for the end of the instance: "Server.SpotInstanceTermination: …".
 	StateReason    string
 	Launched       time.Time // zero for an instance just returned by Launch
 	PrivateDNS     string
@@ -58,17 +59,17 @@ type Instance struct {
 	EFA            int      // EFA interfaces
 
 	Tags  map[string]string // all tags, by key
-	Owner Ownership         // by its tags
+	Owner Ownership         // derived from its tags
 }
 
-// ProviderID returns the id that the instance's Node and NodeClaim carry.
+// ProviderID returns the provider id of the instance's Node and NodeClaim.
 func (i Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID }
 
-// Claim returns the name of the NodeClaim that it was launched for; empty if its tags have none.
+// Claim returns the name of the NodeClaim that the instance was launched for, empty if its tags have none.
 func (i Instance) Claim() string { return i.Tags[TagNodeClaim] }
 
-// ParseProviderID returns the instance id within a Node's provider id,
-// "aws:///us-east-1a/i-0123"; ok is false if there is none.
+// ParseProviderID returns the instance id in a Node's provider id, "aws:///us-east-1a/i-0123". ok is false if the
+// provider id contains none.
 func ParseProviderID(providerID string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(providerID, "aws:///")
 	if !ok {
@@ -92,7 +93,8 @@ func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	})
 }
 
-// LaunchedFor returns this cluster's instances with the claim's name that are not terminated. More than one means a fault.
+// LaunchedFor returns this cluster's instances with the claim's name that are not terminated. More than one instance is
+// an error in the launch.
 func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
@@ -107,8 +109,9 @@ func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, err
 	return slices.DeleteFunc(all, func(i Instance) bool { return i.Owner != Ours }), nil
 }
 
-// Instance returns one instance of any owner, also a terminated one as long as EC2 lists it. The error is awserr.Gone if EC2
-// does not know it, which also happens for some seconds after a launch. Concurrent calls are merged.
+// Instance returns one instance of any owner. A terminated instance is returned as long as EC2 lists it. The error is
+// awserr.Gone if EC2 does not know the instance, which also happens for some seconds after a launch. Concurrent calls
+// are merged.
 func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 	instance, ok, err := d.looks.ask(ctx, id)
 	if err != nil {
@@ -120,7 +123,8 @@ func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 	return instance, nil
 }
 
-// lookAll finds instances by a filter, not by ID. An ID that EC2 does not know is then left out, instead of failing the call for all.
+// lookAll finds instances with a filter instead of IDs. EC2 then leaves out an unknown ID instead of failing the whole
+// call.
 func (d *Client) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -134,7 +138,7 @@ func (d *Client) lookAll(ctx context.Context, ids []string) (map[string]Instance
 }
 
 func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) ([]Instance, error) {
-	byID := map[string]Instance{} // a page may repeat what another had
+	byID := map[string]Instance{} // pages may repeat an instance
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -203,7 +207,7 @@ func (d *Client) fromInstance(i awstypes.Instance) Instance {
 	return out
 }
 
-// addresses returns the private addresses of an instance, each once.
+// addresses returns the private addresses of an instance, without duplicates.
 func addresses(i awstypes.Instance) []string {
 	all := []string{aws.ToString(i.PrivateIpAddress), aws.ToString(i.Ipv6Address)}
 	for _, n := range i.NetworkInterfaces {
@@ -220,8 +224,8 @@ func addresses(i awstypes.Instance) []string {
 	return slices.Compact(all)
 }
 
-// capacityType returns the capacity type of an instance. It is reserved if the instance was launched for a reservation only, not if
-// an on-demand instance happens to use an open one.
+// capacityType returns the capacity type of an instance. It is reserved only if the instance was launched for a
+// reservation. An on-demand instance that happens to use an open reservation stays on-demand.
 func capacityType(i awstypes.Instance) string {
 	if aws.ToString(i.SpotInstanceRequestId) != "" || i.InstanceLifecycle == awstypes.InstanceLifecycleTypeSpot {
 		return catalog.Spot
@@ -234,8 +238,8 @@ func capacityType(i awstypes.Instance) string {
 	return catalog.OnDemand
 }
 
-// Console returns what the instance has written to its console so far, empty if EC2
-// has nothing yet. Latest asks for the newest output where the type can give it (Nitro).
+// Console returns the console output of the instance, empty if EC2 has none yet. It requests the newest output from
+// types that support this (Nitro).
 func (d *Client) Console(ctx context.Context, id string) (string, error) {
 	op := "GetConsoleOutput " + id
 	in := &awsec2.GetConsoleOutputInput{InstanceId: aws.String(id), Latest: aws.Bool(true)}

@@ -17,76 +17,76 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// MaxChoices is how many choices one launch may offer to EC2.
+// MaxChoices is the maximum number of choices in one launch.
 const MaxChoices = 60
 
-// LaunchRequest asks for one instance for one NodeClaim.
+// LaunchRequest is the request for one instance of one NodeClaim.
 type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
-	ClaimUID  string // never used twice, unlike the name
-	Attempt   int    // raise it after an answer without an instance; see Launch
+	ClaimUID  string // unique, unlike the name, which may be used again
+	Attempt   int    // increment it after an answer without an instance; see Launch
 	NodePool  string // its name
 	NodeClass string // name of the EC2NodeClass
 
-	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. If it is Reserved, the blueprint of
-	// each group names the reservation. All are of one kind, with at most one reservation per instance type and zone.
+	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. If it is Reserved, the
+	// blueprint of each group names the reservation. All reservations are of one kind, with at most one reservation per
+	// instance type and zone.
 	CapacityType string
-	// Groups are the choices, by what the instance is made from. At most
-	// MaxChoices in all.
+	// Groups are the choices, grouped by blueprint, MaxChoices choices in total at most.
 	Groups []Group
 
-	Tags    map[string]string // the user's; none may be a ReservedTag
-	Context string            // EC2's "Context" of the fleet; usually empty
-	// ByPrice orders the choices strictly by Price, as the user's own prices
-	// need. Otherwise EC2 takes what is cheapest on demand, and on spot
-	// what is cheap and not about to be interrupted.
+	Tags    map[string]string // the user's tags, none of them a ReservedTag
+	Context string            // Context of the EC2 fleet; usually empty
+	// ByPrice orders the choices strictly by Price, for prices that the user has set. If false, EC2 takes the cheapest
+	// on-demand choice, or a cheap spot choice with a low risk of interruption.
 	ByPrice bool
 }
 
-// Group is choices that share a launch template.
+// Group is a set of choices that share a launch template.
 type Group struct {
 	Blueprint Blueprint // content of the launch template
 	Choices   []Choice  // overrides of the fleet request
 }
 
-// Choice is one way to fulfil the request.
+// Choice is one instance type and subnet that can fulfil the request.
 type Choice struct {
 	InstanceType string        // "m5.large"
 	Zone         string        // "us-east-1a"
-	SubnetID     string        // a subnet of that zone
+	SubnetID     string        // a subnet in the zone
 	Price        catalog.Price // per hour
 }
 
-// Launch is the answer to a LaunchRequest.
+// Launch is the result of a LaunchRequest.
 type Launch struct {
 	// Instance is the launched instance, with the fields that CreateFleet returns: ID, type, zone, subnet, image,
 	// capacity type and tags.
 	Instance Instance
-	// Short are the offerings for which EC2 reported insufficient capacity, also beside a launched instance. Pass
-	// them to Shortages.
+	// Short are the offerings for which EC2 reported insufficient capacity. It may be set even if an instance was
+	// launched. Pass it to Shortages.Note.
 	Short []Short
-	// Spent is true if EC2 answered this attempt finally without an instance: only a higher Attempt can launch one. It is
-	// set only beside an error.
+	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch one. Spent is
+	// set only together with an error.
 	Spent bool
 }
 
-// Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a caller
-// that was restarted repeats the call. Errors are of package awserr. Two kinds have a special meaning:
+// Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a
+// restarted caller repeats the call. Errors are of package awserr. Two kinds have a special meaning:
 //
-//   - Shortage: EC2 has capacity for none of the choices; see Launch.Short.
-//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds nothing a minute after that
-//     attempt, raise Attempt.
+//   - Shortage: EC2 has no capacity for any of the choices; see Launch.Short.
+//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds no instance a minute
+//     after that attempt, raise Attempt.
 //
-// Raise Attempt only if Launch.Spent is set or InDoubt was resolved this way. After any other error the instance may have been
-// launched, and the same attempt finds it.
+// Raise Attempt only if Launch.Spent is set or InDoubt was resolved in this way. After any other error the instance may
+// have been launched, and the same attempt finds it.
 func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
 	}
 	launch, err := d.launch(ctx, r)
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// The launch template was deleted since it was created, or EC2 does not list it yet. The client token stays: EC2 remembers
-		// the tokens of completed calls, so a later caller with the same token gets the instance that the second call launches.
+		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The
+		// client token stays: EC2 remembers the tokens of completed calls, so a later caller with the same token gets
+		// the instance that the second call launches.
 		d.forget(r)
 		return d.launch(ctx, r)
 	}
@@ -122,7 +122,7 @@ func (r LaunchRequest) check() error {
 	return nil
 }
 
-// token makes a repeated call one call. EC2 takes up to 64 ASCII characters.
+// token returns the client token, which makes repeated calls idempotent. EC2 accepts up to 64 ASCII characters.
 func (r LaunchRequest) token() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", r.ClaimUID, r.Attempt))
 	return hex.EncodeToString(sum[:])[:48]
@@ -136,7 +136,7 @@ func (d *Client) forget(r LaunchRequest) {
 	}
 }
 
-// shared are the tags of what several claims of the pool share.
+// shared returns the tags of a resource that several claims of the pool share.
 func (d *Client) shared(r LaunchRequest) map[string]string {
 	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
 }
@@ -162,7 +162,7 @@ func (d *Client) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	return launch, nil
 }
 
-// fleet writes the request, making the launch templates that it needs.
+// fleet returns the CreateFleet request. It creates the launch templates that the request needs.
 func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
 	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
 	in := &awsec2.CreateFleetInput{
@@ -187,7 +187,7 @@ func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFlee
 	}
 	for i, g := range r.Groups {
 		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, awstypes.FleetLaunchTemplateConfigRequest{
-			// The name is made from the content, and a version never changes: it is the first.
+			// A template's name is a hash of its content, so its content never changes and its only version is 1.
 			LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
 				LaunchTemplateName: aws.String(names[i]), Version: aws.String("1")},
 			Overrides: overrides(g),
@@ -196,8 +196,8 @@ func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFlee
 	return in, nil
 }
 
-// ensureAll returns the name of each group's launch template. A first launch needs many at
-// once, and each takes EC2 a while: they are made side by side.
+// ensureAll returns the name of each group's launch template. A first launch needs many templates, and each takes EC2 a
+// while, so they are created concurrently.
 func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
 	names, errs := make([]string, len(r.Groups)), make([]error, len(r.Groups))
 	var wait sync.WaitGroup
@@ -207,18 +207,20 @@ func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, erro
 	wait.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err // sorted already; the first stands for all
+			return nil, err // already classified; the first error stands for all
 		}
 	}
 	return names, nil
 }
 
-// market is how EC2 calls the kind of reservation that the launch uses; empty if it uses none, or an ordinary one.
+// market returns EC2's market type for the reservation of the launch. It is empty for a launch without a reservation
+// and for an ordinary reservation.
 func (r LaunchRequest) market() awstypes.MarketType {
 	return r.Groups[0].Blueprint.Reservation.market()
 }
 
-// target returns the capacity type in CreateFleet's terms. An instance of an ordinary reservation is an on-demand one.
+// target returns the capacity type in CreateFleet's terms. For EC2 an instance in an ordinary reservation is an
+// on-demand instance.
 func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 	switch r.market() {
 	case awstypes.MarketTypeCapacityBlock:
@@ -235,7 +237,7 @@ func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 
 func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
 	switch {
-	case r.market() == awstypes.MarketTypeCapacityBlock: // there is one to choose from
+	case r.market() == awstypes.MarketTypeCapacityBlock: // there is only one choice
 	case r.market() == awstypes.MarketTypeInterruptibleCapacityReservation:
 		in.ReservedCapacityOptions = &awstypes.ReservedCapacityOptionsRequest{
 			ReservationTypes: []awstypes.FleetReservationType{awstypes.FleetReservationTypeInterruptibleCapacityReservation}}
@@ -258,13 +260,13 @@ func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 			SubnetId:         text(c.SubnetID),
 			AvailabilityZone: text(c.Zone),
 			ImageId:          text(g.Blueprint.ImageID),
-			Priority:         aws.Float64(c.Price.Dollars()), // the lower goes first
+			Priority:         aws.Float64(c.Price.Dollars()), // EC2 prefers lower values
 		})
 	}
 	return out
 }
 
-// answer reads what CreateFleet returned.
+// answer converts the output of CreateFleet.
 func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
 	var launch Launch
 	var errs []*awserr.Error
@@ -292,7 +294,7 @@ func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch,
 	return launch, worst
 }
 
-// shortage says in one line what could not be had.
+// shortage returns one error that lists the choices without capacity.
 func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Error {
 	first := errs[0]
 	var choices []string

@@ -14,13 +14,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// mostWitnessed is how many instances are read for a diagnosis.
+// mostWitnessed is the maximum number of instances that a diagnosis reads.
 const mostWitnessed = 20_000
 
-// Witnessed returns the instances that carry our cluster's name, those too that ended in the last hour: how they ended may be
-// why no node came of them. Sorted by id, without consoles. cut says that there were more; empty: these are all.
+// Witnessed returns the instances with our cluster's name, including those that ended in the last hour, because their
+// end may explain a missing node. They are sorted by id and have no console output. cut describes how the list was cut
+// off, empty for a complete list.
 func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
-	byID := map[string]diagnosis.Instance{} // a page may repeat what another had
+	byID := map[string]diagnosis.Instance{} // pages may repeat an instance
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
 		Filters:    []awstypes.Filter{filter("tag-key", TagNodePool), filter("tag:"+TagClusterName, d.cluster.Name)},

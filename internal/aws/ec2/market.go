@@ -15,19 +15,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Market is what EC2 offers in our region.
+// Market holds EC2's instance types and zones in our region.
 type Market struct {
 	Facts []catalog.Facts     // the types that can be nodes, sorted by name
-	Zones map[string][]string // by type: names of the zones that have it, sorted
+	Zones map[string][]string // by type: names of the zones that offer the type, sorted
 }
 
-// Market reads the instance types and their zones from EC2. Facts that EC2's API does not have (baseline network bandwidth,
-// branch interfaces) stay zero.
+// Market reads the instance types and their zones from EC2. Facts that EC2's API does not return (baseline network
+// bandwidth, branch interfaces) stay zero.
 func (d *Client) Market(ctx context.Context) (Market, error) {
 	return market(ctx, d.reads, d.cluster.Region)
 }
 
-// ReadMarket is Client.Market for callers without a cluster, such as the command line.
+// ReadMarket does the same as Client.Market, for callers without a cluster, such as the command line.
 func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
 	return market(ctx, client(cfg), cfg.Region)
 }
@@ -133,7 +133,7 @@ func processorOf(t awstypes.InstanceTypeInfo) catalog.Processor {
 		Cores:          int64(aws.ToInt32(t.VCpuInfo.DefaultCores)),
 		ThreadsPerCore: int64(aws.ToInt32(t.VCpuInfo.DefaultThreadsPerCore)),
 	}
-	for _, a := range t.ProcessorInfo.SupportedArchitectures { // the order counts
+	for _, a := range t.ProcessorInfo.SupportedArchitectures { // EC2 lists the default first
 		p.Architectures = append(p.Architectures, string(a))
 	}
 	return p
@@ -233,7 +233,7 @@ func neuronOf(n awstypes.NeuronDeviceInfo) catalog.Neuron {
 	return out
 }
 
-// words returns the names, sorted, "on-demand" for on-demand.
+// words returns the names without empty ones, sorted.
 func words[S ~string](names []S) []string {
 	var out []string
 	for _, n := range names {

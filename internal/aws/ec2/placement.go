@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// PlacementTerm names a placement group, by one or the other.
+// PlacementTerm selects a placement group by ID or by name.
 type PlacementTerm struct {
 	Name string // of the placement group
 	ID   string // "pg-0123…"
@@ -30,24 +30,24 @@ type PlacementGroup struct {
 	ID         string // "pg-0123…"
 	ARN        string // of the placement group
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
-	Partitions int    // of a group with that strategy, else 0
+	Partitions int    // of a group with the partition strategy, else 0
 
-	// Members are the pending and running instances of the group, of any owner: zone by instance ID. They are not read for
-	// partition groups, which do not need them.
+	// Members maps the instance ID of each pending or running instance in the group, of any owner, to its zone. It is
+	// not read for partition groups, which do not need it.
 	Members map[string]string
 }
 
-// SpreadMost is how many instances of a spread group may run in one zone.
+// SpreadMost is the maximum number of running instances of a spread group in one zone.
 const SpreadMost = 7
 
-// PlacementRef is where in a placement group a launch goes. Its zero value names no group.
+// PlacementRef is the placement group and partition of a launch. The zero value means no group.
 type PlacementRef struct {
 	Group     string // id
 	Partition int32  // counted from 1; 0: EC2 chooses
 }
 
-// PlacementGroup finds the placement group that a term names, with what is in it. The error is fault.Misconfigured if there
-// is none that can be used.
+// PlacementGroup finds the placement group that a term selects, with its members. The error is awserr.Misconfigured if
+// no usable group matches.
 func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (PlacementGroup, error) {
 	const op = "DescribePlacementGroups"
 	in := &awsec2.DescribePlacementGroupsInput{}
@@ -85,7 +85,7 @@ func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (Placement
 	return group, err
 }
 
-// members returns the zones of the instances that are in the group, by id.
+// members returns the zone of each instance in the group, by instance id.
 func (d *Client) members(ctx context.Context, group string) (map[string]string, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -103,7 +103,7 @@ func (d *Client) members(ctx context.Context, group string) (map[string]string, 
 	return out, nil
 }
 
-// place says where the instance is put.
+// place sets the placement group and partition of the instance.
 func (b Blueprint) place(data *awstypes.RequestLaunchTemplateData) {
 	if b.Tenancy == "" && b.Placement == (PlacementRef{}) {
 		return
@@ -116,8 +116,8 @@ func (b Blueprint) place(data *awstypes.RequestLaunchTemplateData) {
 	}
 }
 
-// blueprintOf returns what an instance of this type in this zone would be made from; the zero value if nothing of the
-// request is of both.
+// blueprintOf returns the blueprint of an instance of this type in this zone. It is the zero value if the request has
+// no such choice.
 func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 	for _, g := range r.Groups {
 		for _, c := range g.Choices {
@@ -129,8 +129,8 @@ func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 	return Blueprint{}
 }
 
-// inGroup confines to its placement group what EC2 was short of in a launch into one: elsewhere there may be enough. A
-// spread group that is full is so for all types.
+// inGroup limits the shortages of a launch into a placement group to this group: outside it there may be enough
+// capacity. A full spread group is a shortage of all types.
 func (r LaunchRequest) inGroup(short []Short) []Short {
 	for i, s := range short {
 		group := r.blueprintOf(s.InstanceType, s.Zone).Placement.Group

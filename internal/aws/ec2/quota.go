@@ -7,9 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// quota returns the quota that instances of a type count against, in vCPUs; there
-// is one of each name for on demand and one for spot. What the EC2 user guide
-// calls Standard is the families A, C, D, H, I, M, R, T and Z.
+// quota returns the vCPU quota that instances of a type count against. EC2 has two quotas of each name: one for
+// on-demand and one for spot. The EC2 user guide's Standard quota covers the families A, C, D, H, I, M, R, T and Z.
 func quota(instanceType string) string {
 	family, _, _ := strings.Cut(instanceType, ".")
 	letters := family
@@ -25,13 +24,13 @@ func quota(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings are the sizes, in vCPUs, from which on a quota allows no instance, by quota and capacity type.
+// ceilings holds the size in vCPUs from which a quota allows no instance, by quota and capacity type.
 type ceilings map[quotaKey]int64
 
 type quotaKey struct{ quota, capacityType string }
 
-// ceilings says what the quotas that were met leave of the types. A quota that is too small
-// for one type is so for those no smaller; a smaller one may fit still.
+// ceilings derives size limits from the quotas that launches have exceeded. If a type does not fit into a quota, types
+// of the same size or larger do not fit either. A smaller type may fit.
 func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 	out := ceilings{}
 	for i := range types {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// ReservationTerm selects capacity reservations by all that is set.
+// ReservationTerm selects capacity reservations that match all fields that are set.
 type ReservationTerm struct {
 	ID       string            // "cr-0123"
 	OwnerID  string            // 12 digits
@@ -30,24 +30,25 @@ type Reservation struct {
 	catalog.ReservedCapacity
 	OwnerID  string    // account ID of the owner
 	Criteria string    // "open" or "targeted"
-	End      time.Time // zero: when its owner cancels it
-	// PlacementGroup is the ARN of the group that its instances must be launched into; empty: into none.
+	End      time.Time // zero: no end date
+	// PlacementGroup is the ARN of the placement group that instances of the reservation must be launched into; empty:
+	// no group.
 	PlacementGroup string
 }
 
-// BlockMargin is how long before its end nothing more is launched into a capacity block, and its nodes leave: EC2 warns
-// then, and begins to terminate its instances 10 minutes later.
+// BlockMargin is the time before the end of a capacity block from which Joiner launches no more instances into it and
+// drains its nodes. EC2 sends its warning then, and begins to terminate the instances 10 minutes later.
 const BlockMargin = 40 * time.Minute
 
-// Reservations returns the active capacity reservations that any of the terms selects, sorted by id; one whose end has
-// passed at now is left out, and so is one of a kind that we do not know how to launch into. A term that finds nothing is
-// no error.
+// Reservations returns the active capacity reservations that any of the terms selects, sorted by id. It leaves out
+// reservations whose end has passed at now, and reservations of an unsupported kind. A term without a match is not an
+// error.
 func (d *Client) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
 	found := map[string]Reservation{}
 	for _, t := range terms {
 		some, err := d.reservations(ctx, now, t)
 		if awserr.Is(err, awserr.Gone) {
-			continue // an id of a reservation that is there no more
+			continue // the id of a reservation that no longer exists
 		}
 		if err != nil {
 			return nil, err
@@ -61,7 +62,7 @@ func (d *Client) Reservations(ctx context.Context, now time.Time, terms []Reserv
 
 func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
 	if t.ID == "" && t.Criteria == "" && len(t.Tags) == 0 {
-		return nil, nil // an owner alone selects nothing, as the schema has it
+		return nil, nil // by the schema, an owner alone selects nothing
 	}
 	in := &awsec2.DescribeCapacityReservationsInput{Filters: t.filters()}
 	if t.ID != "" {
@@ -85,7 +86,7 @@ func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationT
 	return out, nil
 }
 
-// filters are what a reservation must match, beside its id.
+// filters returns the filters for all fields except the id.
 func (t ReservationTerm) filters() []awstypes.Filter {
 	out := []awstypes.Filter{filter("state", string(awstypes.CapacityReservationStateActive))}
 	if t.OwnerID != "" {
@@ -122,7 +123,7 @@ func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation
 	return out, true
 }
 
-// market is what instance market options say to launch into it, empty if nothing.
+// market returns EC2's market type for a launch into the reservation, empty if the launch needs none.
 func (r ReservationRef) market() awstypes.MarketType {
 	switch {
 	case r.Block:
@@ -133,7 +134,7 @@ func (r ReservationRef) market() awstypes.MarketType {
 	return ""
 }
 
-// capacity is the reservation as an offering carries it.
+// capacity returns the reservation in the form that an offering carries.
 func (r ReservationRef) capacity() catalog.Reservation {
 	if r.ID == "" {
 		return catalog.Reservation{}
@@ -145,12 +146,13 @@ func (r ReservationRef) capacity() catalog.Reservation {
 	return out
 }
 
-// RefOf names the reservation for a launch.
+// RefOf returns the reference to the reservation for a launch.
 func RefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
 }
 
-// sorted is an error of the fleet, sorted anew if the reservation is at fault: it has ended since, and is as good as full.
+// sorted classifies an error of the fleet again if its cause is the reservation: the reservation has ended, which is
+// handled like a full one.
 func (r LaunchRequest) sorted(f *awserr.Error) *awserr.Error {
 	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
 		return f
@@ -160,7 +162,7 @@ func (r LaunchRequest) sorted(f *awserr.Error) *awserr.Error {
 	return &out
 }
 
-// checkReserved says what is wrong with the reservations of a request.
+// checkReserved returns an error if the request's capacity type and its reservations do not fit together.
 func (r LaunchRequest) checkReserved() error {
 	const op = "CreateFleet"
 	first := ReservationRef{}
@@ -168,7 +170,7 @@ func (r LaunchRequest) checkReserved() error {
 		ref := g.Blueprint.Reservation
 		if isReserved := r.CapacityType == catalog.Reserved; isReserved != (ref.ID != "") {
 			return awserr.Misuse(op, "ReservationMismatch",
-				"NodeClaim %s has capacity type %s, and its launch names the capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
+				"the launch for NodeClaim %s has capacity type %s, which does not fit its capacity reservation %q", r.Claim, r.CapacityType, ref.ID)
 		}
 		if i == 0 {
 			first = ref

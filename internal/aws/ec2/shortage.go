@@ -13,26 +13,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Short is a shortage that EC2 reported. An empty field means all: a Short with only the capacity type spot means that no spot
-// capacity can be launched.
+// Short is a shortage that EC2 reported. An empty field matches every value: a Short with only the capacity type spot
+// means that no spot capacity can be launched.
 type Short struct {
 	CapacityType string // empty: all
 	InstanceType string // empty: all
 	Zone         string // empty: all
-	SubnetID     string // the subnet had no free address; the offering itself is not short
-	Reservation  string // id of the capacity reservation that was full; other offerings of the type are not short
-	// PlacementGroup is the id of the group in which it was short; outside of it nothing is known to be. Without a type,
-	// no more instances fit into the group in this zone.
+	SubnetID     string // the subnet has no free address; the offering itself is not short
+	Reservation  string // id of a full capacity reservation; other offerings of the type are not short
+	// PlacementGroup is the id of the placement group in which the type is short. Outside the group it may be
+	// available. Without a type, the group is full in this zone.
 	PlacementGroup string
-	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota is one of
-	// the region: the type is short in every zone, and so is all that counts
-	// against the same quota and is no smaller.
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota holds for the region: the type is short in every
+	// zone, and so is every type that counts against the same quota and is not smaller.
 	Reason string
 }
 
-// Reasons that reach further than the offering they came with.
+// Reasons for shortages that affect more than one offering.
 const (
-	reasonSpotRole  = "SpotSLRCreationFailed" // no spot at all
+	reasonSpotRole  = "SpotSLRCreationFailed" // no spot capacity at all
 	reasonSpotQuota = "SpotQuotaExceeded"
 	reasonQuota     = "VCPULimitExceeded"
 	reasonAddresses = "InsufficientFreeAddressesInSubnet"
@@ -43,8 +42,8 @@ const (
 
 func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
 
-// shortOf returns what an error of CreateFleet says is short. A launch into a capacity reservation says nothing of what
-// can be had elsewhere.
+// shortOf returns the shortages in an error of CreateFleet. A launch into a capacity reservation proves no shortage
+// outside the reservation.
 func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []Short {
 	out := shortOf(r.CapacityType, e, f)
 	if r.CapacityType != catalog.Reserved {
@@ -80,8 +79,8 @@ func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) 
 	return []Short{s}
 }
 
-// shortOfAll is shortOf for an error that names no offering. What is said of spot
-// in general holds for all of it; on demand nothing is known to be short.
+// shortOfAll does the same as shortOf for an error that names no offering. A spot error applies to all spot capacity.
+// An on-demand error proves no shortage.
 func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
 	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
@@ -89,20 +88,17 @@ func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
 	return nil
 }
 
-// The back-off of an offering that EC2 was short of: it is not asked for again for
-// FirstBackoff, then for twice as long each time, up to backoffGrowth times as long.
-// A launch that succeeds, or a quiet time as long as the last back-off, starts it anew.
-// Whatever the back-off, one launch may probe as long as the first after the last
-// one asked: when EC2 has some again, that is known soon, and until then it is one
-// call and not a thousand that finds out. See Take.
+// The back-off of a short offering. Launches skip the offering for FirstBackoff, then for twice as long each time, up
+// to backoffGrowth times as long. A successful launch, or a pause as long as the last back-off, resets it. During the
+// back-off, one launch per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one
+// call per NodeClaim. See Take.
 const (
 	FirstBackoff  = 3 * time.Minute
 	backoffGrowth = 16
 )
 
-// Shortages remembers what EC2 was short of, for all pools: one launch after
-// the wait probes for all of them. Its zero value remembers nothing. It is safe for
-// concurrent use; time is an argument everywhere.
+// Shortages remembers the offerings that EC2 was short of, for all pools. After the wait, one launch probes an offering
+// for all pools. The zero value remembers nothing. It is safe for concurrent use. Callers pass the time as an argument.
 type Shortages struct {
 	First time.Duration // the first back-off; 0: FirstBackoff
 
@@ -117,20 +113,20 @@ type shortage struct {
 	since  time.Time
 	wait   time.Duration
 	until  time.Time
-	tried  time.Time // when EC2 was last asked for it, or is being asked by a probe
+	tried  time.Time // when EC2 was last asked for the offering, or is being asked by a probe
 
-	prober string // the launch that probes, until EC2 has answered
+	prober string // the probing launch, until EC2 has answered
 	before struct{ until, tried time.Time }
 }
 
 func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
 
-// isProbed reports whether it is time to ask for it again although the back-off goes on.
+// isProbed reports whether a launch may probe the offering during its back-off.
 func (s *Shortages) isProbed(now time.Time, e shortage) bool {
 	return !now.Before(e.tried.Add(s.first()))
 }
 
-// Note remembers what was short at now.
+// Note remembers the shortages observed at now.
 func (s *Shortages) Note(now time.Time, short ...Short) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,21 +139,21 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 		e := shortage{reason: one.Reason, since: now, wait: s.first(), tried: now}
 		switch {
 		case ok && now.Before(old.until) && old.prober == "" && !s.isProbed(now, old):
-			continue // a launch that was under way already: nothing new
+			continue // a launch that was already in progress: nothing new
 		case ok && now.Before(old.until.Add(old.wait)):
 			e.wait = min(2*old.wait, backoffGrowth*s.first())
 			e.since = old.since
 		}
 		if k.subnet != "" {
-			e.wait = s.first() // addresses come back with every node that goes
+			e.wait = s.first() // addresses become free with every node that is removed
 		}
 		e.until = now.Add(e.wait)
 		s.entries[k] = e
 	}
 }
 
-// Launched forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its capacity type and of
-// its subnet. It reports whether there were any.
+// Launched forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its
+// capacity type and of its subnet. It reports whether it forgot any.
 func (s *Shortages) Launched(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,14 +177,14 @@ func (s *Shortages) Restored(reservation string) {
 	delete(s.entries, shortKey{reservation: reservation})
 }
 
-// isFull reports whether the capacity reservation of an offering, if it is of one, was full lately.
+// isFull reports whether the offering uses a capacity reservation that was recently full.
 func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
 	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
 }
 
-// Take reports for each choice whether a launch at now may request it. launch is the name of the launch, group the ID of its
-// placement group, empty without one. One launch at a time may request an offering that is, or was recently, short: it is the
-// probe. Other launches may not until EC2 has answered or the first back-off has passed. See Over.
+// Take reports for each choice whether a launch at now may request it. launch is the name of the launch. group is the
+// ID of its placement group, or empty. Only one launch at a time, the probe, may request an offering that is or was
+// recently short. Other launches must wait until EC2 has answered the probe or FirstBackoff has passed. See Over.
 func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +195,7 @@ func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choi
 		if s.until(now, keys).IsZero() {
 			out[i] = true
 			for _, k := range keys {
-				taken[k] = true // choices may share a quota: it is probed with all of them
+				taken[k] = true // choices may share a quota: one probe covers all of them
 			}
 		}
 	}
@@ -220,7 +216,7 @@ func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choi
 	return out
 }
 
-// Over ends the launch. Offerings that it probed without an answer become free for another probe.
+// Over ends the launch. If EC2 has not answered its probes, other launches may probe these offerings.
 func (s *Shortages) Over(launch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +228,8 @@ func (s *Shortages) Over(launch string) {
 	}
 }
 
-// Until returns when the back-off of the offering, outside of placement groups, ends, zero if it may be asked for
-// at now, by a probe perhaps. Quotas count as far as the type itself has met them; see Apply.
+// Until returns the end of the offering's back-off outside of placement groups. It is zero if a launch at now may
+// request the offering, at least as a probe. A quota counts only if a launch of this type has exceeded it; see Apply.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +246,7 @@ func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	return last
 }
 
-// Exhausted reports whether the subnet is known to have had no free address lately.
+// Exhausted reports whether the subnet recently had no free address.
 func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +254,8 @@ func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 	return ok && now.Before(e.until)
 }
 
-// Apply returns the catalog with the offerings that are short marked so; c is not
-// altered. In dry zones nothing can be launched: no subnet has a free address, say.
+// Apply returns a copy of the catalog in which short offerings are marked. In the zones dry no launch is possible, for
+// example because no subnet has a free address.
 func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +274,7 @@ func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catal
 	return c
 }
 
-// mark returns the types with what is short marked so, for launches into the group.
+// mark returns a copy of the types in which offerings that are short for launches into the group are marked.
 func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry []string) []catalog.Type {
 	ceilings := s.ceilings(now, types)
 	types = slices.Clone(types)
@@ -303,12 +299,11 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry 
 // Known is one shortage that is still in force.
 type Known struct {
 	Short
-	// Since is when it was noted first, Until when it is forgotten.
+	// Since is when the shortage was first noted, Until when its back-off ends.
 	Since, Until time.Time
 }
 
-// List returns the shortages in force at now, sorted, and forgets those that
-// are over for so long that they no longer count.
+// List returns the shortages in force at now, sorted, and forgets expired ones.
 func (s *Shortages) List(now time.Time) []Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,13 +334,13 @@ func keyOf(s Short) shortKey {
 	case s.PlacementGroup != "":
 		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone, group: s.PlacementGroup}
 	case isQuota(s.Reason):
-		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // whatever the zone
+		return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType} // in every zone
 	}
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
 }
 
-// keysOf returns the keys of everything that an offering needs: the offering, its quota, its capacity type, and in a placement group
-// room for its type and for any type.
+// keysOf returns the keys of everything that a launch of the offering depends on: the offering, its quota and its
+// capacity type. In a placement group these include the room for its type and for any type.
 func keysOf(instanceType, zone, capacityType, group string) []shortKey {
 	out := []shortKey{
 		{capacityType: capacityType, instanceType: instanceType, zone: zone},

@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// LateTags returns the missing tags that an instance should have once its Node has joined: its claim, the cluster's name, and the
-// Node's name as Name, unless the user set another one. IAM policies for Karpenter allow no other tags on running instances.
+// LateTags returns the tags that an instance should have after its Node has joined and that are missing. These are its
+// claim, the cluster's name, and the Node's name as Name unless the user set another Name. IAM policies for Karpenter
+// allow no other tags on running instances.
 func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {
@@ -18,20 +19,20 @@ func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
 			out[key] = value
 		}
 	}
-	// At its launch it got the claim's name, for want of a better one.
+	// At launch the Name tag is the claim's name, because the Node's name is not known yet.
 	if name, ok := i.Tags[TagName]; !ok || name == claim && name != node {
 		out[TagName] = node
 	}
 	return out
 }
 
-// OwnTags returns the tags by which an instance is known to be this cluster's, as it got them at its launch.
+// OwnTags returns the tags that identify an instance as this cluster's, as set at its launch.
 func (d *Client) OwnTags(nodePool, nodeClass, claim string) map[string]string {
 	return d.cluster.Tags(nil, nodePool, nodeClass, claim)
 }
 
-// Tag puts tags onto an instance, over those of the same keys. It refuses (fault.Refused) what is not ours; proof is as for
-// Terminate. An instance that EC2 does not know is fault.Gone.
+// Tag sets tags on an instance and overwrites existing values. It refuses (awserr.Refused) to tag an instance that is
+// not ours. proof has the same meaning as in Terminate. The error is awserr.Gone if EC2 does not know the instance.
 func (d *Client) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
 	if err := d.mayChange("CreateTags", i, proof); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// The tags we write. All but TagUID are Karpenter's, so that its IAM policies
-// allow our calls and it can take over our instances.
+// The tags that Joiner sets. All except TagUID are Karpenter's: its IAM policies allow our calls, and Karpenter can
+// take over our instances.
 const (
 	TagClusterPrefix = "kubernetes.io/cluster/" // + name = "owned"
 	TagClusterName   = "eks:eks-cluster-name"
@@ -21,9 +21,8 @@ const (
 	TagName          = "Name"
 )
 
-// Tags returns the tags of what a claim of this cluster makes: the user's,
-// under ours. claim may be empty, for what several claims share. A Name of the
-// user's wins.
+// Tags returns the tags of a resource that a claim of this cluster creates. They override the user's tags, except Name.
+// claim is empty for a resource that several claims share.
 func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string) map[string]string {
 	tags := map[string]string{}
 	if claim != "" {
@@ -41,7 +40,7 @@ func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string)
 	return tags
 }
 
-// ReservedTag reports whether a user may not set the tag, because it says who owns an instance.
+// ReservedTag reports whether a user must not set the tag, because the tag identifies the owner of an instance.
 func ReservedTag(key string) bool {
 	switch key {
 	case TagClusterName, TagNodePool, TagNodeClaim, TagNodeClass, TagUID:
@@ -50,32 +49,34 @@ func ReservedTag(key string) bool {
 	return strings.HasPrefix(key, TagClusterPrefix)
 }
 
-// Ownership is whose an instance, or another thing of EC2, is.
+// Ownership is the owner of an EC2 resource, derived from its tags.
 type Ownership string
 
-// The verdicts.
+// The ownerships.
 const (
-	// Ours carries our cluster's name and UID.
+	// Ours: the resource carries our cluster's name and UID.
 	Ours Ownership = "Ours"
-	// SameName has this cluster's name and another UID: it belongs to another cluster with the same name. It is reported
-	// and never changed.
+	// SameName: the resource carries our cluster's name and another UID. It belongs to another cluster with the same
+	// name. It is reported and never changed.
 	SameName Ownership = "Namesake"
-	// Legacy carries our cluster's name, TagNodePool and no UID: launched by Karpenter. It is
+	// Legacy: the instance carries our cluster's name and TagNodePool but no UID, because Karpenter launched it. It is
 	// ours only if a NodeClaim or Node of our cluster carries its provider id.
 	Legacy Ownership = "Legacy"
-	// Foreign carries the tags of another cluster, a node group or an Auto Scaling group.
+	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Unmarked carries too few tags to say whose it is, or none. It is never touched. Where a NodeClaim has it, its tags were removed.
+	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to
+	// it, its tags were removed.
 	Unmarked Ownership = "Unmarked"
 )
 
-// The tags of instances that a node group or an Auto Scaling group manages. AWS keeps users from removing the second.
+// The tags of instances that a node group or an Auto Scaling group manages. AWS does not let users remove the second
+// tag.
 const (
 	tagNodeGroup    = "eks:nodegroup-name"
 	tagScalingGroup = "aws:autoscaling:groupName"
 )
 
-// Owner says whose a thing with these tags is.
+// Owner returns the owner of a resource with these tags.
 func (c Cluster) Owner(tags map[string]string) Ownership {
 	name, ok := tags[TagClusterName]
 	named := ok && name == c.Name || !ok && tags[TagClusterPrefix+c.Name] == "owned"

@@ -18,39 +18,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TemplatePrefix begins the name of every launch template of ours, and of Karpenter's.
+// TemplatePrefix is the prefix of the names of our launch templates and of Karpenter's.
 const TemplatePrefix = "karpenter.k8s.aws/"
 
-// Template is a launch template as EC2 shows it.
+// Template is a launch template, read from EC2.
 type Template struct {
 	ID, Name  string    // "lt-0123", and the name of the template
-	NodePool  string    // of its tags; empty: none
-	NodeClass string    // of its tags; empty: none
+	NodePool  string    // from its tags; empty: none
+	NodeClass string    // from its tags; empty: none
 	Created   time.Time // creation time
-	// Used is when this process last launched from it; zero if it never did.
+	// Used is when this process last launched from the template; zero if it never did.
 	Used time.Time
 }
 
-// templates are the launch templates that this process knows to exist, by name.
+// templates holds the launch templates that this process knows to exist, by name.
 type templates struct {
 	mu    sync.Mutex
 	known map[string]*knownTemplate
 }
 
-// knownTemplate is made once, however many launches ask for it at the same time.
+// knownTemplate is created once, even if many launches need it at the same time.
 type knownTemplate struct {
 	done chan struct{} // closed when err is set
 	err  error
 	used time.Time
 }
 
-// name returns the template's name: a hash of its content and of the cluster's UID, so each process uses the same name and no other
-// cluster does.
+// name returns the template's name: a hash of its content and of the cluster's UID. Every process of this cluster uses
+// the same name, and another cluster uses another name.
 func (d *Client) name(content Blueprint, tags map[string]string) (string, error) {
-	data, err := json.Marshal(struct { // maps are written sorted by key
+	data, err := json.Marshal(struct { // json.Marshal sorts map keys
 		UID     string
 		Content Blueprint
-		Tags    map[string]string // our cluster's name among them
+		Tags    map[string]string // including our cluster's name
 	}{d.cluster.UID, content, tags})
 	if err != nil {
 		return "", fmt.Errorf("name launch template: %w", err)
@@ -59,7 +59,7 @@ func (d *Client) name(content Blueprint, tags map[string]string) (string, error)
 	return TemplatePrefix + hex.EncodeToString(sum[:16]), nil
 }
 
-// ensure returns the name of the launch template with this content, which then exists.
+// ensure returns the name of the launch template with this content. It creates the template if necessary.
 func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]string) (string, error) {
 	name, err := d.name(content, tags)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	}
 	known, mine := d.templates.claim(name)
 	if mine {
-		// Others wait for it: it must not fail because the first launch was given up.
+		// Other launches wait for the template, so its creation must not fail because the first launch was canceled.
 		all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		known.err = d.create(all, name, content, tags)
 		cancel()
@@ -84,7 +84,7 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	}
 }
 
-// claim returns what is known of the template; the second result is true for the one who must make it.
+// claim returns the known template. The second result is true for the caller that must create it.
 func (t *templates) claim(name string) (*knownTemplate, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *templates) claim(name string) (*knownTemplate, bool) {
 	return known, !ok
 }
 
-// forget drops what is known of the template, unless it was made anew since; nil: in any case.
+// forget drops the known template unless it has been recreated since. A nil known drops it in any case.
 func (t *templates) forget(name string, known *knownTemplate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,8 +115,8 @@ func (t *templates) used(name string) time.Time {
 	return time.Time{}
 }
 
-// create makes the template. One that is there already has the same content, since the
-// name is made from it: a process before us made it.
+// create creates the template. An existing template of the same name has the same content, because the name is a hash
+// of it: an earlier process created it.
 func (d *Client) create(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
 	_, err := d.writes.CreateLaunchTemplate(ctx, &awsec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(name),
@@ -132,8 +132,8 @@ func (d *Client) create(ctx context.Context, name string, content Blueprint, tag
 	return err
 }
 
-// Templates returns this cluster's launch templates, sorted by name. Templates of another cluster with the same name, and templates
-// without UID (Karpenter's, which it deletes itself), are left out.
+// Templates returns this cluster's launch templates, sorted by name. It leaves out templates of another cluster with
+// the same name, and templates without UID, which Karpenter deletes itself.
 func (d *Client) Templates(ctx context.Context) ([]Template, error) {
 	var out []Template
 	pages := awsec2.NewDescribeLaunchTemplatesPaginator(d.reads, &awsec2.DescribeLaunchTemplatesInput{
@@ -162,8 +162,8 @@ func (d *Client) Templates(ctx context.Context) ([]Template, error) {
 	return out, nil
 }
 
-// SweepTemplates deletes our launch templates for which keep is false and returns how
-// many it deleted. A launch that needs one of them at that moment makes it again.
+// SweepTemplates deletes our launch templates for which keep is false, and returns their number. A launch that needs a
+// deleted template creates it again.
 func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (int, error) {
 	all, err := d.Templates(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (
 	return deleted, nil
 }
 
-// DeleteTemplates deletes our launch templates of a NodeClass: for when it is deleted.
+// DeleteTemplates deletes our launch templates of a deleted NodeClass.
 func (d *Client) DeleteTemplates(ctx context.Context, nodeClass string) (int, error) {
 	return d.SweepTemplates(ctx, func(t Template) bool { return t.NodeClass != nodeClass })
 }

@@ -9,25 +9,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Proof is what the caller knows about an instance that it wants terminated.
+// Proof is the caller's evidence that an instance belongs to this cluster.
 type Proof string
 
 // The proofs.
 const (
-	// ByTags leaves it to the instance's tags.
+	// ByTags: the instance's tags alone decide.
 	ByTags Proof = ""
-	// Carried says that a NodeClaim or a Node of our cluster carries the
-	// instance's provider id. It is needed for an instance that has no UID tag
-	// (Legacy); it does not help for one that has another cluster's.
+	// Carried: a NodeClaim or a Node of our cluster carries the instance's provider id. An instance without UID tag
+	// (Legacy) requires this proof. It is not sufficient for an instance with another cluster's UID.
 	Carried Proof = "Carried"
 )
 
-// Terminate ends an instance. It looks at the instance's tags first, each time,
-// and refuses (fault.Refused) what is not ours. An instance that EC2 does not
-// know, or that is ending already, is success. Calls at one moment become one.
+// Terminate terminates an instance. Each call first reads the instance's tags, and refuses (awserr.Refused) an instance
+// that is not ours. It returns nil for an instance that EC2 does not know or that is already terminating. Concurrent
+// calls are merged.
 //
-// EC2 may not show an instance for some seconds after its launch; so a caller
-// who has just launched it must look at Instances once more before forgetting it.
+// EC2 may not list an instance for some seconds after its launch. A caller that has just launched it must check
+// Instances once more before it forgets the instance.
 func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
@@ -52,7 +51,7 @@ func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	return nil
 }
 
-// mayChange returns the reason why the instance must not be terminated or tagged by us, or nil.
+// mayChange returns the reason why this process must not terminate or tag the instance, or nil.
 func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	const reason = "NotOurs"
 	switch {
@@ -71,8 +70,8 @@ func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	return awserr.Refuse(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
-// endAll terminates instances that were found to be ours a moment ago. EC2 fails the
-// whole call for one id that it does not know, so then each is tried alone.
+// endAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown id; endAll
+// then terminates each instance separately.
 func (d *Client) endAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
 	_, err := d.writes.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids})
 	if err == nil {

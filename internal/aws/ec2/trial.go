@@ -12,21 +12,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Trial is a launch that EC2 is only asked about.
+// Trial is a dry run of a launch.
 type Trial struct {
 	NodeClass    string            // name of the EC2NodeClass
-	Tags         map[string]string // the user's
+	Tags         map[string]string // the user's tags
 	Blueprint    Blueprint         // content of the launch request
 	InstanceType string            // "m5.large"
-	Subnets      []string          // at least one
+	Subnets      []string          // at least one subnet ID
 }
 
-// Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is not used.
-// nil means that permissions and request are valid in at least one of the subnets. A dry run checks neither capacity nor
-// quotas. Errors are of package awserr; Op is the rejected call.
+// Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is
+// not used. A nil error means that permissions and request are valid in at least one of the subnets. A dry run checks
+// neither capacity nor quotas. Errors are of package awserr; Op is the rejected call.
 func (d *Client) Try(ctx context.Context, t Trial) error {
 	t.Blueprint.CapacityType = catalog.OnDemand
-	// Without a pool: IAM policies that ask for the tag must accept any value.
+	// The pool tag is empty: IAM policies that require the tag must accept any value.
 	tags := d.cluster.Tags(t.Tags, "", t.NodeClass, "")
 	name, err := d.ensure(ctx, t.Blueprint, tags)
 	if err == nil {
@@ -36,7 +36,7 @@ func (d *Client) Try(ctx context.Context, t Trial) error {
 		err = d.tryRun(ctx, t, name, tags)
 	}
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		d.templates.forget(name, nil) // swept since, or not shown yet: made again the next time
+		d.templates.forget(name, nil) // the template was deleted or is not visible yet: the next dry run creates it again
 	}
 	if err != nil {
 		return fmt.Errorf("try a launch for EC2NodeClass %s: %w", t.NodeClass, err)
@@ -62,7 +62,8 @@ func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags ma
 	return verdict("CreateFleet", err)
 }
 
-// tryRun asks about each subnet until one will do; the first error counts, it is the likeliest to be of all.
+// tryRun tries the subnets until one succeeds. If all fail it returns the first error, which most likely applies to
+// all.
 func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
 	var first error
 	for _, subnet := range t.Subnets {
@@ -89,7 +90,8 @@ func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[
 	return first
 }
 
-// runInterfaces are the blueprint's, in a subnet: RunInstances takes the subnet there if a template has interfaces.
+// runInterfaces returns the blueprint's interfaces with a subnet. RunInstances expects the subnet there if a template
+// has interfaces.
 func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterfaceSpecification {
 	var out []awstypes.InstanceNetworkInterfaceSpecification
 	for _, i := range b.interfaces() {
@@ -101,7 +103,7 @@ func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterf
 	return out
 }
 
-// verdict sorts the answer to a dry run: EC2 says yes by an error, too, and what it is short of is no matter here.
+// verdict converts the answer to a dry run. EC2 reports success as an error too, and a shortage counts as success.
 func verdict(op string, err error) error {
 	err = awserr.Sort(op, err)
 	if e := awserr.Of(err); e == nil || e.Code == "DryRunOperation" || e.Kind == awserr.Shortage {

@@ -14,26 +14,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TroubleKind is in which way EC2 finds fault with an instance.
+// TroubleKind is the source of a problem that EC2 reports for an instance.
 type TroubleKind string
 
 // The kinds.
 const (
-	InstanceTrouble TroubleKind = "instance" // its status check fails: it does not answer
-	SystemTrouble   TroubleKind = "system"   // its host's status check fails
+	InstanceTrouble TroubleKind = "instance" // the instance's status check fails: it does not respond
+	SystemTrouble   TroubleKind = "system"   // the host's status check fails
 	EventTrouble    TroubleKind = "event"    // EC2 will reboot, stop or retire it
 )
 
-// Trouble is what EC2 says is wrong with an instance, or soon will be.
+// Trouble is a current or scheduled problem of an instance that EC2 reports.
 type Trouble struct {
-	ID   string      // of the instance, of any owner
+	ID   string      // ID of the instance, of any owner
 	Kind TroubleKind // which check fails, or which event is scheduled
-	// Since is since when a status check fails, or when an event begins; zero if EC2 does not say.
+	// Since is when the status check began to fail, or when the event begins; zero if EC2 does not report it.
 	Since  time.Time
-	Detail string // "reachability", or "instance-retirement: " and EC2's words
+	Detail string // "reachability", or "instance-retirement: " and EC2's description
 }
 
-// troublingEvents are the codes of all events that EC2 schedules.
+// troublingEvents returns the codes of all events that EC2 schedules.
 func troublingEvents() []string {
 	return []string{
 		string(awstypes.EventCodeInstanceReboot), string(awstypes.EventCodeInstanceRetirement), string(awstypes.EventCodeInstanceStop),
@@ -41,8 +41,8 @@ func troublingEvents() []string {
 	}
 }
 
-// Troubles returns what EC2 says is wrong with the running instances of the account and region, sorted by id and kind.
-// Events that are over, or were called off, are left out, and so are checks of attached volumes.
+// Troubles returns the problems that EC2 reports for the running instances of the account and region, sorted by id and
+// kind. It leaves out completed and canceled events, and checks of attached volumes.
 func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 	found := map[Trouble]bool{}
 	for _, by := range []awstypes.Filter{
@@ -74,7 +74,7 @@ func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 	return out, nil
 }
 
-// troublesOf reads what is wrong with one instance.
+// troublesOf returns the problems of one instance.
 func troublesOf(s awstypes.InstanceStatus) []Trouble {
 	var out []Trouble
 	id := aws.ToString(s.InstanceId)

@@ -12,31 +12,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Facts are what EKS says about our cluster.
+// Facts are EKS's description of our cluster.
 type Facts struct {
 	Name, ARN   string // of the EKS cluster
 	Status      string // "ACTIVE", …
 	Version     string // "1.33"
 	Endpoint    string // "https://…"
 	CA          string // base64 of PEM
-	ServiceCIDR string // IPv4 if it has one, else IPv6
+	ServiceCIDR string // IPv4 if the cluster has one, else IPv6
 	IPv6        bool   // pods and services have IPv6 addresses
 	VPC         string // ID of the cluster's VPC
-	// SecurityGroup is the one that EKS made for control plane and nodes.
+	// SecurityGroup is the security group that EKS created for control plane and nodes.
 	SecurityGroup  string
-	SecurityGroups []string // further ones of the control plane, sorted
+	SecurityGroups []string // additional security groups of the control plane, sorted
 	Subnets        []string // of the control plane, sorted
 	PublicAccess   bool     // the endpoint can be reached from the internet
-	PrivateAccess  bool     // and from within the VPC
+	PrivateAccess  bool     // the endpoint can be reached from within the VPC
 	PublicCIDRs    []string // source CIDRs of the public endpoint, sorted; empty: 0.0.0.0/0
-	Issuer         string   // OIDC
+	Issuer         string   // URL of the OIDC issuer
 	// AuthMode is CONFIG_MAP, API or API_AND_CONFIG_MAP.
 	AuthMode string
 	Created  time.Time
 	Tags     map[string]string
 }
 
-// Facts asks EKS about our cluster. The error is awserr.Gone if there is none of that name.
+// Facts reads our cluster's description from EKS. The error is awserr.Gone if there is no cluster with that name.
 func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	op := "DescribeCluster " + d.cluster
 	out, err := d.eks.DescribeCluster(ctx, &awseks.DescribeClusterInput{Name: aws.String(d.cluster)})
@@ -46,7 +46,7 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	c := out.Cluster
 	if c == nil || aws.ToString(c.Endpoint) == "" {
 		return Facts{}, &awserr.Error{Op: op, Kind: awserr.Transient, Reason: "EmptyAnswer",
-			Message: "EKS does not give the cluster's endpoint; is it still being created?"}
+			Message: "EKS returned no cluster endpoint; the cluster may still be being created"}
 	}
 	f := Facts{Name: aws.ToString(c.Name), ARN: aws.ToString(c.Arn), Status: string(c.Status), Version: aws.ToString(c.Version),
 		Endpoint: aws.ToString(c.Endpoint), Created: aws.ToTime(c.CreatedAt), Tags: c.Tags}
@@ -66,14 +66,14 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	if c.Identity != nil && c.Identity.Oidc != nil {
 		f.Issuer = aws.ToString(c.Identity.Oidc.Issuer)
 	}
-	f.AuthMode = "CONFIG_MAP" // what clusters have that were made before there was a choice
+	f.AuthMode = "CONFIG_MAP" // mode of clusters that were created before EKS had a choice
 	if c.AccessConfig != nil && c.AccessConfig.AuthenticationMode != "" {
 		f.AuthMode = string(c.AccessConfig.AuthenticationMode)
 	}
 	return f, nil
 }
 
-// Entry is an access entry: whom EKS takes an IAM principal for.
+// Entry is an access entry: the Kubernetes user and groups of an IAM principal.
 type Entry struct {
 	Principal string    // ARN
 	Type      string    // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
@@ -82,8 +82,8 @@ type Entry struct {
 	Created   time.Time // creation time
 }
 
-// Entries returns the cluster's access entries, sorted by principal. A
-// cluster in mode CONFIG_MAP has none: the error is then awserr.Misconfigured.
+// Entries returns the cluster's access entries, sorted by principal. A cluster in mode CONFIG_MAP has no access
+// entries: the error is then awserr.Misconfigured.
 func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
 	pages := awseks.NewListAccessEntriesPaginator(d.eks, &awseks.ListAccessEntriesInput{ClusterName: aws.String(d.cluster)})
@@ -95,7 +95,7 @@ func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 		for _, arn := range page.AccessEntries {
 			e, err := d.Entry(ctx, arn)
 			if awserr.Is(err, awserr.Gone) {
-				continue // removed since it was listed
+				continue // removed since the list was read
 			}
 			if err != nil {
 				return nil, err
@@ -107,7 +107,7 @@ func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	return out, nil
 }
 
-// Entry returns the access entry of a principal; the error is awserr.Gone if it has none.
+// Entry returns the access entry of a principal. The error is awserr.Gone if there is none.
 func (d *Client) Entry(ctx context.Context, principal string) (Entry, error) {
 	out, err := d.eks.DescribeAccessEntry(ctx, &awseks.DescribeAccessEntryInput{
 		ClusterName: aws.String(d.cluster), PrincipalArn: aws.String(principal)})

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// PodRole returns the role that Pod Identity gives to a service account; empty if it gives none.
+// PodRole returns the role that EKS Pod Identity assigns to a service account; empty if it assigns none.
 func (d *Client) PodRole(ctx context.Context, namespace, account string) (string, error) {
 	list, err := d.eks.ListPodIdentityAssociations(ctx, &awseks.ListPodIdentityAssociationsInput{
 		ClusterName: aws.String(d.cluster), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})

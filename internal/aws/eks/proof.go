@@ -10,18 +10,19 @@ import (
 	"strings"
 )
 
-// Local is what the cluster itself says of who it is. What it does not say is empty.
+// Local is the identity of the cluster as its API server reports it. Unknown fields are empty.
 type Local struct {
-	CA       []byte // PEM that its API server is trusted by
+	CA       []byte // PEM certificates that verify its API server
 	Issuer   string // of its service account tokens
-	Endpoint string // URL of its API server, as we reach it
-	Region   string // that our calls to AWS go to
+	Endpoint string // URL of its API server that we connect to
+	Region   string // region of our calls to AWS
 }
 
-// Mark is one fact that distinguishes clusters. It is a closed set.
+// Mark is one fact that distinguishes clusters. The set of marks is closed.
 type Mark string
 
-// The marks, the surest first: no two clusters have one issuer, and nothing that stands between us and the API server alters it.
+// The marks, most reliable first. Each cluster has its own issuer, and no proxy between us and the API server changes
+// it.
 const (
 	ByIssuer    Mark = "issuer"
 	ByEndpoint  Mark = "endpoint"
@@ -29,16 +30,16 @@ const (
 	ByRegion    Mark = "region"
 )
 
-// Marks returns all of them, the surest first.
+// Marks returns all marks, most reliable first.
 func Marks() []Mark { return []Mark{ByIssuer, ByEndpoint, ByAuthority, ByRegion} }
 
-// Proof is what became of comparing the cluster that EKS describes with the one that we reach.
+// Proof is the result of comparing the cluster that EKS describes with the cluster that we connect to.
 type Proof struct {
-	Same   []Mark            // on which both agree, the surest first
-	Differ map[Mark][]string // on which they do not: what EKS says, what the cluster says; for authorities, which are long, neither
+	Same   []Mark            // marks that agree, most reliable first
+	Differ map[Mark][]string // marks that differ: EKS's value, then the cluster's; no values for certificate authorities, which are long
 }
 
-// Prove compares the two. A mark that one of them does not have proves nothing.
+// Prove compares EKS's description with the cluster's own. A mark that one of them lacks proves nothing.
 func (f Facts) Prove(l Local) Proof {
 	p := Proof{Differ: map[Mark][]string{}}
 	note := func(mark Mark, eks, ours string) {
@@ -66,8 +67,8 @@ func (f Facts) Prove(l Local) Proof {
 	return p
 }
 
-// Refuted reports whether it is certain that they are two clusters. The surest mark decides: a proxy before the API server has an
-// address and certificates of its own.
+// Refuted reports whether EKS certainly describes another cluster. The most reliable mark decides, because a proxy
+// before the API server has an address and certificates of its own.
 func (p Proof) Refuted() bool {
 	for _, mark := range Marks() {
 		if _, differs := p.Differ[mark]; differs {
@@ -80,12 +81,12 @@ func (p Proof) Refuted() bool {
 	return false
 }
 
-// Proven reports whether it is certain that they are one cluster.
+// Proven reports whether EKS certainly describes the same cluster.
 func (p Proof) Proven() bool {
 	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m Mark) bool { return m != ByRegion })
 }
 
-// String says in words what differs; empty if nothing does.
+// String describes the differences; it is empty if there are none.
 func (p Proof) String() string {
 	var out []string
 	for _, mark := range Marks() {
@@ -101,7 +102,7 @@ func (p Proof) String() string {
 	return strings.Join(out, "; ")
 }
 
-// SameAuthority reports whether two PEM texts have a certificate in common; known is false where one of them has none.
+// SameAuthority reports whether two PEM texts have a certificate in common. known is false if one of them has none.
 func SameAuthority(a, b []byte) (same, known bool) {
 	ours, theirs := certificates(a), certificates(b)
 	for _, one := range ours {
@@ -124,7 +125,8 @@ func certificates(text []byte) [][]byte {
 	}
 }
 
-// ClusterOf is what an endpoint of EKS begins with, which no two clusters share; "" for any other address.
+// ClusterOf returns the first part of an EKS endpoint's host name, which is unique to a cluster. It is empty for any
+// other address.
 func ClusterOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {

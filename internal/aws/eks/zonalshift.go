@@ -22,7 +22,7 @@ type ZonalShifts struct {
 // Shift is a zonal shift of the cluster that is in force.
 type Shift struct {
 	ZoneID string    // "use1-az1"
-	Until  time.Time // zero: until AWS, which has started it, ends it
+	Until  time.Time // zero: no end is set, for a shift that AWS started
 }
 
 // NewZonalShifts returns the client for the EKS cluster with the ARN, in the region and account of cfg.
@@ -30,15 +30,16 @@ func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
 	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
 }
 
-// Shifts returns the shifts that are in force at now, sorted by zone, of each zone the one that lasts longest. Those that AWS
-// starts (autoshifts) are among them, and practice runs. The error is awserr.Misconfigured if the cluster takes no part.
+// Shifts returns the shifts that are in force at now, sorted by zone. It returns only the shift of each zone that ends
+// last. Autoshifts and practice runs are included. The error is awserr.Misconfigured if zonal shift is not enabled for
+// the cluster.
 func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
 	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.cluster)})
 	err = awserr.Sort(op, err)
 	if awserr.Is(err, awserr.Gone) {
-		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "the cluster %s takes no part in zonal shifts: "+
-			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or leave out --enable-zonal-shift", z.cluster)
+		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "zonal shift is not enabled for cluster %s: run "+
+			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or remove --enable-zonal-shift", z.cluster)
 	}
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error
 	return slices.CompactFunc(found, func(a, b Shift) bool { return a.ZoneID == b.ZoneID }), nil
 }
 
-// compareEnds orders shifts by their ends; one without an end is the last.
+// compareEnds orders shifts by their ends. A shift without an end comes last.
 func compareEnds(a, b Shift) int {
 	switch {
 	case a.Until.IsZero() && b.Until.IsZero():

@@ -41,11 +41,11 @@ func New(cfg aws.Config, cluster Cluster) *Client {
 
 // Identity is the principal that AWS sees in our calls.
 type Identity struct {
-	Account string // its number
+	Account string // account ID
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/joiner/i-0123"
 }
 
-// Role returns the name of the role behind an assumed-role ARN, empty for a user.
+// Role returns the name of the role in an assumed-role ARN, empty for a user.
 func (i Identity) Role() string {
 	_, rest, ok := strings.Cut(i.ARN, ":assumed-role/")
 	if !ok {
@@ -55,7 +55,7 @@ func (i Identity) Role() string {
 	return role
 }
 
-// Identity returns the principal of our credentials, as STS knows it.
+// Identity returns the principal of our credentials, read from STS.
 func (d *Client) Identity(ctx context.Context) (Identity, error) {
 	out, err := d.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// The tags of an instance profile: Karpenter's, and the UID of our cluster.
+// The tags of an instance profile: Karpenter's tags, and the UID of our cluster.
 const (
 	tagCluster   = "kubernetes.io/cluster/"
 	tagName      = "eks:eks-cluster-name"
@@ -27,48 +27,47 @@ const (
 	tagUID       = "joiner.sh/cluster-uid"
 )
 
-// NodeClass is whom an instance profile is for.
+// NodeClass identifies the EC2NodeClass that an instance profile is for.
 type NodeClass struct {
 	Name string            // of the EC2NodeClass
 	UID  string            // of the EC2NodeClass
-	Role string            // spec.role: a role's name, perhaps with a path before it
+	Role string            // spec.role: a role's name, optionally with a path
 	Tags map[string]string // spec.tags
 }
 
-// Profile is an instance profile as IAM shows it.
+// Profile is an instance profile, read from IAM.
 type Profile struct {
 	Name, ARN, Path string            // of the instance profile
 	Role            string            // name of its role, without path; empty if it has none
 	RoleARN         string            // ARN of its role; empty if it has none
-	Created         time.Time         // zero if IAM did not say
+	Created         time.Time         // zero if IAM did not return it
 	Tags            map[string]string // of the instance profile
 }
 
-// ProfileName returns the name of the instance profile for a NodeClass' role. The same
-// class and role always have the same name; another role has another one, so that
-// instances which run with the old one keep it.
+// ProfileName returns the name of the instance profile for a NodeClass' role. The name is a function of class and role.
+// After a change of spec.role the name differs, so running instances keep the old profile.
 func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
-	const longest, digits = 128, 20 // IAM's limit, and what the hash takes of it
+	const longest, digits = 128, 20 // IAM's limit, and the digits of the hash
 	name := d.cluster.Name
 	return name[:min(len(name), longest-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// path is where all profiles of our cluster's NodeClasses are.
+// path returns the IAM path of the profiles of our cluster's NodeClasses.
 func (d *Client) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
 
-// roleName cuts the path off a role: instance profiles know roles by name alone.
+// roleName removes the path from a role, because instance profiles refer to roles by name.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-// EnsureProfile returns the instance profile of the NodeClass' role, making it if it is
-// not there. It may be called as often as one likes and costs one call if all is well.
+// EnsureProfile returns the instance profile of the NodeClass' role and creates it if necessary. It is idempotent and
+// makes one call if the profile is correct.
 func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
 	switch {
 	case d.cluster.UID == "" || c.UID == "":
-		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
+		return Profile{}, errors.New("ensure instance profile: the UID of the cluster or of the NodeClass is empty")
 	case !isRoleName(roleName(c.Role)):
 		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole",
-			"spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
+			"spec.role %q of EC2NodeClass %s is not a role name: set it to the name of an IAM role", c.Role, c.Name)
 	}
 	name := d.ProfileName(c)
 	p, err := d.Profile(ctx, name)
@@ -93,27 +92,27 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 	return p, nil
 }
 
-// isRoleName reports whether IAM could have a role of that name.
+// isRoleName reports whether name is a valid name of an IAM role.
 func isRoleName(name string) bool {
 	const longest = 64
 	return name != "" && len(name) <= longest &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
 }
 
-// samePath makes sure that a role given with a path, or as an ARN, is the one that IAM has by its name: another path, or
-// another account, is a mistake that would otherwise show when nodes are refused.
+// samePath checks that a role given with a path, or as an ARN, is the role that IAM has under its name. Without this
+// check, a wrong path or account would only show when nodes cannot join.
 func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 	if !strings.Contains(c.Role, "/") {
 		return nil
 	}
-	if p.RoleARN == "" { // IAM may take some seconds to show the role that was just put into the profile
+	if p.RoleARN == "" { // IAM may return the role some seconds after it was added to the profile
 		now, err := d.Profile(ctx, p.Name)
 		if err != nil {
 			return err
 		}
 		if now.RoleARN == "" {
 			return &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "ProfileNotSettled",
-				Message: "the role of instance profile " + p.Name + " is not shown yet", Hint: "IAM takes some seconds to show a change"}
+				Message: "the role of instance profile " + p.Name + " is not visible yet", Hint: "IAM takes some seconds to show a change"}
 		}
 		p.RoleARN = now.RoleARN
 	}
@@ -121,10 +120,10 @@ func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 		return nil
 	}
 	return awserr.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
-		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: write its name alone, %q", c.Name, c.Role, p.RoleARN, p.Role)
+		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: set spec.role to %q", c.Name, c.Role, p.RoleARN, p.Role)
 }
 
-// Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if there is none.
+// Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if it does not exist.
 func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 	out, err := d.iam.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
@@ -149,8 +148,8 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 	return p
 }
 
-// own returns an error if this cluster does not own the profile. A profile with a name of this cluster and without its UID was
-// made by hand.
+// own returns an error if this cluster does not own the profile. A profile with a name of this cluster but without its
+// UID was created by a user.
 func (d *Client) own(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
@@ -172,7 +171,7 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	out, err := d.iam.CreateInstanceProfile(ctx, in)
 	err = awserr.Sort("CreateInstanceProfile "+name, err)
 	if e := awserr.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
-		return d.Profile(ctx, name) // made by the process before us, a moment ago
+		return d.Profile(ctx, name) // an earlier process has just created it
 	}
 	if err != nil {
 		return Profile{}, err
@@ -184,7 +183,7 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	return p, nil
 }
 
-// attach makes role the one of the profile; IAM allows one only.
+// attach sets the profile's role. IAM allows only one.
 func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
@@ -203,7 +202,7 @@ func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 		return awserr.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
 			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
 	case e.Code == "LimitExceeded":
-		// Attached a moment ago by the process before us, and not shown yet.
+		// An earlier process has just attached a role that IAM did not return yet.
 		now, err := d.Profile(ctx, p.Name)
 		if err == nil && now.Role == role {
 			return nil
@@ -214,8 +213,8 @@ func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	return err
 }
 
-// Profiles returns the profiles under our cluster's path that carry our UID, sorted by
-// name. It costs a call for each, because IAM's list leaves tags out.
+// Profiles returns the profiles under our cluster's path that carry our UID, sorted by name. It makes one call per
+// profile, because IAM's list has no tags.
 func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 	var out []Profile
 	pages := awsiam.NewListInstanceProfilesPaginator(d.iam, &awsiam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
@@ -241,8 +240,8 @@ func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 	return out, nil
 }
 
-// DeleteProfile deletes an instance profile of ours; it refuses (fault.Refused) one
-// that does not carry our UID. One that is not there is success.
+// DeleteProfile deletes an instance profile of ours. It refuses (awserr.Refused) to delete a profile that does not
+// carry our UID. A profile that does not exist is success.
 func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	p, err := d.Profile(ctx, name)
 	if awserr.Is(err, awserr.Gone) {
@@ -268,7 +267,7 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteProfiles deletes all of our profiles of a NodeClass, by its UID: for when it is deleted.
+// DeleteProfiles deletes all of our profiles of a deleted NodeClass, by its UID.
 func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
 	all, err := d.Profiles(ctx)
 	if err != nil {

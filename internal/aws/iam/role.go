@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.
+// Role returns IAM's description of a role, by its name without path. The error is awserr.Gone if the role does not
+// exist.
 func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	got, err := d.iam.GetRole(ctx, &awsiam.GetRoleInput{RoleName: aws.String(name)})
 	if err != nil {
@@ -52,7 +53,7 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 	return out, nil
 }
 
-// trusts returns the principals that a trust policy, as IAM writes it, allows to assume the role, sorted.
+// trusts returns the principals that a trust policy, in IAM's JSON form, allows to assume the role, sorted.
 func trusts(document string) ([]string, error) {
 	text, err := url.QueryUnescape(document)
 	if err != nil {
@@ -98,7 +99,7 @@ func trusts(document string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// oneOrMore reads a list, or the one thing that IAM takes in place of a list of one.
+// oneOrMore reads a list, or a single item, which IAM accepts in place of a list.
 func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 	if len(raw) == 0 {
 		return nil
@@ -114,10 +115,11 @@ func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 	return nil
 }
 
-// MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
-func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
+// MayPass asks IAM whether a principal (role or user) may pass a role to instances. IAM does not evaluate the organization's
+// policies for this answer.
+func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
-		PolicySourceArn: aws.String(who),
+		PolicySourceArn: aws.String(principal),
 		ActionNames:     []string{"iam:PassRole"},
 		ResourceArns:    []string{role},
 		ContextEntries: []iamtypes.ContextEntry{{
@@ -126,15 +128,15 @@ func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
 			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 	})
 	if err != nil {
-		return false, awserr.Sort("SimulatePrincipalPolicy "+who, err)
+		return false, awserr.Sort("SimulatePrincipalPolicy "+principal, err)
 	}
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
 
-// Forbidden asks IAM which of the actions a role or user may not do to one of the resources, with these condition keys. Policies of the
-// organization are not looked at.
-func (d *Client) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
-	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
+// Forbidden returns the actions that a principal (role or user) is not allowed to perform on one of the resources, with these
+// condition keys. IAM's policy simulator answers, which does not evaluate the organization's policies.
+func (d *Client) Forbidden(ctx context.Context, principal string, actions, resources []string, keys map[string][]string) ([]string, error) {
+	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(principal), ActionNames: actions, ResourceArns: resources}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		kind := iamtypes.ContextKeyTypeEnumString
 		if len(keys[name]) > 1 {
@@ -148,7 +150,7 @@ func (d *Client) Forbidden(ctx context.Context, who string, actions, resources [
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, awserr.Sort("SimulatePrincipalPolicy "+who, err)
+			return nil, awserr.Sort("SimulatePrincipalPolicy "+principal, err)
 		}
 		for _, r := range page.EvaluationResults {
 			if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {

@@ -25,21 +25,22 @@ type Client struct {
 	name   string
 
 	mu  sync.Mutex
-	url string // empty until the queue was found
+	url string // empty until the queue has been found
 }
 
-// What SQS allows in one call, and how long what was received stays hidden: what is not deleted by then comes again.
+// SQS's limits for one call, and how long a received message stays hidden. A message that is not deleted by then is
+// received again.
 const (
 	MaxBatch   = 10
 	LongPoll   = 20 * time.Second
 	HiddenTime = 20 * time.Second
 )
 
-// Message is a message as it was received.
+// Message is a received message.
 type Message struct {
 	Body     string    // JSON of an EventBridge event
-	Sent     time.Time // to the queue; zero if SQS did not say
-	Received int       // how often it was, this time included
+	Sent     time.Time // time when it was sent to the queue; zero if SQS did not return it
+	Received int       // how often it was received, including this time
 
 	receipt string
 }
@@ -50,7 +51,7 @@ func New(cfg aws.Config, queue string) *Client {
 	return &Client{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
 }
 
-// Receive returns up to MaxBatch messages. If there are none it waits for the first, up to wait, LongPoll at most.
+// Receive returns up to MaxBatch messages. If there are none it waits for a message, up to wait, at most LongPoll.
 func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
 	url, err := d.find(ctx)
 	if err != nil {
@@ -84,7 +85,8 @@ func fromSQS(m sqstypes.Message) Message {
 	return out
 }
 
-// Delete removes up to MaxBatch messages from the queue, and returns how many are. One that could not be removed comes again.
+// Delete removes up to MaxBatch messages from the queue, and returns the number of removed messages. A message that was
+// not removed is received again.
 func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	if len(messages) == 0 {
 		return 0, nil
@@ -110,7 +112,7 @@ func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	return len(out.Successful), nil
 }
 
-// find returns the URL of the queue.
+// find returns the URL of the queue, and looks it up on first use.
 func (d *Client) find(ctx context.Context) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,15 +125,16 @@ func (d *Client) find(ctx context.Context) (string, error) {
 	}
 	d.url = aws.ToString(out.QueueUrl)
 	if d.url == "" {
-		return "", fmt.Errorf("find queue %s: SQS knows it and does not say where it is", d.name)
+		return "", fmt.Errorf("find queue %s: SQS returned no URL", d.name)
 	}
 	return d.url, nil
 }
 
-// noQueue is SQS's code for a queue that does not exist, as it was before SQS spoke JSON; it still sends it.
+// noQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends it.
 const noQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
-// failed is sorted for calls that name the URL: a queue that is gone may be made anew.
+// failed classifies the error of a call that uses the URL. If the queue is gone, the URL is looked up again, because
+// the queue may be recreated.
 func (d *Client) failed(op string, err error) error {
 	err = d.sorted(op, err)
 	if awserr.Is(err, awserr.Gone) {
@@ -151,7 +154,7 @@ func (d *Client) sorted(op string, err error) error {
 	if e.Hint == "" {
 		switch e.Kind {
 		case awserr.Gone:
-			e.Hint = "make the queue, or correct --interruption-queue (INTERRUPTION_QUEUE)"
+			e.Hint = "create the queue, or correct --interruption-queue (INTERRUPTION_QUEUE)"
 		case awserr.Denied:
 			e.Hint = "allow sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage on the queue to the controller's role"
 		default:

@@ -2,26 +2,26 @@ package interruption
 
 import "time"
 
-// Kind is the kind of an interruption message, with the name that Karpenter's metrics use.
+// Kind is the kind of an interruption message. Its name is the one that Karpenter's metrics use.
 type Kind string
 
-// The kinds. All but BlockExpiring and Health's are about one instance. InstanceImpaired, SystemImpaired and
-// EventScheduled come in no message: they are read from EC2's status checks.
+// The kinds. Each kind is about one instance, except BlockExpiring and AWS Health's kinds. No message has the kinds
+// InstanceImpaired, SystemImpaired and EventScheduled: they come from EC2's status checks.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
 	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance is more likely than others to be interrupted
 	ScheduledChange        Kind = "scheduled_change"                 // AWS Health: the instances will be stopped, moved or retired
-	InstanceStopped        Kind = "instance_stopped"                 // or about to be
-	InstanceTerminated     Kind = "instance_terminated"              // or about to be
-	ReservationInterrupted Kind = "capacity_reservation_interrupted" // the reservation's owner takes the instance back in two minutes
-	BlockExpiring          Kind = "capacity_block_expiring"          // the capacity block's instances end from ten minutes on
+	InstanceStopped        Kind = "instance_stopped"                 // the instance has stopped or is about to
+	InstanceTerminated     Kind = "instance_terminated"              // the instance has terminated or is about to
+	ReservationInterrupted Kind = "capacity_reservation_interrupted" // the reservation's owner reclaims the instance in two minutes
+	BlockExpiring          Kind = "capacity_block_expiring"          // EC2 terminates the capacity block's instances from ten minutes on
 	InstanceImpaired       Kind = "instance_status"                  // EC2's status check of the instance fails
-	SystemImpaired         Kind = "system_status"                    // that of its host does
+	SystemImpaired         Kind = "system_status"                    // EC2's status check of the instance's host fails
 	EventScheduled         Kind = "event_status"                     // EC2 will reboot, stop or retire the instance
-	NoOp                   Kind = "no_op"                            // nothing that anybody has to act on
+	NoOp                   Kind = "no_op"                            // no action required
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
 		SpotInterrupted, RebalanceRecommended, ScheduledChange, InstanceStopped, InstanceTerminated,
@@ -48,7 +48,8 @@ func (k Kind) Suits(capacityType string) bool {
 	return true
 }
 
-// Outranks reports whether a message of this kind is more severe than one of the known kind. An empty kind means none.
+// Outranks reports whether a message of this kind is more severe than a message of the known kind. An empty kind is the
+// least severe.
 func (k Kind) Outranks(known Kind) bool {
 	rank := func(k Kind) int {
 		switch {
@@ -64,44 +65,44 @@ func (k Kind) Outranks(known Kind) bool {
 	return rank(k) > rank(known)
 }
 
-// Notice is a message that could be read.
+// Notice is a parsed interruption message.
 type Notice struct {
 	Kind Kind // kind of the event
-	// Instances are the ids that it is about, "i-0123…", in the order of the message and none twice. There is at
-	// least one, unless Kind is BlockExpiring or NoOp.
+	// Instances are the ids of the instances that the message is about, "i-0123…", in the order of the message, without
+	// duplicates. It is empty only if Kind is BlockExpiring or NoOp.
 	Instances []string
-	// Reservation is the id of the capacity block, "cr-0123…", of a BlockExpiring; else empty.
+	// Reservation is the id of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
 	Reservation string
-	// State is the state that an instance went into, in EC2's words; empty for other kinds.
+	// State is the new state of an instance, in EC2's terms; empty for other kinds.
 	State string
-	// Account and Region are where the event is from, as the message says; empty if it does not.
+	// Account and Region are the origin of the event, as stated in the message; empty if it states none.
 	Account, Region string
-	// At is when AWS noticed; zero if the message does not say.
+	// At is the time of the event; zero if the message has none.
 	At time.Time
-	// Ends is when a scheduled change is over; zero if the message does not say.
+	// Ends is the end of a scheduled change; zero if the message has none.
 	Ends time.Time
-	// Source and DetailType are EventBridge's, of a NoOp that is of no kind we know; else empty.
+	// Source and DetailType are EventBridge's, for a NoOp of an unknown kind; else empty.
 	Source, DetailType string
 }
 
-// Unknown reports whether the message is of a kind that we do not know at all.
+// Unknown reports whether the message is of an unknown kind.
 func (n Notice) Unknown() bool { return n.DetailType != "" || n.Source != "" }
 
-// Cause is why a message cannot be read.
+// Cause is the reason why a message cannot be read.
 type Cause string
 
 // The causes.
 const (
 	TooLarge   Cause = "too_large"  // longer than EventBridge sends
 	Unreadable Cause = "unreadable" // not JSON, or not of EventBridge's form
-	NoSubject  Cause = "no_subject" // of a kind that we know, without an instance or reservation that could be one
+	NoSubject  Cause = "no_subject" // of a known kind, without a valid id of an instance or reservation
 )
 
-// Broken is the error of a message that cannot be read. The message is deleted, because a retry cannot help.
+// Broken is the error of a message that cannot be read. The message is deleted, because a retry cannot succeed.
 type Broken struct {
 	Cause  Cause  // label value of the metric
 	Detail string // one line
 }
 
-// Error says what is wrong.
+// Error returns the cause and the detail.
 func (b *Broken) Error() string { return "read message: " + string(b.Cause) + ": " + b.Detail }

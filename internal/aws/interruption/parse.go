@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// MaxSize is the longest message that is read, in bytes: EventBridge delivers events of 256 KiB at most.
+// MaxSize is the maximum size of a message, in bytes. EventBridge delivers events of at most 256 KiB.
 const MaxSize = 256 << 10
 
-// event is the form in which EventBridge delivers:
+// event is the JSON form of EventBridge's events:
 // https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html.
 type event struct {
 	Version    string          `json:"version"`
@@ -25,8 +25,8 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// Parse reads the body of a message. The error is a *Broken. It trusts nothing: a body may come from anybody who can
-// send to the queue.
+// Parse reads the body of a message. The error is a *Broken. Parse validates everything, because anyone who can send to
+// the queue may have written the body.
 func Parse(body string) (Notice, error) {
 	if len(body) > MaxSize {
 		return Notice{}, broken(TooLarge, "%d bytes, more than %d", len(body), MaxSize)
@@ -53,8 +53,8 @@ func Parse(body string) (Notice, error) {
 	return n, nil
 }
 
-// reader returns the parser of an event's details; nil for an unknown event. The only version that EventBridge has used is 0;
-// its documentation of capacity blocks omits it.
+// reader returns the parser of an event's details; nil for an unknown event. EventBridge has used only version 0, and
+// its documentation of capacity blocks omits the version.
 func reader(e event) func(json.RawMessage, *Notice) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
@@ -62,27 +62,28 @@ func reader(e event) func(json.RawMessage, *Notice) error {
 	return readers()[Event{Source: e.Source, DetailType: e.DetailType}]
 }
 
-// Event is a kind of event, in EventBridge's words.
+// Event identifies a kind of event, in EventBridge's terms.
 type Event struct {
 	Source     string // "aws.ec2"
 	DetailType string // "EC2 Instance State-change Notification"
 }
 
-// Events are the events that Parse understands, sorted: rules of EventBridge send these to the queue, and need send no others.
+// Events returns the events that Parse understands, sorted. EventBridge rules must send these events to the queue, and
+// need not send others.
 func Events() []Event {
 	return slices.SortedFunc(maps.Keys(readers()), func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
 	})
 }
 
-// readers are what reads the details of each event.
+// readers returns the parser of each event's details.
 func readers() map[Event]func(json.RawMessage, *Notice) error {
 	const ec2 = "aws.ec2"
 	return map[Event]func(json.RawMessage, *Notice) error{
 		{ec2, "EC2 Spot Instance Interruption Warning"}:                 instance(SpotInterrupted),
 		{ec2, "EC2 Instance Rebalance Recommendation"}:                  instance(RebalanceRecommended),
 		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
-		// The user guide has this one.
+		// The user guide documents this name.
 		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
 		{ec2, "EC2 Instance State-change Notification"}:                               readState,
 		{ec2, "Capacity Block Reservation Expiration Warning"}:                        readBlock,
@@ -90,7 +91,7 @@ func readers() map[Event]func(json.RawMessage, *Notice) error {
 	}
 }
 
-// ofInstance are the details of events about one instance.
+// ofInstance holds the details of an event about one instance.
 type ofInstance struct {
 	InstanceID string `json:"instance-id"`
 	State      string `json:"state"`
@@ -103,7 +104,7 @@ func instance(kind Kind) func(json.RawMessage, *Notice) error {
 			return err
 		}
 		if !isID("i-", d.InstanceID) {
-			return broken(NoSubject, "%q is no instance id", short(d.InstanceID))
+			return broken(NoSubject, "%q is not an instance id", short(d.InstanceID))
 		}
 		n.Kind, n.Instances = kind, []string{d.InstanceID}
 		return nil
@@ -120,7 +121,7 @@ func readState(detail json.RawMessage, n *Notice) error {
 		"shutting-down": InstanceTerminated, "terminated": InstanceTerminated,
 	}[d.State]
 	if kind == "" {
-		return nil // it starts
+		return nil // the instance is starting
 	}
 	n.State = d.State
 	return instance(kind)(detail, n)
@@ -135,25 +136,25 @@ func readBlock(detail json.RawMessage, n *Notice) error {
 		return err
 	}
 	if !isID("cr-", d.ReservationID) {
-		return broken(NoSubject, "%q is no id of a capacity reservation", short(d.ReservationID))
+		return broken(NoSubject, "%q is not an id of a capacity reservation", short(d.ReservationID))
 	}
 	n.Kind, n.Reservation = BlockExpiring, d.ReservationID
 	return nil
 }
 
-// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. Of these
-// events, only scheduled changes to instances count, and only until they are completed.
+// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It processes
+// only scheduled changes to instances that are not completed.
 func readHealth(detail json.RawMessage, n *Notice) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		// An organization's Health events come from another account, and the copies that Health keeps from another region.
+		// An organization's Health events come from another account, and Health's backup copies from another region.
 		Account  string `json:"affectedAccount"`
 		Region   string `json:"eventRegion"`
 		End      string `json:"endTime"` // RFC 1123
 		Affected []struct {
-			Value string `json:"entityValue"` // an instance's id or ARN, or another thing's
+			Value string `json:"entityValue"` // an instance's id or ARN, or the id of another resource
 		} `json:"affectedEntities"`
 	}
 	if err := decode(detail, &d); err != nil {
@@ -171,7 +172,7 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 		}
 	}
 	if len(n.Instances) == 0 {
-		return nil // about volumes or hosts
+		return nil // the event is about volumes or hosts
 	}
 	n.Kind = ScheduledChange
 	n.Account, n.Region = cmp.Or(short(d.Account), n.Account), cmp.Or(short(d.Region), n.Region)
@@ -191,7 +192,7 @@ func decode(detail json.RawMessage, into any) error {
 	return nil
 }
 
-// isID reports whether text could be an id of EC2: the prefix, and 8 or 17 hexadecimal digits.
+// isID reports whether text has the form of an EC2 id: the prefix, and 8 or 17 hexadecimal digits.
 func isID(prefix, text string) bool {
 	digits, ok := strings.CutPrefix(text, prefix)
 	return ok && slices.Contains([]int{8, 17}, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
@@ -201,10 +202,10 @@ func broken(cause Cause, format string, args ...any) error {
 	return &Broken{Cause: cause, Detail: short(fmt.Sprintf(format, args...))}
 }
 
-// longest is how much of what a message says is kept, in bytes: it goes into logs.
+// longest is the maximum length of text from a message that is logged, in bytes.
 const longest = 200
 
-// short is one line of text that is fit for a log.
+// short returns one line of text, cut to longest, for a log.
 func short(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "�")
 	if len(text) > longest {

@@ -13,26 +13,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Where prices are from.
+// The sources of prices.
 const (
-	FromAWS   = "aws"      // asked for, and answered
+	FromAWS   = "aws"      // AWS's answer
 	FromTable = "embedded" // the table in this program, for this region
-	FromOther = "foreign"  // the table, for another region: good for comparing types, not for bills
-	FromNone  = "none"     // nothing is known yet
+	FromOther = "foreign"  // the table, for another region: suitable to compare types, not for bills
+	FromNone  = "none"     // no prices yet
 )
 
-// Book is what is known about prices at one moment. It is never altered.
+// Book holds the known prices at one moment. It is immutable.
 type Book struct {
 	Region string         // "us-east-1"
 	Prices catalog.Prices // per instance type, zone and capacity type
 
 	OnDemandFrom string    // FromAWS, FromTable or FromOther
-	OnDemandAt   time.Time // when AWS gave them; zero if it did not
+	OnDemandAt   time.Time // when AWS returned them; zero if it did not
 	SpotFrom     string    // FromAWS or FromNone
-	SpotAt       time.Time // when AWS gave them; zero if it did not
+	SpotAt       time.Time // when AWS returned them; zero if it did not
 }
 
-// Of returns the price per hour of a type in a zone, 0 if it is not known.
+// Of returns the price per hour of a type in a zone, 0 if it is unknown.
 func (b Book) Of(instanceType, zone, capacityType string) catalog.Price {
 	switch capacityType {
 	case catalog.OnDemand:
@@ -46,8 +46,8 @@ func (b Book) Of(instanceType, zone, capacityType string) catalog.Price {
 	return 0
 }
 
-// Apply returns t with the prices of b on its offerings; what has no price is
-// left out. t is not altered. A reserved offering keeps the price it has.
+// Apply returns a copy of t with the prices of b on its offerings. Offerings without a price are left out. A reserved
+// offering keeps its price.
 func (b Book) Apply(t catalog.Type) catalog.Type {
 	out := make([]catalog.Offering, 0, len(t.Offerings))
 	for _, o := range t.Offerings {
@@ -61,7 +61,7 @@ func (b Book) Apply(t catalog.Type) catalog.Type {
 	return t.WithOfferings(out)
 }
 
-// Age returns how old the on-demand prices are at now; ok is false if AWS never gave any.
+// Age returns how old the on-demand prices are at now. ok is false if AWS has never returned any.
 func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	if b.OnDemandAt.IsZero() {
 		return 0, false
@@ -69,15 +69,15 @@ func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	return now.Sub(b.OnDemandAt), true
 }
 
-// Origins says in words where the prices are from and how old they are at now.
+// Origins describes the source of the prices and their age at now.
 func (b Book) Origins(now time.Time) (onDemand, spot string) {
 	onDemand = map[string]string{
 		FromAWS:   "AWS, " + age(now, b.OnDemandAt),
 		FromTable: "the table in this program",
 		FromOther: "the table in this program, for another region (" + stand(b.Region) + ")",
-		FromNone:  "not known",
+		FromNone:  "unknown",
 	}[b.OnDemandFrom]
-	spot = "not known, on-demand price used"
+	spot = "unknown, on-demand price used"
 	if b.SpotFrom == FromAWS {
 		spot = "AWS, " + age(now, b.SpotAt)
 	}
@@ -88,8 +88,8 @@ func age(now, at time.Time) string {
 	return max(now.Sub(at), 0).Truncate(time.Second).String() + " old"
 }
 
-// Embedded returns the book of the table in this program. A region that the
-// table lacks gets the on-demand prices of a region of its partition.
+// Embedded returns a book with the prices of this program's table. If the table lacks the region, the book has the
+// on-demand prices of another region in the same partition.
 func Embedded(table catalog.Table, region string) Book {
 	b := Book{Region: region, OnDemandFrom: FromTable, SpotFrom: FromNone}
 	r, err := table.Region(region)
@@ -105,7 +105,7 @@ func Embedded(table catalog.Table, region string) Book {
 	return b
 }
 
-// stand is the region whose prices stand in for those of another.
+// stand returns the region whose prices are used for a region that the table lacks.
 func stand(region string) string {
 	switch {
 	case strings.HasPrefix(region, "us-gov-"):
@@ -116,8 +116,8 @@ func stand(region string) string {
 	return "us-east-1"
 }
 
-// withOnDemand returns b with newer on-demand prices; a type that the new ones
-// lack keeps its old price. The prices are as old as the last that were all there.
+// withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price. all is false if one
+// of the requests failed; the time of the prices then stays.
 func (b Book) withOnDemand(prices map[string]catalog.Price, all bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
 	if merged == nil || b.OnDemandFrom == FromOther {
@@ -131,7 +131,7 @@ func (b Book) withOnDemand(prices map[string]catalog.Price, all bool, at time.Ti
 	return b
 }
 
-// withSpot is withOnDemand for spot prices.
+// withSpot returns b with newer spot prices. A type that prices lacks keeps its old price.
 func (b Book) withSpot(prices map[string]map[string]catalog.Price, at time.Time) Book {
 	merged := make(map[string]map[string]catalog.Price, len(prices))
 	for name, zones := range b.Prices.Spot {

@@ -23,7 +23,7 @@ import (
 // Client is the client for AWS prices. It is safe for concurrent use.
 type Client struct {
 	region string
-	// isolated: the VPC has no way to the Price List, so it is not asked.
+	// isolated disables requests to the Price List, because the VPC has no network path to it.
 	isolated bool
 	ec2      *awsec2.Client
 	pricing  *pricing.Client
@@ -35,8 +35,8 @@ type Client struct {
 // Config has the parameters of New.
 type Config struct {
 	AWS      aws.Config    // credentials and region of the clients
-	Table    catalog.Table // the prices to begin with
-	Isolated bool          // never ask the Price List: there is no endpoint for it in a private VPC
+	Table    catalog.Table // initial prices
+	Isolated bool          // never call the Price List, which has no endpoint in a private VPC
 }
 
 // New returns a client. Its book has the embedded prices until Refresh succeeds.
@@ -55,7 +55,7 @@ func New(c Config) *Client {
 	return d
 }
 
-// listRegion is where the Price List is served for a region.
+// listRegion returns the region that serves the Price List for a region.
 func listRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "ap-"):
@@ -68,11 +68,11 @@ func listRegion(region string) string {
 	return "us-east-1"
 }
 
-// Book returns the newest prices. It never waits.
+// Book returns the newest prices. It never blocks.
 func (d *Client) Book() Book { return *d.book.Load() }
 
-// Refresh reads on-demand and spot prices from AWS concurrently. If one fails, its old prices stay and the error reports it; the
-// other takes effect as soon as it is read.
+// Refresh reads on-demand and spot prices from AWS concurrently. If one request fails, its old prices stay and Refresh
+// returns the error. The new prices of the successful request take effect immediately.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -102,7 +102,7 @@ func (d *Client) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// turn replaces the book by what next makes of it.
+// turn replaces the book with the result of next.
 func (d *Client) turn(next func(Book) Book) {
 	for {
 		old := d.book.Load()
@@ -113,8 +113,8 @@ func (d *Client) turn(next func(Book) Book) {
 	}
 }
 
-// onDemand reads the Price List: instances with shared tenancy, and bare metal, which the list has under dedicated tenancy. If one
-// of the two requests fails, the prices of the other are returned beside the error.
+// onDemand reads the Price List: instances with shared tenancy, and bare metal, which the list has under dedicated
+// tenancy. If one of the two requests fails, onDemand returns the prices of the successful request and the error.
 func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
 	queries := []struct{ tenancy, family string }{
 		{"Shared", "Compute Instance"},
@@ -187,7 +187,7 @@ func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price,
 	newest := map[[2]string]time.Time{}
 	pages := awsec2.NewDescribeSpotPriceHistoryPaginator(d.ec2, &awsec2.DescribeSpotPriceHistoryInput{
 		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
-		StartTime:           aws.Time(time.Now()), // from now on: those in force
+		StartTime:           aws.Time(time.Now()), // only the current prices
 		MaxResults:          aws.Int32(1000),
 	})
 	for pages.HasMorePages() {

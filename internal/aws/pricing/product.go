@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// product is one entry of the Price List, as far as we read it.
+// product is one entry of the Price List, reduced to the fields that we read.
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -24,9 +24,8 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parseProduct returns the type and the highest of its hourly prices, 0 if it
-// has none in the currency. (A type has one; the highest does not depend on
-// the order of a map.)
+// parseProduct returns the type and the highest of its hourly prices, 0 if it has no price in the currency. (A type has
+// one price. Taking the highest avoids a dependence on the map order.)
 func parseProduct(text, currency string) (name string, price catalog.Price, err error) {
 	var p product
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -2,20 +2,21 @@ package ratelimit
 
 import "time"
 
-// bucket holds tokens. Below 0 it owes tokens to calls that wait, in the order in which they took them.
+// bucket holds tokens. A negative number is the number of calls that wait for a token, in the order of their calls of
+// take.
 type bucket struct {
 	size, refill float64
 	tokens       float64
-	at           time.Time // when tokens was right
+	at           time.Time // when tokens was last updated
 }
 
-// newBucket returns a full one, somewhat smaller than EC2's.
+// newBucket returns a full bucket, somewhat smaller than EC2's.
 func newBucket(now time.Time, r Rate) *bucket {
 	size := max(1, r.Burst*shareOfBurst)
 	return &bucket{size: size, refill: r.PerSecond * shareOfRate, tokens: size, at: now}
 }
 
-// take takes a token and returns how long until it is there; 0 if it is.
+// take takes a token and returns the time until the token is available; 0 if it is available now.
 func (k *bucket) take(now time.Time) time.Duration {
 	k.fill(now)
 	k.tokens--
@@ -25,7 +26,7 @@ func (k *bucket) take(now time.Time) time.Duration {
 	return time.Duration(-k.tokens / k.refill * float64(time.Second))
 }
 
-// fill adds what has dripped in since.
+// fill adds the tokens that have accrued since the last update.
 func (k *bucket) fill(now time.Time) {
 	if passed := now.Sub(k.at).Seconds(); passed > 0 {
 		k.tokens = min(k.size, k.tokens+passed*k.refill)

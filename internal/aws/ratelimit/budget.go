@@ -23,13 +23,13 @@ type Rate struct {
 	PerSecond float64 // calls per second after the burst
 }
 
-// Limits are EC2's, by action: "CreateFleet", or a pattern as of path.Match: "Describe*". Of several that match the longest
-// counts, and each action has a bucket of its own, as at EC2.
+// Limits are EC2's rate limits by action: "CreateFleet", or a pattern for path.Match: "Describe*". If several patterns
+// match, the longest counts. Each action has its own bucket, as in EC2.
 type Limits map[string]Rate
 
-// Published returns the limits that every account begins with, by
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html: those of reading with filters or pages, which is
-// how we read; of changing; and of the actions that have their own.
+// Published returns the default limits of an account, from
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html: the limits of filtered or paginated reads,
+// which we use, of mutating calls, and of the actions with their own limit.
 func Published() Limits {
 	return Limits{
 		"Describe*":          {100, 20},
@@ -42,7 +42,7 @@ func Published() Limits {
 	}
 }
 
-// With returns the limits with others put over them.
+// With returns the limits, overridden by others.
 func (l Limits) With(others Limits) Limits {
 	out := Limits{}
 	for _, some := range []Limits{l, others} {
@@ -53,7 +53,7 @@ func (l Limits) With(others Limits) Limits {
 	return out
 }
 
-// of returns the limit of an action; false if it has none.
+// of returns the limit of an action. ok is false if it has none.
 func (l Limits) of(action string) (Rate, bool) {
 	best, found := "", false
 	for pattern := range l {
@@ -67,24 +67,26 @@ func (l Limits) of(action string) (Rate, bool) {
 	return l[best], found
 }
 
-// What we leave unused: calls do not reach EC2 as evenly as they leave us, and we are not alone in the account.
+// The share of the limits that we leave unused, because calls do not arrive at EC2 as evenly as we send them, and other
+// clients use the same account.
 const (
 	shareOfBurst = 0.9
 	shareOfRate  = 0.95
 )
 
-// Attempt is one try of a call, retries being tries of their own.
+// Attempt is one attempt of a call. Each retry is an attempt of its own.
 type Attempt struct {
 	Action  string        // "RunInstances"
-	Waited  time.Duration // for its turn
-	Refused bool          // by EC2, as one too many
+	Waited  time.Duration // time that the attempt waited for a token
+	Refused bool          // EC2 throttled the attempt
 }
 
-// Budget is what may be asked of EC2. It is safe for concurrent use; all clients of an account and region share one.
+// Budget limits the rate of calls to EC2. It is safe for concurrent use. All clients of an account and region share one
+// Budget.
 type Budget struct {
 	limits  Limits
 	observe func(Attempt) // nil disables it
-	// isOne: all actions of all services share one bucket.
+	// isOne makes all actions of all services share one bucket.
 	isOne bool
 
 	mu      sync.Mutex
@@ -96,18 +98,18 @@ func New(limits Limits, observe func(Attempt)) *Budget {
 	return &Budget{limits: limits, observe: observe, buckets: map[string]*bucket{}}
 }
 
-// NewOne returns a Budget of one bucket for all calls of a purpose, of any service. Its calls do not use the buckets of other
-// Budgets. observe is called after each attempt; nil disables it.
+// NewOne returns a Budget with one bucket for the calls of all services. Its calls use no tokens of other Budgets.
+// observe is called after each attempt; nil disables it.
 func NewOne(rate Rate, observe func(Attempt)) *Budget {
 	b := New(Limits{"*": rate}, observe)
 	b.isOne = true
 	return b
 }
 
-// Diagnosis is the rate of calls that look into what is wrong: five a second, one after the other.
+// Diagnosis returns the rate of calls that diagnose problems: five per second, without a burst.
 func Diagnosis() Rate { return Rate{Burst: 1, PerSecond: 5} }
 
-// key is the bucket that an action takes its tokens from.
+// key returns the key of the bucket that limits an action.
 func (b *Budget) key(action string) string {
 	if b.isOne {
 		return "*"
@@ -115,17 +117,18 @@ func (b *Budget) key(action string) string {
 	return action
 }
 
-// service is what the SDK calls EC2.
+// service is the SDK's name of EC2.
 const service = "EC2"
 
-// Keep puts the budget into a client, as one of aws.Config's APIOptions. Calls to other services pass freely, but where one bucket
-// is for all.
+// Keep adds the budget to a client, as one of aws.Config's APIOptions. Calls to other services are not limited, unless
+// one bucket is used for all services.
 func (b *Budget) Keep(stack *middleware.Stack) error {
 	step := middleware.FinalizeMiddlewareFunc("JoinerBudget", b.attempt)
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
 		return stack.Finalize.Add(step, middleware.Before)
 	}
-	// Within the retries, so that each takes its turn, and before the signature, so that none is signed too early.
+	// The step is inside the retries, so that each attempt takes a token. It precedes the signature, so that the
+	// signature does not age while the call waits.
 	return stack.Finalize.Insert(step, "Retry", middleware.After)
 }
 
@@ -151,8 +154,8 @@ func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next 
 	return out, metadata, err
 }
 
-// wait returns when it is the call's turn, and how long that took. One whose turn would come after its deadline is not
-// kept waiting: it fails at once, as throttled.
+// wait blocks until the call may be made, and returns how long that took. A call that would have to wait beyond its
+// deadline fails at once, as throttled.
 func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error) {
 	now := time.Now()
 	turn := b.turn(now, action)
@@ -162,8 +165,8 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 	if deadline, ok := ctx.Deadline(); ok && now.Add(turn).After(deadline) {
 		b.giveBack(action)
 		return 0, &awserr.Error{Op: action, Kind: awserr.Throttled, Reason: "RequestLimitExceeded",
-			Message: "this call would not be made in time, because other calls are waiting",
-			Hint:    "ask AWS for a higher limit of EC2 API calls, and set --ec2-api-limits (EC2_API_LIMITS)"}
+			Message: "the wait for earlier calls exceeds the deadline of this call",
+			Hint:    "request a higher limit of EC2 API calls from AWS, and set --ec2-api-limits (EC2_API_LIMITS)"}
 	}
 	timer := time.NewTimer(turn)
 	defer timer.Stop()
@@ -176,7 +179,7 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 	}
 }
 
-// turn takes a token, perhaps one of the future, and returns how long until it is there.
+// turn takes a token, possibly one that is not yet available, and returns the time until it is available.
 func (b *Budget) turn(now time.Time, action string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,7 +204,7 @@ func (b *Budget) giveBack(action string) {
 	}
 }
 
-// refused learns that EC2's own bucket is empty: others use it, too.
+// refused empties the bucket after EC2 has throttled a call: other clients use EC2's bucket too.
 func (b *Budget) refused(action string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

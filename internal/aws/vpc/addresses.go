@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Addresses counts addresses that launches have taken and EC2 does not yet
-// show as taken, and those that launches under way may take, so that a burst of launches spreads over the subnets of a
-// zone. The zero value has counted nothing. It is safe for concurrent use.
+// Addresses counts the addresses that launches have taken and that EC2 still shows as free. It also counts the
+// addresses that launches in progress may take, so that a burst of launches spreads over the subnets of a zone. The
+// zero value has counted none. It is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
 	taken map[string][]taking
-	held  map[string]holding // by who holds them
+	held  map[string]holding // by launch
 }
 
-// holding is what a launch may take: of one of the subnets, it is not known which.
+// holding is the number of addresses that a launch may take in each of several subnets. It will take them in only one
+// of them.
 type holding struct {
 	counts map[string]int // by subnet
 	until  time.Time
@@ -25,31 +26,32 @@ type taking struct {
 	until time.Time
 }
 
-// shown is how long EC2 takes, at most, to show an address as taken.
+// shown is the maximum time until EC2 shows an address as taken.
 const shown = time.Minute
 
-// longestLaunch is how long a launch that is not released holds its addresses.
+// longestLaunch is how long the addresses of a launch stay reserved without a Release.
 const longestLaunch = 5 * time.Minute
 
-// Hold reserves counts addresses, by subnet, for the launch who from now on. Release ends the reservation, and so does another
-// Hold of the same launch.
-func (a *Addresses) Hold(now time.Time, who string, counts map[string]int) {
+// Hold reserves counts addresses, by subnet, for the launch from now on. Release or another Hold of the same
+// launch ends the reservation.
+func (a *Addresses) Hold(now time.Time, launch string, counts map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.held == nil {
 		a.held = map[string]holding{}
 	}
-	a.held[who] = holding{counts, now.Add(longestLaunch)}
+	a.held[launch] = holding{counts, now.Add(longestLaunch)}
 }
 
-// Release ends what who holds, if it holds anything. What the launch has taken is noted by Take.
-func (a *Addresses) Release(who string) {
+// Release ends the reservation of the launch, if there is one. Take counts the addresses that the launch has
+// taken.
+func (a *Addresses) Release(launch string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.held, who)
+	delete(a.held, launch)
 }
 
-// Take notes that a launch at now takes count addresses of the subnet.
+// Take counts addresses of the subnet that a launch took at now.
 func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,14 +61,15 @@ func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(shown)})
 }
 
-// Left returns the subnets with what is free in each at now, less what was taken lately and what is held.
+// Left returns the subnets. The free addresses of each are reduced by those that are reserved or were taken shortly
+// before now.
 func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	held := map[string]int{}
-	for who, h := range a.held {
+	for launch, h := range a.held {
 		if !now.Before(h.until) {
-			delete(a.held, who)
+			delete(a.held, launch)
 			continue
 		}
 		for subnet, count := range h.counts {

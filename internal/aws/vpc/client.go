@@ -27,16 +27,15 @@ func New(cfg aws.Config) *Client {
 	return &Client{client: awsec2.NewFromConfig(cfg)}
 }
 
-// Term selects subnets or security groups: by ID if that is set, else by Name
-// (group names only), else by Tags, all of which must match. The tag value "*"
-// means any value.
+// Term selects subnets or security groups: by ID if it is set, else by Name (security groups only), else by Tags. The
+// tag value "*" matches any value.
 type Term struct {
 	ID   string            // "subnet-0123" or "sg-0123"
 	Name string            // of a security group: its group name, not its tag Name
 	Tags map[string]string // all must match
 }
 
-// String writes the term as a user would: "id=subnet-1" or "tags{a=b,c=*}".
+// String returns the term in the form "id=subnet-1" or "tags{a=b,c=*}".
 func (t Term) String() string {
 	switch {
 	case t.ID != "":
@@ -51,7 +50,7 @@ func (t Term) String() string {
 	return "tags{" + strings.Join(pairs, ",") + "}"
 }
 
-// filters returns EC2's filters for the term, under EC2's names for id and name.
+// filters returns EC2's filters for the term. id and name are EC2's names of the filters by id and name.
 func (t Term) filters(id, name string) []awstypes.Filter {
 	switch {
 	case t.ID != "":
@@ -70,11 +69,11 @@ func (t Term) filters(id, name string) []awstypes.Filter {
 	return out
 }
 
-// empty reports whether the term selects by nothing: EC2 would answer with all there is.
+// empty reports whether the term has no fields: EC2 would return all resources.
 func (t Term) empty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
 
-// scoped adds the VPC, when it is known: a tag that other clusters of the
-// account use as well must not bring their networks in.
+// scoped adds a filter by VPC if the VPC is known: a tag that other clusters of the account use must not select their
+// subnets and security groups.
 func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	if vpc == "" {
 		return filters
@@ -82,13 +81,13 @@ func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	return append(filters, awstypes.Filter{Name: aws.String("vpc-id"), Values: []string{vpc}})
 }
 
-// Miss is a term that found nothing in the cluster's VPC.
+// Miss is a term that matched no resource in the cluster's VPC.
 type Miss struct {
 	Term
-	Elsewhere []string // other VPCs that have what it selects, sorted
+	Elsewhere []string // other VPCs in which the term matches, sorted
 }
 
-// String writes the term, and where it would have found something.
+// String returns the term, and the VPCs in which it matches.
 func (m Miss) String() string {
 	if len(m.Elsewhere) == 0 {
 		return m.Term.String()
@@ -96,13 +95,13 @@ func (m Miss) String() string {
 	return m.Term.String() + " (only in " + strings.Join(m.Elsewhere, ", ") + ")"
 }
 
-// search is how things of one kind are found.
+// search finds resources of one kind.
 type search[T any] struct {
 	ask func(ctx context.Context, t Term, vpc string) (map[string]T, error)
 	vpc func(T) string
 }
 
-// find asks for each term in turn and gathers what is found by id, in the VPC if it is known.
+// find resolves each term and collects the resources by id. It searches only the VPC if vpc is not empty.
 func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found map[string]T, misses []Miss, err error) {
 	found = map[string]T{}
 	for _, t := range terms {
@@ -124,13 +123,13 @@ func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, 
 	}
 	some, err := s.ask(ctx, t, vpc)
 	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
-		// The ID is malformed or does not exist: it is returned as a miss, and the other terms are resolved.
+		// The ID is malformed or does not exist: find reports the term as a miss and resolves the other terms.
 		return nil, nil
 	}
 	return some, err
 }
 
-// elsewhere returns the other VPCs in which the term finds something. It only serves to say more, so errors are none.
+// elsewhere returns the other VPCs in which the term matches. The result is only for a message, so errors are ignored.
 func (s search[T]) elsewhere(ctx context.Context, t Term, vpc string) []string {
 	if vpc == "" {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Group is a security group as EC2 shows it.
+// Group is a security group, read from EC2.
 type Group struct {
 	ID   string // "sg-0123"
 	Name string // the group name, not the tag Name
 	VPC  string // ID of its VPC
 }
 
-// Groups returns the security groups that any of the terms selects, of the
-// VPC if it is known, sorted by id. misses are the terms that found nothing.
+// Groups returns the security groups that any of the terms selects, sorted by id. It searches only the VPC if vpc is
+// not empty. misses are the terms that matched none.
 func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
 		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: scoped(t.filters("group-id", "group-name"), vpc)})

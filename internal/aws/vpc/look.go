@@ -13,12 +13,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// ofVPC filters by VPC.
+// ofVPC returns the filter by VPC.
 func ofVPC(vpc string) []awstypes.Filter {
 	return []awstypes.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}
 }
 
-// gathered asks for pages until there are no more.
+// gathered reads all pages and returns their items.
 func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
 	next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
 	out := []Item{}
@@ -32,7 +32,7 @@ func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
 	return out, nil
 }
 
-// VPC returns how names are resolved in a VPC.
+// VPC returns the DNS settings of a VPC.
 func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 	out := diagnosis.VPC{ID: vpc}
 	for name, into := range map[awstypes.VpcAttributeName]*bool{
@@ -73,7 +73,7 @@ func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet
 	return out, nil
 }
 
-// clusterTags are the tags that say whose something is; nil if there are none.
+// clusterTags returns the tags that identify the cluster that owns a resource; nil if there are none.
 func clusterTags(tags []awstypes.Tag) map[string]string {
 	var out map[string]string
 	for _, t := range tags {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Subnet is a subnet as EC2 shows it.
+// Subnet is a subnet, read from EC2.
 type Subnet struct {
 	ID     string // "subnet-0123"
 	Zone   string // "us-east-1a"
@@ -20,11 +20,11 @@ type Subnet struct {
 	CIDR   string // IPv4; empty for an IPv6-only subnet
 	Free   int    // free IPv4 addresses
 	Public bool   // instances get a public address by default
-	Name   string // its tag Name, empty if it has none
+	Name   string // value of its tag Name, empty if it has none
 }
 
-// Subnets returns those that any of the terms selects, of the VPC if it is
-// known: most free addresses first, then by id. misses are the terms that found nothing.
+// Subnets returns the subnets that any of the terms selects: most free addresses first, then by id. It searches only
+// the VPC if vpc is not empty. misses are the terms that matched none.
 func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
 		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
@@ -67,9 +67,8 @@ func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (
 	return out, nil
 }
 
-// PerZone returns the subnet to use in each zone: the one with most free
-// addresses, by id between equals. Those for which skip is true are left out;
-// skip may be nil.
+// PerZone returns the subnet to use in each zone: the subnet with most free addresses, or the first id between equals.
+// It leaves out subnets for which skip is true. skip may be nil.
 func PerZone(subnets []Subnet, skip func(Subnet) bool) map[string]Subnet {
 	out := map[string]Subnet{}
 	for _, s := range subnets {

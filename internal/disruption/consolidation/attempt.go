@@ -8,24 +8,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// attempt is a plan without some of the candidates, and the moves that are worth it.
+// attempt is a plan without some of the candidates, and the resulting moves that are worth it.
 type attempt struct {
 	removed  []bool // by candidate
 	plan     packing.Plan
-	moves    []Move // that are worth it
+	moves    []Move // only moves that are worth it
 	complete bool   // all removed candidates are in moves
 
-	score float64 // saving less threshold times cost, as a share of the price of all candidates
+	score float64 // saving minus threshold times cost, as a share of the price of all candidates
 }
 
-// try plans the removal of those candidates and evaluates it.
+// try plans the removal of the candidates in gone and evaluates it.
 func (s *search) try(gone []bool) attempt {
 	t := s.plan(gone)
 	s.evaluateAttempt(&t)
 	return t
 }
 
-// plan plans the removal of those candidates, without evaluating it.
+// plan plans the removal of the candidates in gone, without evaluating it.
 func (s *search) plan(gone []bool) attempt {
 	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
@@ -57,7 +57,8 @@ func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 }
 
 // splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods
-// share a planned node are one move. Planned nodes for pending pods only are in no move: they are launched in any case.
+// share a planned node form one move. Planned nodes that only hold pending pods belong to no move: they are launched in
+// any case.
 func (p *problem) splitIntoMoves(t attempt) []Move {
 	sets := newDisjointSets(len(p.candidates))
 	owner := make([]int, len(t.plan.PlannedNodes)) // of each planned node: one of its candidates, or -1

@@ -45,8 +45,8 @@ func (s *ChurnDetector) Observe(of cluster.Snapshot, now time.Time) {
 	s.podsHash, s.since, s.changed = mark, now, !s.since.IsZero()
 }
 
-// IsLow reports whether no pod has come or gone for a while: for five minutes, and with regular changes for a multiple
-// of their median interval, at most one hour.
+// IsLow reports whether no pod has come or gone for a while. The while is five minutes. With regular changes it is a
+// multiple of their median interval, at most one hour.
 func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }
@@ -65,7 +65,7 @@ func (s *ChurnDetector) quietPeriod() time.Duration {
 	return min(max(quietFactor*gaps[len(gaps)/2], minQuiet), maxQuiet)
 }
 
-// kindOf is equal for pods of one workload with equal requests.
+// kindOf returns a hash that is equal for pods of one workload with equal requests.
 func kindOf(p *cluster.Pod) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(p.Namespace + "\x00" + p.Owner + "\x00" + p.Requests.String()))

@@ -10,24 +10,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxConcurrencyRounds is how often the remaining moves are scheduled again.
+// maxConcurrencyRounds limits how often the remaining moves are scheduled again.
 const maxConcurrencyRounds = 24
 
 // concurrentMoves are moves that are made at the same time.
 type concurrentMoves struct {
 	moves    []Move
 	incoming []incoming      // by move
-	orders   [][]incomingPod // pods of all moves, with the index of the move as group, in each order in which they may come
+	orders   [][]incomingPod // the pods of all moves in each order in which they may arrive; a pod's group is the index of its move
 }
 
 // bestTogether returns the moves that save most when all of them are made at once. Each move is schedulable after the
-// ones before it. But nodes that are launched together are ready together: pods of all moves then come at the same
-// time, each to the emptiest node, whichever move launched it. A move with an unschedulable pod cannot be completed,
-// and its launches are wasted. They can also be the room that other moves need, so the result is computed with and
-// without them.
+// ones before it. But nodes that are launched together become ready together: pods of all moves then arrive at the same
+// time, and each goes to the emptiest node, whichever move launched it. A move with an unschedulable pod cannot be
+// completed, and its launches are wasted. Its launched nodes may also hold pods of other moves, so the result is
+// computed with and without such moves.
 func (p *problem) bestTogether(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {
-		return moves // no other pods come, and these in a known order
+		return moves // no other pods arrive, and the order of these is known
 	}
 	j := p.newConcurrentMoves(moves)
 	left := make([]int, len(moves)) // indices into moves
@@ -63,7 +63,7 @@ func (p *problem) bestTogether(moves []Move) []Move {
 	return out
 }
 
-// newConcurrentMoves computes what does not change from round to round.
+// newConcurrentMoves computes everything that stays the same in all rounds.
 func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 	out := concurrentMoves{moves: moves}
 	var all []incomingPod

@@ -9,11 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxEquivalentRounds is how often the moves are scheduled again because one that keeps a node is not schedulable.
+// maxEquivalentRounds limits how often the moves are scheduled again because a move that keeps a node is not
+// schedulable.
 const maxEquivalentRounds = 4
 
-// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then
-// the candidate can stay instead.
+// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. The
+// candidate can then stay instead.
 func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
@@ -21,7 +22,7 @@ func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
 }
 
 // equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there
-// is none. Taken ones are ignored.
+// is none. Candidates in taken are ignored.
 func (p *problem) equivalentNode(m *Move, machine *packing.PlannedNode, taken map[int]bool) int {
 	for _, name := range m.Nodes {
 		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
@@ -31,7 +32,8 @@ func (p *problem) equivalentNode(m *Move, machine *packing.PlannedNode, taken ma
 	return -1
 }
 
-// withoutEquivalents returns the attempt, or a better one in which nodes stay that it would replace with equivalent nodes.
+// withoutEquivalents returns the attempt, or a better one that keeps nodes which the attempt would replace with
+// equivalent nodes.
 func (s *search) withoutEquivalents(t attempt) attempt {
 	taken := map[int]bool{}
 	for i := range t.moves {
@@ -59,8 +61,9 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 	return t
 }
 
-// keepEquivalentNodes returns the moves. A move that replaces a node with an equivalent one keeps the node instead, and
-// the other pods of the planned node go there. If the pods are then not schedulable, the move is unchanged.
+// keepEquivalentNodes changes moves that replace a node with an equivalent one: the move keeps the node instead, and
+// the other pods of the planned node go to the kept node. If the pods are then not schedulable, the move stays
+// unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	out, isSpared := slices.Clone(moves), map[int]bool{}
 	for i := range out {
@@ -103,7 +106,8 @@ func (s *search) firstUnschedulable(moves []Move) int {
 	return -1
 }
 
-// keepEquivalentOf returns the move without the nodes that it would replace with equivalent ones, and whether there are any.
+// keepEquivalentOf returns the move without the nodes that it would replace with equivalent nodes, and whether there
+// are any.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
@@ -127,7 +131,7 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 		return *m, false
 	}
 	slices.SortFunc(out.Placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
-	out.EvictionOrder = nil // the pods of the nodes that stay are among them
+	out.EvictionOrder = nil // it contains pods of the nodes that stay
 	out.Saving = out.Price - priceOf(out.PlannedNodes)
 	_, ok := s.evaluate(&out, nil)
 	return out, ok
@@ -140,7 +144,7 @@ func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
 	for _, id := range m.Pods {
 		from, known := p.byPod[id]
 		if !known {
-			return false // it is pending, and no move places it
+			return false // a pending pod that no move places
 		}
 		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })

@@ -16,34 +16,35 @@ import (
 // estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and
 // ignores affinity, anti-affinity and spread. It must not be used concurrently.
 //
-// A pod alone costs as much as the cheapest offering that holds it. Then the shared offering that saves most is filled,
-// again and again, until none saves anything. Each is filled with one class of pods after the other, in two orders: by
-// the price alone for the share of the node, and by the price alone.
+// The price of a pod alone is that of the cheapest offering that holds it. From these prices, the estimator repeatedly
+// fills the shared offering that saves most, until no offering saves anything. It fills each with one class of pods
+// after the other, in two orders: by the price of a pod alone relative to its share of the node, and by the price of a
+// pod alone.
 //
-// The result is no plan and no bound: the least price may be lower.
+// The result is neither a plan nor a lower bound: the least price may be lower.
 type estimator struct {
 	classes []podClass
 	shared  []sharedOffering
 	byPod   map[string]int // class, by ID
 
 	remaining    []int // by class: pods of the estimate without a node
-	filled, best []int // by class: pods on the node that is filled, and on the best one
+	filled, best []int // by class: pods on the node being filled, and on the best node
 	room         resources.Vector
 }
 
-// podClass is pods with equal requirements.
+// podClass is a set of pods with equal requirements.
 type podClass struct {
 	requests resources.Vector
 	alone    float64       // price of one pod alone, in billionths of a dollar per hour; infinite if no offering holds it
-	cheapest estimatedNode // of a pod alone
+	cheapest estimatedNode // for a single pod
 }
 
-// sharedOffering is an offering for nodes that pods may share.
+// sharedOffering is an offering of nodes that several pods may share.
 type sharedOffering struct {
 	node   estimatedNode
 	price  float64
 	room   resources.Vector
-	orders [2][]int // of the classes that it accepts
+	orders [2][]int // of the classes that the offering accepts
 }
 
 // estimatedNode is a new node at its cheapest offering.
@@ -55,14 +56,14 @@ type estimatedNode struct {
 	Room     resources.Amounts // for pods
 }
 
-// estimateGroup is pods that are estimated together.
+// estimateGroup is a set of pods that are estimated together.
 type estimateGroup struct {
 	counts []int // by class
 	alone  float64
 }
 
 // newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in
-// shared, by name: an estimate takes longer with more of them, and few are useful.
+// shared, by name. An estimate takes longer with more types, and only a few types are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
 	q := offering.Queue(s, market)
 	st := offering.New(s, market, func() *podgroup.Queue { return q })
@@ -111,10 +112,10 @@ func machineOf(st *offering.Stock, offer int) estimatedNode {
 	return m
 }
 
-// add makes the offering one that pods may share.
+// add adds an offering that pods may share.
 func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	var all []int
-	dense := make([]float64, len(e.classes)) // price of a pod alone for the largest share that it takes of any resource
+	dense := make([]float64, len(e.classes)) // price of a pod alone, divided by the largest share that it takes of any resource
 	for i := range e.classes {
 		if !takes(i) {
 			continue
@@ -137,13 +138,13 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	e.shared = append(e.shared, l)
 }
 
-// group returns the pods, which must be pods of the snapshot, as a group for estimates.
+// group returns the pods as a group for estimates. They must be pods of the snapshot.
 func (e *estimator) group(pods []cluster.Pod) estimateGroup {
 	g := estimateGroup{counts: make([]int, len(e.classes))}
 	for i := range pods {
 		c, known := e.byPod[pods[i].ID()]
 		if !known {
-			g.alone = math.Inf(1) // it is not in the snapshot
+			g.alone = math.Inf(1) // the pod is not in the snapshot
 			continue
 		}
 		g.counts[c]++
@@ -173,7 +174,7 @@ func count(groups []estimateGroup, class int) int {
 // size returns approximately how many numbers one estimate reads.
 func (e *estimator) size() int { return max(len(e.shared), 1) * max(len(e.classes), 1) }
 
-// estimate returns the price of new nodes for the pods of all groups, per hour; false if one of them has no offering.
+// estimate returns the hourly price of new nodes for the pods of all groups. It returns false if a pod has no offering.
 func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	price := e.reset(groups)
 	if math.IsInf(price, 1) {
@@ -185,7 +186,7 @@ func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	return catalog.Price(math.Round(price)), true
 }
 
-// reset makes the pods of the groups remaining, and returns the sum of their prices alone.
+// reset marks the pods of the groups as remaining, and returns the sum of their prices alone.
 func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	clear(e.remaining)
 	for i := range groups {
@@ -197,7 +198,7 @@ func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	return alone
 }
 
-// plannedNodes returns the nodes of the estimate; none if one of the pods has no offering.
+// plannedNodes returns the nodes of the estimate; none if a pod has no offering.
 func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	if math.IsInf(e.reset(groups), 1) {
 		return nil
@@ -214,7 +215,8 @@ func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	return out
 }
 
-// fillBest puts pods on the shared offering that saves most, and returns its index and saving; -1 if none saves anything.
+// fillBest puts pods on the shared offering that saves most, and returns its index and saving; -1 if no offering saves
+// anything.
 func (e *estimator) fillBest() (at int, most float64) {
 	at = -1
 	for i := range e.shared {
@@ -233,7 +235,7 @@ func (e *estimator) fillBest() (at int, most float64) {
 	return at, most
 }
 
-// fill fills a node of the offering, and returns what its pods would cost alone.
+// fill fills a node of the offering, and returns the sum of its pods' prices alone.
 func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 	copy(e.room, l.room)
 	clear(e.filled)

@@ -14,36 +14,38 @@ import (
 type evictionOrder int
 
 const (
-	// smallFirst has small pods before large ones: since each pod goes to the emptiest node, the fewest pods fit in this order.
+	// smallFirst puts small pods before large ones. Since each pod goes to the emptiest node, this order fits the
+	// fewest pods.
 	smallFirst evictionOrder = iota
-	// drainOrders are about the order in which package drain evicts pods: large ones first, pods of StatefulSets last,
-	// because they are created again only after the old ones have ended. The order is not known exactly, so all pods must
+	// drainOrders are orders in which package drain may evict pods: large pods first, pods of StatefulSets last,
+	// because they are recreated only after the old ones have ended. The order is not known exactly, so all pods must
 	// be schedulable in several such orders. A few pods may come in any order.
 	drainOrders
-	// oneAtATime is a sequence that the simulation searches. Each pod is evicted after the one before is scheduled.
+	// oneAtATime is a sequence that the simulation searches for. Each pod is evicted after the previous one is
+	// scheduled.
 	oneAtATime
 )
 
 const (
 	drainOrderCount  = 3   // number of drain orders
-	drainJitter      = 0.2 // by which a pod's size varies between drain orders
+	drainJitter      = 0.2 // maximum relative variation of a pod's size between drain orders
 	maxUnorderedPods = 8   // pods that may come in any order
 
 	maxSequences   = 24  // sequences that are tried
-	sequenceJitter = 2.0 // by which a pod's size varies between sequences
+	sequenceJitter = 2.0 // maximum relative variation of a pod's size between sequences
 )
 
 // incomingPod is a pod to schedule.
 type incomingPod struct {
 	pod      *cluster.Pod
-	from     string // the node that it leaves
+	from     string // the node that the pod leaves
 	group    string // see unschedulable
-	planned  string // node of the plan
-	node     int    // that it was scheduled on, as index
+	planned  string // node of the plan, if any
+	node     int    // index of the node that the pod was scheduled on
 	priority float64
 }
 
-// tries returns in how many orders the pods may be scheduled before the simulation fails.
+// tries returns the number of orders in which the simulation may try to schedule the pods.
 func (sim *simulation) tries() int {
 	if sim.order == oneAtATime {
 		return maxSequences
@@ -51,7 +53,7 @@ func (sim *simulation) tries() int {
 	return 1
 }
 
-// orders returns in how many orders this number of pods may come.
+// orders returns the number of orders in which this number of pods may arrive.
 func (sim *simulation) orders(pods int) int {
 	if sim.order == smallFirst || pods <= maxUnorderedPods {
 		return 1
@@ -71,7 +73,7 @@ func (sim *simulation) sort(arrivals []incomingPod, n int) {
 	})
 }
 
-// allOrders returns the pods in each of the orders in which they may come.
+// allOrders returns the pods in each of the orders in which they may arrive.
 func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
 	out := make([][]incomingPod, sim.orders(len(arrivals)))
 	for n := range out {
@@ -81,7 +83,8 @@ func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
 	return out
 }
 
-// sortAsDrained sorts the pods into drain order n. In order 0 all nodes evict at once, in the others some pods come earlier.
+// sortAsDrained sorts the pods into drain order n. In order 0 all nodes evict at once, in the other orders some pods
+// come earlier.
 func sortAsDrained(arrivals []incomingPod, n int) {
 	for i := range arrivals {
 		p := arrivals[i].pod
@@ -109,7 +112,7 @@ func compareIncoming(a, b incomingPod) int {
 		cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
 }
 
-// pseudoRandom returns a number from 0 to 1 that differs by pod and order, and is always the same.
+// pseudoRandom returns a number from 0 to 1 that depends only on pod and order.
 func pseudoRandom(id string, n int) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write(binary.LittleEndian.AppendUint64([]byte(id), uint64(n)))

@@ -10,18 +10,18 @@ import (
 
 const (
 	firstGroupSize     = 8      // nodes of the first group
-	largestGroupSize   = 64     // nodes of the largest
+	largestGroupSize   = 64     // nodes of the largest group
 	maxExtensionPlans  = 96     // plans for a threshold until trySmallGroups ends
 	minExtensionPlans  = 32     // plans if there are many nodes
-	extensionPlanNodes = 64_000 // sum of the nodes of all plans, between the two
+	extensionPlanNodes = 64_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
 )
 
-// extension adds moves to those of an attempt: further nodes are removed on top of it, in groups.
+// extension adds moves to an attempt: it removes further nodes in groups.
 type extension struct {
 	s    *search
 	p    *problem
 	seq  *sequence
-	base attempt // that is extended
+	base attempt // the attempt that is extended
 	sim  *simulation
 
 	removed       []bool          // by candidate
@@ -30,7 +30,8 @@ type extension struct {
 	moves         []Move
 }
 
-// newExtension starts with the moves of the attempt. It returns nil if kube-scheduler would need a candidate of may for them.
+// newExtension starts with the moves of the attempt. It returns nil if kube-scheduler would need a candidate in may for
+// the pods of these moves.
 func (s *search) newExtension(best attempt, may []int) *extension {
 	x := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
 	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
@@ -66,7 +67,7 @@ func (s *search) newExtension(best attempt, may []int) *extension {
 	return x
 }
 
-// extend returns moves that are worth it beside those of the attempt, of nodes that are not in it.
+// extend returns moves that are worth it in addition to those of the attempt. Their nodes are not in the attempt.
 func (s *search) extend(best attempt, order []int) []Move {
 	x := s.newExtension(best, s.p.withinLimits(order))
 	if x == nil {
@@ -83,8 +84,8 @@ func (s *search) extend(best attempt, order []int) []Move {
 	return x.result()
 }
 
-// trySmallGroups tries groups of nodes in their order. If nothing of a group can be removed, smaller groups are tried,
-// down to one node: a plan for many nodes is packed so tightly that kube-scheduler may not find it.
+// trySmallGroups tries groups of nodes in their order. If no node of a group can be removed, it tries smaller groups,
+// down to one node, because a plan for many nodes is packed so tightly that kube-scheduler may not find it.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -103,7 +104,7 @@ func (x *extension) trySmallGroups(order []int) {
 	}
 }
 
-// extensionPlans returns how many plans a threshold may use until trySmallGroups ends.
+// extensionPlans returns the number of plans at a threshold after which trySmallGroups ends.
 func (s *search) extensionPlans() int {
 	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
 }
@@ -124,9 +125,9 @@ func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns how many were
-// removed. If some nodes of the group stay, the rest of the plan must be valid by itself, because their pods stay too.
-// Otherwise no node is removed.
+// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns the number of
+// removed nodes. If some nodes of the group stay, the rest of the plan must be valid by itself, because the pods of
+// these nodes stay too. Otherwise no node is removed.
 func (x *extension) try(group []int, e headroom) int {
 	t := attempt{removed: x.p.prefix(group, len(group))}
 	snapshot := x.seq.snapshotWith(t.removed)
@@ -164,7 +165,7 @@ func (x *extension) try(group []int, e headroom) int {
 	return len(group) - len(stay)
 }
 
-// clone returns a copy, to return to if an attempt fails.
+// clone returns a copy that the caller restores if an attempt fails.
 func (x *extension) clone() extension {
 	out, r := *x, *x.seq
 	r.now.Nodes, r.now.Pools, r.nodes = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools), maps.Clone(r.nodes)
@@ -199,7 +200,7 @@ func (x *extension) acceptBest(t attempt) {
 	}
 }
 
-// mustStay reports whether the candidate may no longer be removed: it is removed already, or pods are moved to it.
+// mustStay reports whether the candidate can no longer be removed: it is removed already, or pods are moved to it.
 func (x *extension) mustStay(c int) bool {
 	n := x.p.candidates[c].node
 	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
@@ -213,7 +214,7 @@ func (x *extension) removalsLeft(pool string) int {
 	return len(x.p.candidates)
 }
 
-// mayRemove reports whether those nodes may be removed together.
+// mayRemove reports whether the nodes may be removed together.
 func (x *extension) mayRemove(nodes []string) bool {
 	need := map[string]int{}
 	for _, name := range nodes {
@@ -227,7 +228,7 @@ func (x *extension) mayRemove(nodes []string) bool {
 	return true
 }
 
-// scheduleElsewhere schedules the move's pods on other nodes than those that they come from.
+// scheduleElsewhere schedules the move's pods on nodes other than those that the pods come from.
 func (x *extension) scheduleElsewhere(m *Move) bool {
 	for _, name := range m.Nodes {
 		x.sim.cordon(name, true)
@@ -239,7 +240,7 @@ func (x *extension) scheduleElsewhere(m *Move) bool {
 	return ok
 }
 
-// cordon excludes the candidates from scheduling, or includes those again that are not removed.
+// cordon excludes the candidates from scheduling. With is false it includes the candidates that are not removed again.
 func (x *extension) cordon(group []int, is bool) {
 	for _, c := range group {
 		if is || !x.removed[c] {
@@ -248,8 +249,8 @@ func (x *extension) cordon(group []int, is bool) {
 	}
 }
 
-// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until now they were
-// excluded. A move that cannot be completed would be started and undone again and again.
+// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until then these
+// candidates were excluded. A move that cannot be completed would be started and undone again and again.
 func (x *extension) confirm(before []Move) {
 	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
@@ -262,12 +263,13 @@ func (x *extension) confirm(before []Move) {
 	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
 }
 
-// result returns the moves, or as many of the first as verify accepts together with those of the attempt. Each group is
-// valid after the ones before it, but a planned node that may launch in any zone can break a spread constraint of
-// another move.
+// result returns the moves, or the longest prefix tried that verify accepts together with the moves of the attempt.
+// Each group is valid after the ones before it. But a planned node that may launch in any zone can break a spread
+// constraint of another move.
 func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
 
-// verified returns the moves, or the first half, quarter and so on that verify accepts when all of them are made beside the attempt.
+// verified returns the moves, or the first half, quarter and so on, that verify accepts when all of them are made
+// together with the attempt.
 func (s *search) verified(base attempt, moves []Move) []Move {
 	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
 		gone, plan := slices.Clone(base.removed), base.plan

@@ -5,16 +5,17 @@ import (
 )
 
 const (
-	// initialThresholdFactor is how many times as much a move must be worth at first as the removal of all candidates.
+	// initialThresholdFactor is the ratio of the first threshold to the worth of removing all candidates.
 	initialThresholdFactor = 3
-	// minThresholdRatio is the least ratio of the first threshold to the lowest. Otherwise there is only the lowest.
+	// minThresholdRatio is the minimum ratio of the first threshold to the lowest. Below it, only the lowest threshold
+	// is used.
 	minThresholdRatio = 1.2
 )
 
-// strategy searches moves that remove some of the candidates of the order. It is in the file of its name.
+// strategy searches for moves that remove some of the candidates in order. Each strategy is in the file of its name.
 type strategy func(s *search, order []int) []Move
 
-// Find returns the moves of the first strategy that finds any. The same input gives the same moves.
+// Find returns the moves of the first strategy that finds any. Find is deterministic.
 func Find(in Input) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
@@ -47,7 +48,7 @@ func Find(in Input) Result {
 	return out
 }
 
-// firstOf returns the result of the first strategy that finds moves, else of the last.
+// firstOf returns the result of the first strategy that finds moves, or of the last strategy.
 func (s *search) firstOf(order []int, strategies ...strategy) Result {
 	var out Result
 	for _, find := range strategies {
@@ -58,12 +59,12 @@ func (s *search) firstOf(order []int, strategies ...strategy) Result {
 	return out
 }
 
-// result returns the moves that remain schedulable when all of them are made at once, with the numbers of the search.
+// result returns the moves that remain schedulable when all of them are made at once, with the metrics of the search.
 func (s *search) result(found []Move) Result {
 	moves := s.keepEquivalentNodes(found)
 	slices.SortFunc(moves, byWorth)
 	kept := s.p.bestTogether(moves)
-	if len(kept) < len(moves) { // the others can have made the spread of these pods even
+	if len(kept) < len(moves) { // the dropped moves may have made the spread of these pods even
 		kept = s.verified(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
 	}
 	out := Result{Moves: kept, Price: s.p.price, Plans: s.plans}

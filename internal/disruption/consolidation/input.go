@@ -11,23 +11,25 @@ import (
 // Input is the input of Find, Revalidate and Replace.
 type Input struct {
 	Snapshot cluster.Snapshot // the state of the cluster
-	Market   catalog.Market   // what can be launched
+	Market   catalog.Market   // the instance types and offerings that can be launched
 	// Nodes are the nodes that may be removed, by name of the cluster.Node. All others stay.
 	Nodes map[string]Candidate
-	// Rules are the requirements of pools for a move, by pool name; the zero value if missing. A move of nodes of several pools must meet the
-	// rules of each.
+	// Rules are the requirements of pools for a move, by pool name; a missing pool has the zero value. A move that
+	// removes nodes of several pools must meet the rules of each.
 	Rules map[string]Rule
 	// MaxRemovals is how many nodes of a pool may be removed now, by pool name: what its disruption budgets leave. A
 	// missing pool has no limit. A move never removes more, so that at least one move of a result can be started.
 	MaxRemovals map[string]int
-	// Stale are terminating nodes by name that have been terminating for long. The search does not wait until their pods have left.
+	// Stale are the names of nodes that have been terminating for a long time. The search does not wait until their
+	// pods have left.
 	Stale map[string]bool
-	// OneAtATime: the caller evicts the pods of a move with an EvictionOrder one at a time, each after the one before is scheduled.
+	// OneAtATime: the caller evicts the pods of a move with an EvictionOrder one at a time, each after the previous one
+	// is scheduled.
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
 	LowChurn bool
 	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. All thresholds are
-	// HighChurnFactor times as high.
+	// multiplied by HighChurnFactor.
 	HighChurn bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
@@ -35,7 +37,7 @@ type Input struct {
 
 // Candidate is a node that may be removed.
 type Candidate struct {
-	Price catalog.Price // per hour; 0 if unknown, and then the node is removed only as a part of moves that save without it
+	Price catalog.Price // per hour; 0 if unknown: such a node is removed only in moves that save without its price
 	// Cost is the cost of moving its pods, in units of an average pod. It is not negative, and 0 for a node without pods.
 	Cost float64
 }
@@ -49,42 +51,43 @@ type Rule struct {
 	LeastWorth float64
 }
 
-// The least worth of a move if its pool has no rule.
+// The minimum worth of a move if its pool has no rule.
 const (
 	MinWorth = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
 	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. It takes no room of
 	// other nodes, and is not undone by a later move.
 	MinWorthExchange = 0.04
 
-	// HighChurnFactor is the factor of all thresholds with high churn: new pods take the room, and pods that end leave
+	// HighChurnFactor is the factor of all thresholds with high churn: new pods use free room, and ended pods free
 	// other room (decision 0022).
 	HighChurnFactor = 3
 )
 
 // Move is a set of nodes to remove together. The moves of one result are independent: they may be made in any order, at
-// once, or only some of them. The exception are pods with spread or affinity rules: all moves together keep these
-// rules, some of them may not. So each move is revalidated before it is made.
+// once, or only some of them. Pods with spread or affinity rules are the exception: all moves together keep these
+// rules, but a part of the moves may break them. So each move is revalidated before it is made.
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
-	// The planned nodes are launched first, each for less than the move saves. They are as in packing.Plan, with other names: "<pool>-1".
+	// PlannedNodes are launched first, each for less than the move saves. They equal those of packing.Plan except for
+	// their names, "<pool>-1".
 	PlannedNodes []packing.PlannedNode
 	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
-	// EvictionOrder are the pods, as "namespace/name", in the order in which kube-scheduler places all of them if each is
-	// evicted after the one before is scheduled. Empty: they may be evicted together. A move with an EvictionOrder is the
-	// only one of its result.
+	// EvictionOrder holds the pods, as "namespace/name", in the order in which kube-scheduler places all of them if
+	// each is evicted after the previous one is scheduled. Empty: they may be evicted together. A move with an
+	// EvictionOrder is the only move of its result.
 	EvictionOrder []string
 
 	Pods   int           // number of pods to move
-	Cost   float64       // of moving them, as in Candidate
+	Cost   float64       // of moving the pods, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each planned node at its cheapest offering
-	// Worth is compared with Rule.LeastWorth: the ratio of the move's share of the price of all candidates to its share of the cost of moving
-	// all their pods. It is 0 if moving costs nothing, and such a move is always worth it.
+	// Worth is compared with Rule.LeastWorth: the ratio of the move's share of the price of all candidates to its share
+	// of the cost of moving all their pods. It is 0 if moving costs nothing; such a move is always worth it.
 	Worth float64
 }
 
-// PaybackTime returns how long the move takes to save what its new nodes cost while they run together with the old
-// ones, for the given time. It is 0 if it launches or saves nothing.
+// PaybackTime returns how long the move takes to save the cost of its new nodes while they run together with the old
+// ones. together is the duration of that overlap. The result is 0 if the move launches or saves nothing.
 func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	if m.Saving <= 0 {
 		return 0
@@ -92,7 +95,7 @@ func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	return time.Duration(float64(together) * float64(priceOf(m.PlannedNodes)) / float64(m.Saving))
 }
 
-// Result has the moves, and the numbers that they were judged by.
+// Result has the moves, and the metrics of the search.
 type Result struct {
 	Moves []Move // the highest saving for its cost first
 
@@ -100,13 +103,14 @@ type Result struct {
 	Target catalog.Price // of the nodes that would be launched if all candidates were removed
 	Saving catalog.Price // of all moves
 
-	Stuck []Stuck // nodes that must be removed and cannot, sorted: see Replace
+	Stuck []Stuck // nodes that must be removed but cannot be, sorted: see Replace
 
-	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no planned
-	// nodes and placements, and the greatest worth is first. A node is in one of them at most, and then in none of Moves.
+	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no
+	// planned nodes and placements, and are sorted by worth, greatest first. A node is in at most one of them, and then
+	// in none of Moves.
 	Declined []Move
 
-	// Waits: nothing was searched, because capacity is scarce and pods are in transit to existing nodes.
+	// Waits: Find did not search, because capacity is scarce and pods are in transit to existing nodes.
 	Waits bool
 
 	Plans int // number of plans that were made

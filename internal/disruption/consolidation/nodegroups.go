@@ -13,16 +13,16 @@ import (
 const (
 	maxGroupNodes      = 3          // nodes of a group
 	maxPodsOfGroupNode = 12         // pods of a node in a group
-	maxPairedNodes     = 256        // nodes that are paired with each other
+	maxPairedNodes     = 256        // nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // pairs that are extended by a third node
 	maxEstimateWork    = 40_000_000 // numbers read for all pairs, and again for all triples: some tenths of a second
 	maxGroupPlans      = 48         // plans
 	minGroupPlans      = 4          // plans if there are many nodes
-	groupPlanNodes     = 10_000     // sum of the nodes of all plans, between the two
-	extraPodHeadroom   = 4          // percent of headroom of pods, if a plan without it fails
+	groupPlanNodes     = 10_000     // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
+	extraPodHeadroom   = 4          // percent added to the pods' requests if a plan without it fails
 )
 
-// nodeGroup is up to three nodes to remove together.
+// nodeGroup is a group of up to three nodes to remove together.
 type nodeGroup struct {
 	nodes []int
 	pods  []estimateGroup // by node
@@ -30,13 +30,13 @@ type nodeGroup struct {
 	cost  float64
 
 	saving catalog.Price // estimated
-	worth  float64       // saving for the cost
+	worth  float64       // saving relative to the cost
 }
 
-// tryNodeGroups adds moves of groups of up to three nodes with few pods. Few large pods leave an amount of free room
-// that depends on their combination, so other instance types, or one node less, may do for some groups. There are far
-// too many groups to plan each. So the price of new nodes is estimated for each group, and the simulation checks the
-// best ones. Hardly one in a hundred remains, and is planned.
+// tryNodeGroups adds moves of groups of up to three nodes with few pods. With few large pods, the free room of a node
+// depends on their combination. So for some groups other instance types, or one node less, are sufficient. There are
+// far too many groups to plan each. So the price of new nodes is estimated for each group, and the simulation checks
+// the best groups. About one group in a hundred passes, and is planned.
 func (x *extension) tryNodeGroups(order []int) {
 	nodes := x.withFewPods(order)
 	if len(nodes) == 0 {
@@ -49,7 +49,7 @@ func (x *extension) tryNodeGroups(order []int) {
 	}
 }
 
-// tryBest tries the groups, the best first, and returns how many were removed.
+// tryBest tries the groups, best first, and returns how many were removed.
 func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
 	slices.SortStableFunc(all, byGroupWorth)
 	var failed []*nodeGroup
@@ -75,10 +75,10 @@ func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
 	return kept
 }
 
-// byGroupWorth orders groups: the highest worth first.
+// byGroupWorth orders groups by worth, highest first.
 func byGroupWorth(a, b nodeGroup) int { return cmp.Compare(b.worth, a.worth) }
 
-// isEquivalent reports whether both groups have equal pods and the same price: if one fails, so does the other.
+// isEquivalent reports whether both groups have equal pods and the same price: if one group fails, so does the other.
 func (h *nodeGroup) isEquivalent(other *nodeGroup) bool {
 	return h.price == other.price && samePods(h.pods, other.pods)
 }
@@ -96,7 +96,7 @@ func (x *extension) withFewPods(order []int) []int {
 	return out
 }
 
-// isExcluded reports whether nodes with this pod are in no group.
+// isExcluded reports whether no group may contain a node with this pod.
 func (x *extension) isExcluded(p cluster.Pod) bool {
 	return isNotSimulated(p) || x.sim.order == oneAtATime && !isEvictedInSequence(&p)
 }
@@ -111,8 +111,8 @@ type groupSearch struct {
 	maxEstimates int
 }
 
-// newGroupSearch prepares the estimates. Pods may share nodes of the instance types that the nodes have, or that would
-// be launched if all candidates were removed. If estimates take long, only the first nodes are used.
+// newGroupSearch prepares the estimates. Pods may share nodes of two kinds of instance types: those of the nodes, and
+// those that would be launched if all candidates were removed. If estimates take long, only the first nodes are used.
 func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
 	for _, name := range s.bestTypes {
@@ -135,7 +135,7 @@ func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	return l
 }
 
-// singlesAndPairs returns the nodes and pairs of nodes that may be worth it, and all pairs that save anything.
+// singlesAndPairs returns the single nodes and pairs of nodes that may be worth it, and all pairs that save anything.
 func (l *groupSearch) singlesAndPairs() (worth, saving []nodeGroup) {
 	for i, c := range l.nodes {
 		if h, ok := l.estimate(c); ok && l.mayBeWorth(&h) {
@@ -155,7 +155,7 @@ func (l *groupSearch) singlesAndPairs() (worth, saving []nodeGroup) {
 	return worth, saving
 }
 
-// triples returns the pairs that save most, each with each other node, as far as they may be worth it.
+// triples extends the pairs that save most by each further node, and returns the triples that may be worth it.
 func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 	slices.SortStableFunc(pairs, byGroupWorth)
 	var out []nodeGroup
@@ -172,7 +172,7 @@ func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 	return out
 }
 
-// estimate estimates the saving of removing the nodes together, and reports whether there is any.
+// estimate estimates the saving of removing the nodes together. It returns false if they save nothing.
 func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 	h := nodeGroup{}
 	var its [maxGroupNodes]estimateGroup
@@ -198,7 +198,8 @@ func (l *groupSearch) mayBeWorth(h *nodeGroup) bool {
 	return l.p.priceShare(h.saving) >= bar*l.p.costShare(h.cost)
 }
 
-// wouldSchedule reports whether kube-scheduler would find room for the pods of the nodes on those new nodes and on other existing nodes.
+// wouldSchedule reports whether kube-scheduler would find room for the pods of the nodes on the estimated new nodes and
+// on other existing nodes.
 func (x *extension) wouldSchedule(nodes []int, machines []estimatedNode) bool {
 	before := len(x.sim.nodes)
 	var pods []incomingPod

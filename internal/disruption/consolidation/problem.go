@@ -76,7 +76,7 @@ func byID(a, b cluster.Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// withoutPods returns the node as it is once all of its pods that can be moved are gone.
+// withoutPods returns the node without the pods that can be moved.
 func withoutPods(n *cluster.Node) cluster.Node {
 	out := *n
 	out.Leaving, out.Pods = true, nil
@@ -115,7 +115,8 @@ func (p *problem) removeFromPool(in *cluster.Snapshot, c *candidate) {
 	}
 }
 
-// withinLimits returns the candidates of the order that may be removed together: of each pool the first ones, up to its MaxRemovals.
+// withinLimits returns the candidates of the order that may be removed together: the first candidates of each pool, up
+// to its MaxRemovals.
 func (p *problem) withinLimits(order []int) []int {
 	taken := map[string]int{}
 	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
@@ -135,9 +136,9 @@ func (p *problem) prefix(order []int, n int) []bool {
 	return gone
 }
 
-// byWaste returns the candidates, the highest waste for the cost of moving first, and how many have any waste. A
-// candidate's waste is its price less its pods' share of the price of the nodes that would be launched if all
-// candidates were removed.
+// byWaste returns the candidates sorted by waste relative to the cost of moving, highest first, and how many have any
+// waste. The waste of a candidate is its price minus its pods' share of the price of the nodes that would be launched
+// if all candidates were removed.
 func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
@@ -188,7 +189,8 @@ func requestShare(p *cluster.Pod, m *packing.PlannedNode) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// planLimit returns how many plans a search may make: fewer if there are many candidates, and at least few, at most most.
+// planLimit returns the maximum number of plans of a search, between few and most. It is lower if there are many
+// candidates.
 func (p *problem) planLimit(nodes, few, most int) int {
 	return min(max(nodes/len(p.candidates), few), most)
 }
@@ -202,7 +204,7 @@ func (p *problem) isSettled() bool {
 }
 
 // hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their
-// room must not be given to other pods: otherwise the last of them would need a node that no plan has.
+// room must not be given to other pods: otherwise the last of them would need a node that is not in any plan.
 func (p *problem) hasPodsInTransit() bool {
 	leaving, isThere := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {
@@ -241,7 +243,8 @@ func (p *problem) nodeNames(candidates []int) []string {
 	return out
 }
 
-// incomingOf returns the pods that a move evicts and the nodes that it launches, with these names.
+// incomingOf returns the pods that a move evicts and the nodes that it launches. name returns the name of each planned
+// node.
 func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
 	planned := make(map[string]string, m.Pods)
 	for _, placed := range m.Placements {
@@ -287,7 +290,7 @@ func (p *problem) reservePending(sim *simulation) {
 }
 
 // schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and
-// the simulation is unchanged. With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
+// leaves the simulation unchanged. With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
 	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
 	for _, machine := range all.nodes {

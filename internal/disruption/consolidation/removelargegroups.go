@@ -12,20 +12,21 @@ const (
 	minLargeGroup       = 8      // nodes of the smallest group
 	maxLargeGroupPlans  = 32     // plans
 	minLargeGroupPlans  = 12     // plans if there are many nodes
-	largeGroupPlanNodes = 24_000 // sum of the nodes of all plans, between the two
+	largeGroupPlanNodes = 24_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
 )
 
 // headrooms are tried in this order: more headroom saves less.
 var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
-// headroom is what a plan leaves free, in percent, so that its pods are schedulable in any order: of the free room of
-// existing nodes, and in addition to each pod's requests. The zero value leaves nothing free.
+// headroom is the room that a plan leaves free, in percent, so that its pods are schedulable in any order. The first
+// number reduces the free room of existing nodes, the second increases each pod's requests. The zero value leaves
+// nothing free.
 type headroom struct {
 	nodes int64
 	pods  int64
 }
 
-// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that come in drain order.
+// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that arrive in drain order.
 // The largest groups are tried first.
 func removeLargeGroups(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
@@ -51,8 +52,8 @@ func removeLargeGroups(s *search, order []int) []Move {
 	return nil
 }
 
-// removeAsOneGroup removes these nodes as one group, as removeLargeGroups may have found them in a larger one. It is a
-// strategy of Revalidate.
+// removeAsOneGroup removes the nodes as one group, because removeLargeGroups may have found them in a larger group. It
+// is a strategy of Revalidate.
 func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
 		return nil
@@ -64,7 +65,7 @@ func removeAsOneGroup(s *search, order []int) []Move {
 	return x.result()
 }
 
-// tryLargeGroups tries groups of that size in their order, until nothing of a group can be removed.
+// tryLargeGroups tries groups of the given size in their order, until no node of a group can be removed.
 func (x *extension) tryLargeGroups(order []int, size int) {
 	for went := 1; went > 0; {
 		var group []int
@@ -76,7 +77,8 @@ func (x *extension) tryLargeGroups(order []int, size int) {
 	}
 }
 
-// inflateRequests increases the requests of the pods and of existing nodes in the snapshot, which the caller may change.
+// inflateRequests increases the requests of the pods and of existing nodes in the snapshot. The caller must own the
+// snapshot.
 func (e headroom) inflateRequests(s *cluster.Snapshot) {
 	if e == (headroom{}) {
 		return

@@ -10,11 +10,11 @@ import (
 
 const (
 	maxSmallerPlans  = 12  // plans of replaceBySmaller
-	maxUnplacedShare = 0.3 // of a node's requests that may need a new node
+	maxUnplacedShare = 0.3 // maximum share of a node's requests that may need a new node
 )
 
 // removeSingle removes single nodes whose pods may go to any other candidate. Earlier strategies exclude candidates as
-// targets, because they may be removed themselves. With low churn, groups of up to three nodes are tried too.
+// targets, because they may be removed themselves. With low churn, it tries groups of up to three nodes too.
 func removeSingle(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() {
 		return nil
@@ -30,11 +30,11 @@ func removeSingle(s *search, order []int) []Move {
 	return x.result()
 }
 
-// maxNodeChecks is how often a strategy may check whether a pod fits a node: less than a second of work.
+// maxNodeChecks limits how often a strategy checks whether a pod fits a node: less than a second of work.
 const maxNodeChecks = 30_000_000
 
-// removeOntoOthers adds moves of single nodes whose pods kube-scheduler would schedule on existing nodes. No plan is
-// made, because a plan places the pods elsewhere than kube-scheduler, and there are too many nodes.
+// removeOntoOthers adds moves of single nodes whose pods kube-scheduler would schedule on existing nodes. It makes no
+// plan, because a plan places the pods elsewhere than kube-scheduler, and there are too many nodes.
 func (x *extension) removeOntoOthers(order []int) {
 	done := attempt{removed: make([]bool, len(x.p.candidates))}
 	for deals := 0; len(order) > 0 && deals < maxNodeChecks; order = order[1:] {
@@ -72,8 +72,8 @@ func (x *extension) removeOntoOthers(order []int) {
 // isNotSimulated reports whether the simulation cannot predict the pod's node.
 func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplannable != "" }
 
-// placeOnExisting places the move's pods on existing nodes, sorted by pod. It returns nil if one of them would go
-// elsewhere, or if capacity is scarce and the room is worth more than the saving.
+// placeOnExisting places the move's pods on existing nodes, sorted by pod. It returns nil if a pod would go elsewhere,
+// or if capacity is scarce and the room is worth more than the saving.
 func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Placement {
 	room := x.valueOfFreeRoom()
 	arrivals := x.sim.placeOnExisting(pods)
@@ -92,7 +92,8 @@ func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Place
 	return out
 }
 
-// replaceBySmaller adds moves of single nodes whose pods mostly fit other nodes, and where the rest needs a small new node.
+// replaceBySmaller adds moves of single nodes most of whose pods fit other nodes, and whose remaining pods need a small
+// new node.
 func (x *extension) replaceBySmaller(order []int) {
 	tries, deals := 0, 0
 	for _, c := range order {

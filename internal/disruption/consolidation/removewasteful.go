@@ -72,8 +72,8 @@ func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	return best
 }
 
-// verifyMoves makes sure that the moves of an attempt need none of the moves that were left out: verify must accept the
-// remaining plan. Otherwise they are planned again without the others.
+// verifyMoves makes sure that the moves of an attempt do not depend on moves that were left out: verify must accept the
+// remaining plan. Otherwise the moves are planned again without the moves that were left out.
 func (s *search) verifyMoves(t attempt) attempt {
 	for range verifyRounds {
 		if t.complete || len(t.moves) == 0 {

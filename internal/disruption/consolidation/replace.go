@@ -8,24 +8,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replacePlans is the number of plans for the nodes that must be removed. Up to this number, each node has a plan and a
-// move of its own. With more nodes, some are planned together, so that the work does not grow with their number.
+// replacePlans is the number of plans for the nodes that must be removed. Up to this number, each node has its own plan
+// and move. With more nodes, some are planned together, so that the work does not grow with their number.
 const replacePlans = 16
 
-// Stuck is a node that must be removed and cannot, because of a pod.
+// Stuck is a node that must be removed but cannot be, because of a pod.
 type Stuck struct {
 	Node    string          // name of the cluster.Node
 	Pods    int             // pods that do not fit
 	Refusal packing.Refusal // of the first of these pods
 }
 
-// Replace returns moves that remove the nodes at any price. It ignores rules, prices and Input.Nodes, except for the
-// prices and costs there. Each node is a move of its own. With more than 16 nodes, some may share a planned node and
-// are one move. Pods go to nodes that stay if they fit there, and never to another of the nodes. Planned nodes keep all
-// offerings that hold their pods, and pending pods keep the places that they would have.
+// Replace returns moves that remove the nodes at any price. It ignores rules and Input.Nodes, except for the prices and
+// costs there. Each node is a move of its own. With more than replacePlans nodes, some may share a planned node and
+// form one move. Pods go to nodes that stay if they fit there, and never to another of the removed nodes. Planned nodes
+// keep all offerings that hold their pods, and pending pods keep their planned places.
 //
-// Nodes with a pod that does not fit stay and are in Result.Stuck. Names are ignored if the node does not exist, has no
-// NodeClaim, is not initialized or is terminating. Moves are in the order of their first nodes; Saving may be negative.
+// Nodes with a pod that does not fit stay and are in Result.Stuck. Replace ignores a name if the node does not exist,
+// has no NodeClaim, is not initialized or is terminating. Moves are in the order of their first nodes. Saving may be
+// negative.
 func Replace(in Input, nodes []string) Result {
 	goes := make(map[string]Candidate, len(nodes))
 	for _, name := range nodes {
@@ -61,7 +62,7 @@ func Replace(in Input, nodes []string) Result {
 	return out
 }
 
-// nameNodes gives planned nodes unique names, because each plan numbers its own from one.
+// nameNodes gives planned nodes unique names, because each plan starts numbering its nodes at one.
 func nameNodes(moves []Move) {
 	count := map[string]int{}
 	for i := range moves {

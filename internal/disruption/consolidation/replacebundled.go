@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxSingleBundles is how many nodes are tried one by one if no more may be removed.
+// maxSingleBundles is the maximum number of nodes that are tried one by one.
 const maxSingleBundles = 8
 
 // replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
-// have failed because a move was not made whose pods were to go to these nodes. If few nodes may be removed and would
-// share new nodes with more, they are planned one by one.
+// have failed on such nodes because they rely on moves that were not made. If few nodes may be removed and would share
+// new nodes with further nodes, they are planned one by one.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	may := s.p.withinLimits(order)
@@ -38,12 +38,12 @@ func (x *extension) replaceBundles(order []int) {
 		}
 	}
 	if !slices.Contains(x.removed, true) {
-		x.s.bundled = t // it does not depend on the threshold
+		x.s.bundled = t // the plan does not depend on the threshold
 	}
 	x.acceptBest(*t)
 }
 
-// planBundled plans all nodes that may be removed, the pods of each as one bundle; nil if there are none.
+// planBundled plans all nodes that may be removed, the pods of each as one bundle; nil without such nodes.
 func (x *extension) planBundled(order []int) *attempt {
 	tied := newBundles(x.p)
 	t := attempt{removed: make([]bool, len(x.p.candidates))}
@@ -71,8 +71,9 @@ func (x *extension) planBundled(order []int) *attempt {
 // maxAlternatives is how many alternative requirements and tolerations a bundle may have.
 const maxAlternatives = 8
 
-// bundles represent all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is
-// schedulable there in any order. A plan of bundles packs less tightly, but kube-scheduler does not have to know it.
+// bundles represents all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is
+// schedulable there in any order. A plan of bundles packs less tightly, but it does not depend on the order in which
+// kube-scheduler schedules the pods.
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {
@@ -81,7 +82,7 @@ type bundles struct {
 	repelled map[*cluster.Kind]bool
 }
 
-// bundled is the namespace of bundles. It is no valid name of a namespace, and is sorted last.
+// bundled is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
 const bundled = "~"
 
 // newBundles collects the anti-affinity terms of the problem.
@@ -106,7 +107,7 @@ func newBundles(p *problem) *bundles {
 	return b
 }
 
-// bundle returns the candidate's bundle, and false if there is none.
+// bundle returns the candidate's bundle, and false if the candidate has none.
 func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	out := cluster.Pod{Namespace: bundled, Name: n.Name, Node: n.Name}
 	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.Kind) }) {
@@ -128,7 +129,7 @@ func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	return out, true
 }
 
-// isRepelled reports whether a pod has anti-affinity with pods of that kind.
+// isRepelled reports whether a pod has anti-affinity with pods of the kind.
 func (b *bundles) isRepelled(k *cluster.Kind) bool {
 	out, known := b.repelled[k]
 	if !known {
@@ -138,7 +139,8 @@ func (b *bundles) isRepelled(k *cluster.Kind) bool {
 	return out
 }
 
-// andRequirements returns the alternatives that satisfy one of a and one of b. It returns false if there are none or too many.
+// andRequirements returns the alternatives that satisfy both an alternative of a and an alternative of b. It returns
+// false if there are none or too many.
 func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
 	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:
@@ -159,7 +161,7 @@ func andRequirements(a, b []requirements.Requirements) ([]requirements.Requireme
 	return out, len(out) > 0
 }
 
-// commonTolerations returns the tolerations that are in both.
+// commonTolerations returns the tolerations that are in both lists.
 func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return a

@@ -10,15 +10,15 @@ import (
 
 const (
 	maxScarcePlans         = 40  // plans
-	maxUnplacedShareScarce = 0.8 // of a node's requests that may need a new node
-	minRelativeSaving      = 0.7 // saving for the cost of a further node, relative to the best
+	maxUnplacedShareScarce = 0.8 // maximum share of a node's requests that may need a new node
+	minRelativeSaving      = 0.7 // minimum saving relative to the cost of a further node, as a share of the best
 	transitDivisor         = 4   // see hasPodsInTransit
 	podHeadroom            = 1   // percent
 )
 
 // isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than twice
-// the share of CPU and of memory that is free on the nodes. That is so when nodes are full and prices have changed.
-// Each node will be replaced sooner or later, so the free room should go to the nodes that save most.
+// the share of CPU and of memory that is free on the nodes. This is the case when nodes are full and prices have
+// changed. Each node will be replaced sooner or later, so the free room should go to the nodes that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -35,8 +35,8 @@ func (s *search) isScarce() bool {
 // shareOf returns part as a share of all.
 func shareOf(part, all int64) float64 { return float64(part) / float64(max(all, 1)) }
 
-// replaceForScarcity replaces single nodes when capacity is scarce and no pods are in transit: those that save most for
-// the cost. A move must be worth as much as the removal of all candidates.
+// replaceForScarcity replaces single nodes when capacity is scarce and no pods are in transit: the nodes that save most
+// relative to the cost. A move must be worth as much as the removal of all candidates.
 func replaceForScarcity(s *search, order []int) []Move {
 	s.threshold = s.p.priceShare(s.p.price - s.target)
 	if !s.scarce || !s.p.isSettled() {
@@ -49,7 +49,7 @@ func replaceForScarcity(s *search, order []int) []Move {
 	return x.result()
 }
 
-// byPricePerCost returns the candidates that may be worth it, the highest price for the cost first.
+// byPricePerCost returns the candidates that may be worth it, sorted by price per cost, highest first.
 func (x *extension) byPricePerCost(of []int) []int {
 	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
 		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) ||
@@ -64,16 +64,17 @@ func (x *extension) pricePerCost(c int) float64 {
 	return x.p.candidates[c].price.Dollars() / (x.p.candidates[c].cost + 1)
 }
 
-// partialFit is a candidate of which a part of the pods fits other nodes.
+// partialFit is a candidate some of whose pods fit other nodes.
 type partialFit struct {
 	candidate int
-	maxSaving float64 // for the cost
+	maxSaving float64 // relative to the cost
 }
 
-// replaceBest adds the moves of single nodes that save most for the cost. The candidates with the highest price for the
-// cost come first, in batches for which other nodes may have room; they take none of each other's pods. If all pods of
-// some of them fit other nodes, these are the moves. For the others, nodes are launched for a part of the pods; the
-// search ends as soon as no other candidate can save more, even if it went for free.
+// replaceBest adds the moves of single nodes that save most relative to the cost. It takes the candidates with the
+// highest price per cost first, in batches for which other nodes may have room. Candidates of a batch take none of each
+// other's pods. If all pods of some candidates fit other nodes, these are the moves. For the remaining candidates,
+// nodes are launched for a part of the pods. The search ends as soon as no other candidate can save more, even with a
+// free replacement.
 func (x *extension) replaceBest(order []int) {
 	var left []partialFit
 	best, most, until, deals := -1, 0.0, x.s.plans+maxScarcePlans, 0
@@ -108,7 +109,7 @@ func (x *extension) replaceBest(order []int) {
 	}
 }
 
-// partialFits returns the candidates of which enough pods fit other nodes to be worth it.
+// partialFits returns the candidates of which enough pods fit other nodes to make a move worth it.
 func (x *extension) partialFits(group []int) []partialFit {
 	var out []partialFit
 	for _, c := range group {
@@ -120,7 +121,7 @@ func (x *extension) partialFits(group []int) []partialFit {
 	return out
 }
 
-// savingPerCost returns what removing the candidate with replaceRemainder would save for its cost; 0 if it is not worth it.
+// savingPerCost returns the saving per cost of removing the candidate with replaceRemainder; 0 if that is not worth it.
 func (x *extension) savingPerCost(c int) float64 {
 	was, saves := x.clone(), 0.0
 	if x.replaceRemainder(c) {
@@ -141,7 +142,8 @@ func (x *extension) unplacedShare(c int) float64 {
 	return x.sim.unplacedShare(n.Pods)
 }
 
-// countUntilFull returns after how many candidates of the order the others have no room left, if all of it were in one piece.
+// countUntilFull returns the number of candidates of the order after which the other nodes have no room left. It
+// assumes that all free room is in one piece.
 func (x *extension) countUntilFull(order []int) int {
 	var free resources.Amounts
 	for i := range x.sim.nodes {
@@ -163,7 +165,7 @@ func (x *extension) countUntilFull(order []int) int {
 }
 
 // replaceRemainder removes the candidate with new nodes for the pods that do not fit other nodes. The plan leaves as
-// little headroom as kube-scheduler needs. It reports whether that saves more than the room that it takes is worth.
+// little headroom as kube-scheduler needs. It reports whether the saving exceeds the value of the used room.
 func (x *extension) replaceRemainder(c int) bool {
 	if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
 		return false
@@ -182,7 +184,8 @@ func (x *extension) replaceRemainder(c int) bool {
 	return true
 }
 
-// replaceWithLeastHeadroom removes the candidate with a plan of the least headroom, found by bisection. It reports whether there is one.
+// replaceWithLeastHeadroom removes the candidate with a plan of the least headroom, found by bisection. It reports
+// whether such a plan exists.
 func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	group := []int{c}
 	if x.try(group, headroom{}) > 0 {
@@ -201,9 +204,9 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	return x.try(group, headroom{at, podHeadroom}) > 0 || least > 0 && x.try(group, headroom{least, podHeadroom}) > 0
 }
 
-// valueOfFreeRoom returns what the free room of nodes is worth at the target price, 0 if capacity is not scarce. Of a
-// node only as much counts as pods could use whose requests have the proportions of the node: the rest of one resource
-// is of no use.
+// valueOfFreeRoom returns the value of the free room of nodes at the target price, 0 if capacity is not scarce. Only
+// the room counts that pods with requests in the proportions of the node could use, because a remainder of one resource
+// is useless.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0
@@ -215,7 +218,7 @@ func (x *extension) valueOfFreeRoom() catalog.Price {
 	return catalog.Price(sum)
 }
 
-// valueOfNode is valueOfFreeRoom for one node.
+// valueOfNode returns the value of the node's free room.
 func (x *extension) valueOfNode(of *simNode) float64 {
 	c, known := x.p.byNode[of.name]
 	if !known || of.cordoned {

@@ -2,9 +2,9 @@ package consolidation
 
 import "slices"
 
-// Revalidate returns the moves that remove the nodes in the present state, and no others. It is called before a move of
-// an earlier result is made. Each move is still worth it. Which nodes belong to one move, and what is launched, may
-// differ from the earlier result. Names of nodes that may not be removed or do not exist are ignored.
+// Revalidate returns the moves that remove the nodes in the present state, and no other nodes. It is called before a
+// move of an earlier result is made. Each returned move is still worth it. The grouping of nodes into moves and the
+// planned nodes may differ from the earlier result. Names of nodes that do not exist or cannot be removed are ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
@@ -27,7 +27,8 @@ func Revalidate(in Input, nodes []string) Result {
 	}
 	s.planAll()
 	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
-	// The move may have been found by one of these strategies, perhaps among others, and save more than what is found for these nodes alone.
+	// One of these strategies may have found the move, perhaps together with other moves. Its saving may then exceed
+	// that of a search for these nodes alone.
 	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
 		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
 			out = other

@@ -7,13 +7,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// schedule schedules all pods in the order of the simulation. It returns the first pod without a node, and then the
-// simulation is unchanged.
+// schedule schedules all pods in the order of the simulation. If a pod has no node, it returns the first such pod and
+// leaves the simulation unchanged.
 func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
 	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
 
-// scheduleIf is schedule if all chosen nodes are allowed. Constrained pods come first.
+// scheduleIf does the same as schedule, but fails if right returns false for a chosen node. Constrained pods come
+// first.
 func (sim *simulation) scheduleIf(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
 	if sim.order == oneAtATime {
 		return sim.scheduleOneAtATime(arrivals, right)
@@ -30,7 +31,8 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, right func(*simNode) b
 	return nil
 }
 
-// scheduleOneAtATime is scheduleIf with the first sequence in which all pods are scheduled. The pods are then in that order.
+// scheduleOneAtATime does the same as scheduleIf with the first sequence in which all pods are scheduled. It leaves
+// arrivals in that sequence.
 func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, right func(*simNode) bool) (lost *cluster.Pod) {
 	for n := range maxSequences {
 		for i := range arrivals {
@@ -45,7 +47,8 @@ func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, right func(*si
 	return lost
 }
 
-// bindAll schedules the pods one after the other. It returns the first pod without a node, and then the simulation is unchanged.
+// bindAll schedules the pods one after the other. If a pod has no node, it returns that pod and leaves the simulation
+// unchanged.
 func (sim *simulation) bindAll(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
 	for i := range arrivals {
 		if !sim.bind(&arrivals[i], right) {
@@ -56,7 +59,7 @@ func (sim *simulation) bindAll(arrivals []incomingPod, right func(*simNode) bool
 	return nil
 }
 
-// bind schedules the pod if there is a node for it, and the node is allowed. A nil allowed allows all.
+// bind schedules the pod if there is a node for it and right accepts the node. A nil right accepts all nodes.
 func (sim *simulation) bind(a *incomingPod, right func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
 	if at < 0 || right != nil && !right(&sim.nodes[at]) {
@@ -68,7 +71,7 @@ func (sim *simulation) bind(a *incomingPod, right func(*simNode) bool) bool {
 	return true
 }
 
-// unbind removes the pods.
+// unbind removes the pods from their nodes.
 func (sim *simulation) unbind(arrivals []incomingPod) {
 	for i := range arrivals {
 		at := arrivals[i].node
@@ -78,8 +81,8 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 }
 
 // unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group
-// are removed, which leaves more room for other groups. Groups that do not take part are ignored. The simulation is
-// unchanged afterwards.
+// are removed, which leaves more room for other groups. Groups for which takesPart returns false are ignored. The
+// simulation is unchanged afterwards.
 func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range lines {
@@ -107,8 +110,8 @@ func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group
 	return out
 }
 
-// unplacedShare returns the share of the pods' requests that belongs to pods without a node, when large pods come
-// first. The simulation is unchanged afterwards.
+// unplacedShare returns the requests of pods without a node as a share of all requests, if large pods come first. The
+// simulation is unchanged afterwards.
 func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
@@ -133,7 +136,8 @@ func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	return over / all
 }
 
-// placeOnExisting schedules the pods on existing nodes. It returns nil, and the simulation is unchanged, if one of them would go elsewhere.
+// placeOnExisting schedules the pods on existing nodes. If a pod would go elsewhere, it returns nil and leaves the
+// simulation unchanged.
 func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
@@ -145,7 +149,8 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	return arrivals
 }
 
-// releaseReserved frees the room that other nodes keep for pods of the removed nodes: these pods are about to use it.
+// releaseReserved frees the room that remaining nodes reserve for pods of the removed nodes, because these pods are
+// about to use it.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
 	goes := map[string]bool{}
 	for _, name := range nodes {
@@ -169,9 +174,9 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 }
 
 // Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler
-// placed them with its default scoring: at most one for each node, as "namespace/name", in the order of the nodes. Pods
-// in evictionOrder come in that order, after all others. Constrained pods go where the plan for the snapshot has them.
-// Terminating nodes and nodes that are not ready take no pods.
+// placed them with its default scoring. It returns at most one pod for each node, as "namespace/name", in the order of
+// the nodes. Pods in turns (an EvictionOrder) come in that order, after all others. Constrained pods go to the node of
+// the plan for the snapshot. Terminating nodes and nodes that are not ready take no pods.
 func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {
@@ -209,7 +214,7 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 	return out
 }
 
-// keepSchedulable keeps the moves of the attempt, best first, after which kube-scheduler finds a node for each moved pod.
+// keepSchedulable keeps the moves of the attempt, best first, for which kube-scheduler finds a node for each moved pod.
 func (s *search) keepSchedulable(t *attempt) {
 	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
@@ -234,7 +239,7 @@ type incoming struct {
 	nodes []simNode
 }
 
-// sort sorts the pods by that order.
+// sort sorts the pods by their position in turns.
 func (a *incoming) sort(turns []string) {
 	at := positions(turns)
 	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })

@@ -12,7 +12,7 @@ import (
 type search struct {
 	p *problem
 
-	all       attempt       // in which all candidates are removed
+	all       attempt       // the attempt in which all candidates are removed
 	target    catalog.Price // of the nodes that would be launched if all candidates were removed
 	scarce    bool          // free capacity is scarce: see isScarce
 	bestTypes []string      // instance types of the nodes that would be launched if all candidates were removed
@@ -28,12 +28,12 @@ type search struct {
 	declined map[string]Move // by first node: see decline
 	order    evictionOrder   // in which moved pods are assumed to arrive
 
-	// The memory of the last snapshot, which the next one reuses.
+	// Memory of the previous snapshot, which the next snapshot reuses.
 	scratchNodes []cluster.Node
 	scratchPods  []cluster.Pod
 }
 
-// newSearch prepares a search. It makes the first plan: where the pending pods go if no candidate is removed.
+// newSearch prepares a search. It makes the first plan: the places of the pending pods if no candidate is removed.
 func newSearch(in Input) *search {
 	s := &search{p: newProblem(in), declined: map[string]Move{}, prefixes: map[int]attempt{}}
 	s.p.pendingPlan = s.solve(in.Snapshot)
@@ -46,8 +46,8 @@ func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
 }
 
-// snapshotWithout returns the snapshot with those candidates terminating and their pods pending; removed has one entry
-// per candidate. The result is valid until the next call of snapshotWithout or scratch.
+// snapshotWithout returns the snapshot with the candidates in gone terminating and their pods pending; gone has one
+// entry per candidate. The result is valid until the next call of snapshotWithout or scratch.
 func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 	out := s.scratch(s.p.in.Snapshot)
 	for i, is := range gone {
@@ -82,7 +82,8 @@ func (s *search) scratch(of cluster.Snapshot) cluster.Snapshot {
 	return of
 }
 
-// planAll plans the removal of all candidates. Its price is the target, and with it is known whether capacity is scarce.
+// planAll plans the removal of all candidates. The price of this plan is the target. It also determines whether
+// capacity is scarce.
 func (s *search) planAll() {
 	all := make([]bool, len(s.p.candidates))
 	for i := range all {
@@ -116,5 +117,5 @@ func (p *problem) churnFactor() float64 {
 	return 1
 }
 
-// isLowest reports whether the threshold is the lowest. Then the search makes more plans.
+// isLowest reports whether the threshold is the lowest. The search makes more plans at that threshold.
 func (s *search) isLowest() bool { return s.threshold <= s.p.lowestThreshold() }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// sequence is the cluster as it changes when candidates are removed one after the other. All of them are terminating
+// sequence is the state of the cluster while candidates are removed one after the other. All of them are terminating
 // from the start, so that no pod moves to a node that is removed later. A candidate's pods stay residents until its
 // turn.
 type sequence struct {
@@ -47,7 +47,8 @@ func (r *sequence) start(t attempt) {
 	r.now.Pods = nil
 }
 
-// snapshotWith returns the current snapshot with those candidates' pods pending. It is valid until the next call.
+// snapshotWith returns the current snapshot in which the pods of the candidates in gone are pending. It is valid until
+// the next call.
 func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	out := r.s.scratch(r.now)
 	for i, is := range gone {
@@ -66,8 +67,9 @@ func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	return out
 }
 
-// apply applies the plan: pods are on their new nodes, and planned nodes become nodes without free room. Room that a
-// planned node has left belongs to its own move: with pods of other moves on it, the moves would depend on each other.
+// apply applies the plan: it places the pods on their new nodes and adds planned nodes as nodes without free room. The
+// room left on a planned node belongs to its own move: with pods of other moves on it, the moves would depend on each
+// other.
 func (r *sequence) apply(t attempt) {
 	for i, is := range t.removed {
 		if is {
@@ -88,7 +90,7 @@ func (r *sequence) apply(t attempt) {
 	}
 }
 
-// pod returns the pending pod and the candidate that it is on, if any.
+// pod returns the pending pod and its candidate, if any.
 func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	if c, ok := r.p.byPod[id]; ok {
 		return r.podByID[id], r.p.candidates[c].node
@@ -146,7 +148,8 @@ func commonLabels(m *packing.PlannedNode) requirements.Labels {
 	return out
 }
 
-// addResident adds the pod to the residents; from is the node that it comes from, if any, which has its kind.
+// addResident adds the pod to the residents. from is the node that the pod comes from, nil if none, and has the pod's
+// kind.
 func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
 		if isOfKind(residents[i].Kind, p) {
@@ -170,7 +173,7 @@ func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Nod
 	return append(residents, cluster.Resident{Kind: kind, Count: 1})
 }
 
-// removeGroup removes those candidates after the ones before them.
+// removeGroup removes the candidates of the group, after the groups before it.
 func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 	var stuck []Stuck
 	for len(group) > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// simulation is kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with most
-// free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). It knows no plan, so a plan that fills nodes
-// completely can be correct and still leave a pod unschedulable.
+// simulation models kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with
+// most free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). kube-scheduler does not know the plan. So
+// a plan that fills nodes completely can be correct and still leave a pod unschedulable.
 //
 // Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
@@ -27,7 +27,7 @@ type simulation struct {
 
 // simNode is a node, or a planned node.
 type simNode struct {
-	name        string // as in byName
+	name        string // key in byName
 	planned     bool   // not launched yet
 	labels      requirements.Labels
 	taints      []requirements.Taint
@@ -39,7 +39,7 @@ type simNode struct {
 }
 
 // freeRoom is the free CPU and memory of a node, negative if it is cordoned. It is separate from simNode because the
-// search for a node reads it for all nodes, and hardly anything else.
+// search for a node reads freeRoom for all nodes, and hardly any other field.
 type freeRoom struct{ cpu, memory int64 }
 
 // nodeRequirements identifies a pod's requirements by their address: equal pods share them.
@@ -48,7 +48,7 @@ type nodeRequirements struct {
 	tolerates *requirements.Toleration
 }
 
-// newSimulation has the nodes that are ready for pods, without those that are out.
+// newSimulation returns a simulation with the nodes that are ready for pods, except those for which out returns true.
 func newSimulation(nodes []cluster.Node, as evictionOrder, out func(i int) bool) *simulation {
 	b := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: as}
 	for i := range nodes {
@@ -126,7 +126,7 @@ func (sim *simulation) hasNewPods(name string) bool {
 	return ok && sim.nodes[at].newPods > 0
 }
 
-// cordon excludes the node from scheduling, or includes it again.
+// cordon excludes the node from scheduling. With is false it includes the node again.
 func (sim *simulation) cordon(name string, is bool) {
 	if at, ok := sim.byName[name]; ok {
 		sim.nodes[at].cordoned = is
@@ -134,7 +134,7 @@ func (sim *simulation) cordon(name string, is bool) {
 	}
 }
 
-// clone returns a copy, to return to if an attempt fails.
+// clone returns a copy that the caller restores if an attempt fails.
 func (sim *simulation) clone() *simulation {
 	return &simulation{
 		nodes:    slices.Clone(sim.nodes),
@@ -145,8 +145,8 @@ func (sim *simulation) clone() *simulation {
 	}
 }
 
-// fitsEach reports whether each of the pods, none of them constrained, would find a node if it came alone. If not,
-// scheduling all of them cannot succeed.
+// fitsEach reports whether each of the pods would find a node if it came alone. No pod may be constrained. If fitsEach
+// is false, scheduling all of them cannot succeed.
 func (sim *simulation) fitsEach(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
@@ -195,8 +195,8 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 	return best
 }
 
-// score returns the least free share of CPU and memory after the pod, at most 1. It orders nodes as NodeResourcesFit and
-// NodeResourcesBalancedAllocation together do.
+// score returns the least free share of CPU and memory after the pod is added, at most 1. It orders nodes like
+// NodeResourcesFit and NodeResourcesBalancedAllocation together.
 func (s *simNode) score(ask *resources.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
 	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.allocatable.Memory, 1))
@@ -225,7 +225,7 @@ func (sim *simulation) accepting(p *cluster.Pod) []int {
 	return out
 }
 
-// repels reports whether a pod on the node has anti-affinity with this one.
+// repels reports whether a pod on the node has anti-affinity with p.
 func (s *simNode) repels(p *cluster.Pod) bool {
 	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// spotVariety is the least number of instance types that must be able to replace a spot instance. Otherwise spot instances would chase the
-// cheapest type, which is interrupted soon. The value is Karpenter's.
+// spotVariety is the minimum number of instance types that must be able to replace a spot instance. Otherwise
+// consolidation would always choose the cheapest spot type, which is soon interrupted. The value is Karpenter's.
 const spotVariety = 15
 
 // evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned
-// nodes with which the move would not save.
+// nodes that would not save.
 func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
@@ -38,7 +38,7 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) 
 	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
 }
 
-// minWorth returns the least worth of the move, whatever the rules of its pools.
+// minWorth returns the minimum worth of the move, independent of the rules of its pools.
 func (p *problem) minWorth(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.PlannedNodes) == 1 && len(m.Placements) == 0 {
 		return MinWorthExchange * p.churnFactor()
@@ -49,7 +49,7 @@ func (p *problem) minWorth(m *Move) float64 {
 // priceShare returns the amount's share of the price of all candidates.
 func (p *problem) priceShare(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
 
-// costShare returns the share of the cost of moving the pods of all candidates, 0 if that is 0.
+// costShare returns cost as a share of the cost of moving the pods of all candidates, 0 if that cost is 0.
 func (p *problem) costShare(cost float64) float64 {
 	if p.cost == 0 {
 		return 0
@@ -120,7 +120,7 @@ func variety(choices []packing.Choice) int {
 	return len(types)
 }
 
-// cheapest returns the choices of the first types.
+// cheapest returns the choices of the first types instance types.
 func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
@@ -132,7 +132,8 @@ func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	})
 }
 
-// narrow returns the planned node with these offerings only. It returns false if they are too few for a minValues of its pool.
+// narrow returns the planned node with only the offerings in kept. It returns false if they are too few for a minValues
+// of its pool.
 func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, bool) {
 	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
 	for i := range kept {
@@ -147,7 +148,7 @@ func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, 
 		left, ok := values[r.Key]
 		if !ok || r.Operator != requirements.In {
 			if !whole && r.MinValues > 0 {
-				return m, false // the number of values of other labels that the remaining types have is not known here
+				return m, false // the remaining types' values of other labels are not known here
 			}
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 type field struct {
 	name        string
 	least, most int
-	words       string // three letters each; the first stands for least. None: numbers only
+	words       string // names of three letters each, the first for the value least; empty: numbers only
 }
 
 func fields() [5]field {
@@ -23,10 +23,10 @@ func fields() [5]field {
 	}
 }
 
-// set is the numbers that a column selects.
+// set is a set of numbers that a column selects.
 type set struct {
 	bits uint64
-	// isAny: the column is unrestricted, * or ?. A step restricts it.
+	// isAny: the column is unrestricted, * or ?. A step makes it restricted.
 	isAny bool
 }
 
@@ -47,7 +47,7 @@ func (f field) parse(text string) (set, error) {
 		out.isAny = out.isAny || one.isAny
 	}
 	if out.bits == 0 {
-		return set{}, fmt.Errorf("%s %q: it names nothing", f.name, text)
+		return set{}, fmt.Errorf("%s %q: the list is empty", f.name, text)
 	}
 	return out, nil
 }
@@ -73,7 +73,7 @@ func (f field) parseRange(text string) (set, error) {
 	}
 	if hasStep {
 		if step, err = strconv.Atoi(stride); err != nil || step < 1 {
-			return set{}, fmt.Errorf("the step %q is no whole number above 0", stride)
+			return set{}, fmt.Errorf("the step %q is not a whole number above 0", stride)
 		}
 		out.isAny = out.isAny && step == 1
 	}
@@ -86,7 +86,7 @@ func (f field) parseRange(text string) (set, error) {
 	return out, nil
 }
 
-// number parses a number, or a word for one.
+// number parses a number or a name.
 func (f field) number(text string) (int, error) {
 	if len(text) == 3 {
 		if at := strings.Index(f.words, strings.ToLower(text)); at >= 0 && at%3 == 0 {
@@ -95,7 +95,7 @@ func (f field) number(text string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number", text)
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	if n < f.least || n > f.most {
 		return 0, fmt.Errorf("%d is not from %d to %d", n, f.least, f.most)

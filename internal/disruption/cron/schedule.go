@@ -16,12 +16,12 @@ type Schedule struct {
 	minutes, hours, days, months, weekdays set
 }
 
-// Parse parses a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7). Each
-// column is a number, "*" or "?", a range "1-5", with a step "*/15" or "5/15" (from 5 on), or a list separated by
-// commas. Months and days of the week may be words of three letters. @yearly, @annually, @monthly, @weekly, @daily,
+// Parse parses a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; 7 is invalid). Each
+// column is a number, "*" or "?", a range "1-5", a step "*/15" or "5/15" (starting at 5), or a list separated by
+// commas. Months and days of the week may be names of three letters. @yearly, @annually, @monthly, @weekly, @daily,
 // @midnight and @hourly stand for a line. A line that never fires, such as 31 February, is an error.
 //
-// If both days are given, either is enough, as in cron.
+// If both day columns are restricted, the line fires on days that match either, as in cron.
 func Parse(line string) (Schedule, error) {
 	columns := strings.Fields(line)
 	if strings.HasPrefix(line, "@") {
@@ -46,12 +46,12 @@ func Parse(line string) (Schedule, error) {
 	}
 	s := Schedule{sets[0], sets[1], sets[2], sets[3], sets[4]}
 	if s.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, fmt.Errorf("schedule %q: there is no such day", line)
+		return Schedule{}, fmt.Errorf("schedule %q: there is no such date", line)
 	}
 	return s, nil
 }
 
-// nickname returns the line that a word stands for.
+// nickname returns the line that the nickname stands for.
 func nickname(word string) (string, error) {
 	switch word {
 	case "@yearly", "@annually":
@@ -68,7 +68,8 @@ func nickname(word string) (string, error) {
 	return "", fmt.Errorf("schedule %q: use @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or five columns", word)
 }
 
-// farthest is the longest time in days to the next hit of any line that ever fires: 29 February is up to eight years away.
+// farthest is the longest time in days until the next hit of any line that fires: 29 February is up to eight years
+// away.
 const farthest = 8*366 + 1
 
 // Next returns the first hit after t, to the minute and in UTC; zero if there is none.
@@ -100,7 +101,7 @@ func (s Schedule) hitsOn(date time.Time) bool {
 	return day || weekday
 }
 
-// minuteOf returns the first minute of a day, from a minute of it on, at which the schedule fires on its days.
+// minuteOf returns the first minute of a day, starting at from, at which the schedule fires on its days.
 func (s Schedule) minuteOf(from int) (int, bool) {
 	for hour := from / 60; hour < 24; hour++ {
 		if !s.hours.has(hour) {
@@ -119,12 +120,12 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 	return 0, false
 }
 
-// mostHits limits how many hits Active looks ahead.
+// mostHits limits the number of hits that Active examines.
 const mostHits = 200
 
-// Active reports whether now is within open of a hit: from the hit itself until open has passed. Until is when to ask
-// again: when the window closes (unless another opens before), or when the next one opens. It is zero for never, as for
-// windows without gaps. It may be too early if windows overlap for long, but is never too late.
+// Active reports whether now is within open of a hit: from the hit itself until open has passed. until is when to check
+// again: when the window closes, unless another opens before, or when the next one opens. It is zero if the result
+// never changes, as for windows without gaps. It may be too early if windows overlap for long, but is never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -167,7 +168,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 	if s.days.isAny && s.weekdays.isAny && s.months.isAny { // every day
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
-	before := -1 // the last day with a hit
+	before := -1 // the previous day with a hit
 	for ahead := range 2 * farthest {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue

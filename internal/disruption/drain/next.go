@@ -13,14 +13,14 @@ type Step struct {
 	// Force are the pods past their deadline, to be deleted without regard to their protection.
 	Force []Forced
 
-	// Held: other pods must move first (InTurn).
+	// Held: other pods must move first. See InTurn.
 	Held bool
 
-	// Waiting is how many pods must still leave, including those of Evict and Force. 0: the node is drained.
+	// Waiting is the number of pods that must still leave, including those of Evict and Force. 0: the node is drained.
 	Waiting int
-	// Protected are the remaining pods that may not be evicted because of their annotation.
+	// Protected are the remaining pods whose annotation forbids their eviction.
 	Protected []Pod
-	// Misread are the pods whose annotation has an invalid value, which protects nothing.
+	// Misread are the pods whose annotation has an invalid value. Such a value protects nothing.
 	Misread []Pod
 }
 
@@ -30,12 +30,12 @@ type Forced struct {
 	Grace time.Duration // at least one second
 }
 
-// Next returns which pods to evict next. A tier is evicted only when all tiers before it have left. With a deadline
-// (zero for none), a pod of any tier is deleted early enough for its grace period to end before it. Pods of equal size,
-// and all lists except Evict, are sorted by namespace and name.
+// Next returns which pods to evict next. A tier is evicted only after all tiers before it have left. With a deadline
+// (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Pods of
+// equal size, and all lists except Evict, are sorted by namespace and name.
 //
-// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node: small pods that came
-// first would fill all nodes evenly and leave no room for large ones.
+// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node. Small pods that came
+// first would fill all nodes evenly and leave no room for large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	turn := -1
@@ -71,7 +71,7 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	return step
 }
 
-// mustForce reports whether waiting longer would take the pod past the deadline. A terminating pod is deleted again
+// mustForce reports whether the pod must be deleted now to end before the deadline. A terminating pod is deleted again
 // only if it would end after the deadline.
 func mustForce(p Pod, deadline, now time.Time) bool {
 	if deadline.IsZero() {

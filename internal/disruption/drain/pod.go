@@ -15,7 +15,7 @@ import (
 type Pod struct {
 	// Namespace and Name identify the pod.
 	Namespace, Name string
-	// UID differs for a later pod of the same name.
+	// UID distinguishes the pod from a later pod of the same name.
 	UID string
 
 	Daemon   bool // it belongs to a DaemonSet
@@ -33,7 +33,7 @@ type Pod struct {
 	DoNotDisrupt string
 	Started      time.Time // status.startTime; zero if unknown
 
-	// Deleted is the deletionTimestamp: when the pod is killed if it has not ended by then. Zero: not deleted.
+	// Deleted is the deletionTimestamp: when the pod is killed if it is still running. Zero: not deleted.
 	Deleted time.Time
 	// Grace is the pod's terminationGracePeriodSeconds.
 	Grace time.Duration
@@ -42,18 +42,19 @@ type Pod struct {
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// stuck is how long a deleted pod is waited for after its grace period. After that, its kubelet will not end it any more.
+// stuck is how long to wait for a deleted pod after its grace period. After that, its kubelet will not terminate it any
+// more.
 const stuck = time.Minute
 
 // MustLeave reports whether draining waits for the pod. Pods that tolerate the taint of terminating nodes may stay.
-// Finished, static and stuck pods do not delay it.
+// Draining does not wait for finished, static and stuck pods.
 func (p Pod) MustLeave(now time.Time) bool {
 	disrupted := requirements.Taint{Key: "karpenter.sh/disrupted", Effect: requirements.NoSchedule}
 	return !p.Finished && !p.Mirror && !requirements.Tolerated(disrupted, p.Tolerations) && !p.isStuck(now)
 }
 
-// Protected reports whether the pod's annotation forbids eviction now. A value that is neither "true" nor a positive duration protects
-// nothing. A pod that has not started is protected with any duration.
+// Protected reports whether the pod's annotation forbids eviction now. A value that is neither "true" nor a positive
+// duration protects nothing. Any duration protects a pod that has not started.
 func (p Pod) Protected(now time.Time) bool {
 	if p.DoNotDisrupt == "true" {
 		return true

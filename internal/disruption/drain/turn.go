@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// Turn is the state of pods that move one at a time, from one node or several: each fits on its planned node only after those before it.
+// Turn is the state of pods that move one at a time, from one node or several. Each pod fits on its planned node only
+// after the previous pods have moved.
 type Turn struct {
-	Order []string        // the IDs of all of them
-	There map[string]bool // those that were not evicted yet
+	Order []string        // IDs of all pods, in eviction order
+	There map[string]bool // IDs of the pods that are not evicted yet
 	// Placed: the replacements of the evicted pods are scheduled.
 	Placed bool
 	// Since is when the turn of the next pod began.
 	Since time.Time
 }
 
-// TurnMost is the longest wait for another pod's turn. After that all pods are evicted, because the order only serves a lower price.
+// TurnMost is the maximum wait for another pod's turn. After that all pods are evicted, because the order only serves a
+// lower price.
 const TurnMost = 10 * time.Second
 
 // Next returns the ID of the next pod; empty if all were evicted.
@@ -27,7 +29,7 @@ func (t Turn) Next() string {
 	return t.Order[at]
 }
 
-// InTurn reduces the step to the pod whose turn it is, while there is one. Forced pods stay.
+// InTurn reduces the step to the pod whose turn it is, as long as there is such a pod. Forced pods stay in the step.
 func (s Step) InTurn(t Turn, now time.Time) Step {
 	next := t.Next()
 	if next == "" || now.Sub(t.Since) >= TurnMost {

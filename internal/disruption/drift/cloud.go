@@ -11,12 +11,12 @@ func judgeImage(n Node, w Desired) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: ImageDrift, Fields: []string{FieldImages}, Outside: w.Outside[FieldImages], Message: fmt.Sprintf(
-		"the node runs image %s, and EC2NodeClass %s now finds %s for it", n.Image, w.ClassName, w.Image)}, true
+		"the node runs image %s, and EC2NodeClass %s now selects %s for it", n.Image, w.ClassName, w.Image)}, true
 }
 
-// judgeGroups distinguishes security groups that the instance lacks from those that it should not have. The first were
-// newly selected by the class, and may be another cluster's with the same tags. The second are no longer selected, or
-// were attached by others.
+// judgeGroups distinguishes missing security groups from extra ones. A missing group is newly selected by the class,
+// and may belong to another cluster with the same tags. An extra group is no longer selected, or someone else attached
+// it.
 func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
@@ -24,15 +24,15 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	}
 	var texts []string
 	if len(lacks) > 0 {
-		texts = append(texts, "it lacks "+strings.Join(lacks, ", ")+", which the class now finds in addition")
+		texts = append(texts, "it lacks "+strings.Join(lacks, ", ")+", which the class now selects in addition")
 	}
 	if len(extra) > 0 {
-		texts = append(texts, "it has "+strings.Join(extra, ", ")+", which the class does not find")
+		texts = append(texts, "it has "+strings.Join(extra, ", ")+", which the class does not select")
 	}
 	return Verdict{
 		Reason: GroupDrift,
 		Fields: []string{FieldGroups},
-		// A group that the class never selected was attached to the instance by others.
+		// Someone else attached a group that the class never selected.
 		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
 		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups,
 			w.ClassName, strings.Join(texts, "; ")),

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Names of fields that have a selector of the node class, as in lists of ignored fields.
+// Names of fields that have a selector in the node class, as in lists of ignored fields.
 const (
 	FieldRequirements = "requirements"
-	FieldType         = "instanceType" // it stands in no spec: it is what a node is
+	FieldType         = "instanceType" // not a field of a spec: the instance type of the node
 	FieldImages       = "amiSelectorTerms"
 	FieldGroups       = "securityGroupSelectorTerms"
 	FieldSubnets      = "subnetSelectorTerms"
 	FieldReservations = "capacityReservationSelectorTerms"
 	FieldPlacement    = "placementGroupSelector"
-	FieldAuthority    = "clusterCABundle" // it stands in no spec: nodes are given it
+	FieldAuthority    = "clusterCABundle" // not a field of a spec: nodes get it in their user data
 )
 
-// branch is a part of an object that nodes are made from, with the fields whose change makes a node drift.
+// branch is a part of an object that determines nodes, with the fields whose change makes a node drift.
 type branch struct {
-	path   string // "spec.template.spec." of a NodePool; empty for fields of no object
+	path   string // "spec.template.spec." of a NodePool; empty for fields that are in no object
 	fields []string
 }
 
@@ -39,8 +39,8 @@ func branches() []branch {
 	}
 }
 
-// Fields returns the sorted names of the fields whose change makes a node drift, as in verdicts: those of spec.template
-// of a NodePool, and of the spec of an EC2NodeClass.
+// Fields returns the sorted names of the fields whose change makes a node drift, as used in verdicts: those of
+// spec.template of a NodePool, and of the spec of an EC2NodeClass.
 func Fields() []string {
 	var out []string
 	for _, b := range branches() {
@@ -50,8 +50,8 @@ func Fields() []string {
 	return out
 }
 
-// FieldOf returns the name of the field for a user's word: the name itself, or its path, such as "spec.tags" and
-// "spec.template.spec.taints". It returns false for an unknown word.
+// FieldOf returns the name of the field that the user wrote: the name itself, or its path, such as "spec.tags" and
+// "spec.template.spec.taints". It returns false for an unknown field.
 func FieldOf(word string) (name string, known bool) {
 	for _, b := range branches() {
 		name = strings.TrimPrefix(word, b.path)

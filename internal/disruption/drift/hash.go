@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Versions of the hash algorithms: those of Karpenter 1.14, whose hashes these equal.
+// Versions of the hash algorithms, those of Karpenter 1.14. Our hashes equal Karpenter's.
 const (
 	PoolVersion  = "v3"
 	ClassVersion = "v5"
 )
 
 // Hash returns the hash of v in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure,
-// format 2, with lists as sets, and without zero fields. It honors the tags "hash" of fields: "ignore", and "string"
-// for values with a String method; also "duration" for texts that Karpenter parses as durations. It returns an error if
-// v holds a value without a hash: a channel, a function.
+// format 2, with lists as sets, and without zero fields. It honors the struct tag "hash": "ignore", "string" for values
+// with a String method, and "duration" for texts that Karpenter parses as durations. It returns an error if v holds a
+// value that cannot be hashed, such as a channel or a function.
 func Hash(v any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(v))
 	return strconv.FormatUint(sum, 10), err
 }
 
-// Parts returns a short hash of each non-zero field of the struct v that takes part in its hash, by JSON name. Later it shows which of them
-// has changed.
+// Parts returns a short hash of each non-zero field of the struct v that is part of its hash, by JSON name. A later
+// comparison shows which fields have changed.
 func Parts(v any) (map[string]string, error) {
 	out := map[string]string{}
 	s := reflect.Indirect(reflect.ValueOf(v))
@@ -63,7 +63,7 @@ func nameInJSON(f reflect.StructField) string {
 	return name
 }
 
-// hashOf returns the hash of one value. Pointers count as what they point to, nil as the zero value.
+// hashOf returns the hash of one value. A pointer has the hash of its target, nil that of the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
 	v = settled(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -85,7 +85,7 @@ func hashOf(v reflect.Value) (uint64, error) {
 	return hashOfNumber(v)
 }
 
-// settled follows pointers and interfaces.
+// settled dereferences pointers and interfaces.
 func settled(v reflect.Value) reflect.Value {
 	zero := reflect.TypeFor[int]()
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
@@ -103,13 +103,13 @@ func settled(v reflect.Value) reflect.Value {
 func hashOfTime(v reflect.Value) (uint64, error) {
 	at, ok := v.Interface().(time.Time)
 	if !ok {
-		return 0, fmt.Errorf("a %s is no time", v.Type())
+		return 0, fmt.Errorf("a %s is not a time", v.Type())
 	}
 	text, err := at.MarshalBinary()
 	return sum(text), err
 }
 
-// hashOfNumber hashes the bytes of a number, the lowest first; int and uint have 8, a bool 1.
+// hashOfNumber hashes the bytes of a number, lowest first. int and uint have 8 bytes, bool has 1.
 func hashOfNumber(v reflect.Value) (uint64, error) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -166,7 +166,7 @@ func hashOfList(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// hashOfStruct starts with the name of the type, and is sealed after each field that counts, in order.
+// hashOfStruct starts with the name of the type, and applies sealed after each field that counts, in order.
 func hashOfStruct(v reflect.Value) (uint64, error) {
 	out := sum([]byte(v.Type().Name()))
 	for i := range v.NumField() {
@@ -186,7 +186,7 @@ func hashOfStruct(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// counted returns the part of a struct's field that takes part in the hash, if any.
+// counted returns the value of a struct's field for the hash, and whether the field is part of the hash.
 func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
 	field, value := s.Type().Field(i), s.Field(i)
 	tag := field.Tag.Get("hash")
@@ -197,26 +197,26 @@ func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
 	case "string":
 		text, ok := value.Interface().(fmt.Stringer)
 		if !ok {
-			return value, false, fmt.Errorf("the field %s does not say itself", field.Name)
+			return value, false, fmt.Errorf("the field %s has no String method", field.Name)
 		}
 		return reflect.ValueOf(text.String()), true, nil
 	case "duration":
 		texts, ok := value.Interface().(map[string]string)
 		if !ok {
-			return value, false, fmt.Errorf("the field %s holds no durations by name", field.Name)
+			return value, false, fmt.Errorf("the field %s is not a map of durations", field.Name)
 		}
 		return reflect.ValueOf(durations(texts)), true, nil
 	}
 	return value, true, nil
 }
 
-// Duration has the name and the field of Karpenter's type for durations, because both are part of its hash.
+// Duration has the name and the field of Karpenter's type for durations, because both are part of the hash.
 type Duration struct {
 	// Duration is the value.
 	Duration time.Duration
 }
 
-// durations parses texts as durations. An invalid one, which Karpenter could not parse at all, counts as its text.
+// durations parses texts as durations. An invalid text, which Karpenter cannot parse at all, stays a text.
 func durations(texts map[string]string) map[string]any {
 	out := map[string]any{}
 	for name, text := range texts {
@@ -242,7 +242,7 @@ func joined(a, b uint64) uint64 {
 	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
 }
 
-// sealed keeps values that are combined without an order from cancelling each other.
+// sealed prevents values that are combined without an order from canceling each other.
 func sealed(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
 
 func sum(text []byte) uint64 {

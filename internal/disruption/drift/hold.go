@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Breaker limits how many nodes of a pool may drift at once because of a change outside the cluster. It opens if at least Count nodes of a
-// pool, and more than Share of them, would be replaced for it. A user's change in the cluster never opens it.
+// Breaker limits how many nodes of a pool may drift at once because of a change outside the cluster. It opens if at
+// least Count nodes of a pool, and more than Share of them, would be replaced for the change. A user's change in the
+// cluster never opens it.
 type Breaker struct {
 	Count int     // Zero: BreakerCount
-	Share float64 // of 1. Zero: BreakerShare
+	Share float64 // from 0 to 1. Zero: BreakerShare
 }
 
 // The defaults of a Breaker.
@@ -31,13 +32,14 @@ type Judged struct {
 type Hold struct {
 	Nodes   int    // drifted nodes
 	Total   int    // nodes of the pool
-	Token   string // identifies the change; the user approves exactly this one with it
+	Token   string // identifies the change; the user approves exactly this change with it
 	Message string // one sentence: the change
 }
 
 // Trip reports whether too many nodes of a pool drift because of a change in AWS alone, so that replacing them needs
-// approval. State is the observed state of AWS, in any form: another state is another hold. An open breaker stays open
-// while any node drifts by that change, so that nothing starts unapproved because other nodes come or go.
+// approval. state is the observed state of AWS, in any form: another state is another hold. An open breaker stays open
+// while any node drifts because of that change, so that replacements do not start unapproved when other nodes come or
+// go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}
@@ -61,7 +63,7 @@ func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 		texts = append(texts, fmt.Sprintf("%s of %d, for instance %s", r, byReason[r], example[r]))
 	}
 	h.Token = Short(state + fmt.Sprint(slices.Sorted(maps.Keys(byReason))))
-	h.Message = fmt.Sprintf("%d of %d nodes drift at once because of something that changed outside of this cluster's objects: %s",
+	h.Message = fmt.Sprintf("%d of %d nodes drift at once because of a change outside of this cluster's objects: %s",
 		h.Nodes, h.Total, strings.Join(texts, "; "))
 	return h, true
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Stamp is a hash with the version of its algorithm. If one of them is missing, it is unknown.
+// Stamp is a hash with the version of its algorithm. The stamp is unknown if either is empty.
 type Stamp struct {
 	// Hash is the hash in hexadecimal or decimal digits, as Karpenter writes it.
 	Hash string
@@ -23,13 +23,13 @@ func (s Stamp) Differs(other Stamp) bool {
 	return known && s.Version == other.Version && s.Hash != other.Hash
 }
 
-// Made is what a node was made from, as recorded on it.
+// Made is the recorded origin of a node: the fields that it was made from.
 type Made struct {
 	// Stamp is the hash of all fields.
 	Stamp Stamp
-	// Parts are short hashes of fields by name; nil if they were not recorded, as on nodes of Karpenter.
+	// Parts are short hashes of fields by name; nil if they were not recorded, as on Karpenter's nodes.
 	Parts map[string]string
-	// Texts are values of fields by name, if they are readable.
+	// Texts are the values of fields by name, for fields with a readable value.
 	Texts map[string]string
 }
 
@@ -38,29 +38,29 @@ type Node struct {
 	Claim  string              // name of its NodeClaim
 	Labels requirements.Labels // of the NodeClaim or the Node
 	Age    time.Duration       // since its creation
-	Pool   Made                // from the NodePool
-	Class  Made                // from the EC2NodeClass
-	Image  string              // id
-	Known  bool                // EC2 has returned the fields below
-	Groups []string            // security groups, ids
-	Subnet string              // id
+	Pool   Made                // fields of the NodePool
+	Class  Made                // fields of the EC2NodeClass
+	Image  string              // AMI ID
+	Known  bool                // whether EC2 has returned the fields below
+	Groups []string            // security group IDs
+	Subnet string              // subnet ID
 	// Reservation is the instance's capacity reservation, Placement its placement group; empty for none.
 	Reservation, Placement string
 }
 
-// Desired is what the pool and the node class of a node require now.
+// Desired holds the current requirements of a node's pool and node class.
 type Desired struct {
 	// PoolName and ClassName are the names of the NodePool and the EC2NodeClass.
 	PoolName, ClassName string
-	// Pool and Class are what a node would be made from now.
+	// Pool and Class are the origin of a node that would be made now.
 	Pool, Class  Made
 	Requirements []requirements.Requirement // of the pool
-	// Offered: EC2 offers an instance with these labels, capacity aside. Nil: unknown.
+	// Offered reports whether EC2 offers an instance with these labels, regardless of capacity. Nil: unknown.
 	Offered *bool
-	Image   string // ID, for a node of its type; empty: unknown
+	Image   string // AMI ID for a node of this type; empty: unknown
 	// Groups, Subnets and Reservations are the IDs that the class selects. Empty groups or subnets: unknown.
 	Groups, Subnets, Reservations []string
-	GroupsBefore                  []string // all that the class has ever selected; nil: unknown
+	GroupsBefore                  []string // all IDs that the class has ever selected; nil: unknown
 	// Placement is the placement group; nil: unknown.
 	Placement *string
 
@@ -197,7 +197,7 @@ func changeText(where string, fields []string, was, is Made) string {
 			texts = append(texts, f+" has changed")
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("%s: the node has %s, asked for is %s", f, orNone(before), orNone(after)))
+		texts = append(texts, fmt.Sprintf("%s: the node has %s, the current value is %s", f, orNone(before), orNone(after)))
 	}
 	return where + ": " + strings.Join(texts, "; ")
 }

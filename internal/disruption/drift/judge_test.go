@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		"the pool's taints": {change: func(_ *Node, w *Desired) {
 			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"},
 				Texts: map[string]string{"taints": "y:NoExecute"}}
-		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, asked for is y:NoExecute"}},
+		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, the current value is y:NoExecute"}},
 		"the pool, and the field is unknown": {change: func(n *Node, w *Desired) {
 			n.Pool.Parts, w.Pool.Stamp.Hash = nil,
 				"9"
@@ -80,7 +80,7 @@ func TestJudge(t *testing.T) {
 		"a group more": {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") },
 			want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
 		"a group less": {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift,
-			wantWords: []string{"it has sg-1, which the class does not find"}},
+			wantWords: []string{"it has sg-1, which the class does not select"}},
 		"a group of another user": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") },
 			want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
 		"a group by a tag": {change: func(_ *Node, w *Desired) {

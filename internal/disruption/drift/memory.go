@@ -11,21 +11,23 @@ import (
 type Image struct {
 	ID   string `json:"id"`             // "ami-0123"
 	Name string `json:"name,omitempty"` // empty if unknown
-	// Slot is the condition that instance types must meet to use the image, as text. A class uses one image per slot at a time.
+	// Slot is the condition that instance types must meet to use the image, as text. A class uses one image per slot at
+	// a time.
 	Slot string `json:"slot"`
 }
 
-// Bad is an image whose nodes were not initialized while another image's were.
+// Bad is an image whose nodes were not initialized while nodes of another image were.
 type Bad struct {
 	Image
-	Generation int64     `json:"generation"` // of the class then: a change of the class is another try
-	At         time.Time `json:"at"`         // when it was found
+	Generation int64     `json:"generation"` // generation of the class at that time: changing the class starts another try
+	At         time.Time `json:"at"`         // when the image was found to be bad
 	Why        string    `json:"why"`        // one sentence
 }
 
-// Memory is what a node class remembers of its images. It is stored on the class, so that it survives restarts. The zero value is empty.
+// Memory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
+// value is empty.
 type Memory struct {
-	Good []Image `json:"good,omitzero"` // by slot: the last that a node ran which was fit for pods
+	Good []Image `json:"good,omitzero"` // by slot: the image of the last node that was initialized
 	Bad  []Bad   `json:"bad,omitzero"`  // by slot and id
 }
 
@@ -35,7 +37,7 @@ type Setback struct {
 	Instead Image // the image that is used
 }
 
-// String returns it as one sentence.
+// String returns the setback as one sentence.
 func (s Setback) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
@@ -47,8 +49,8 @@ func imageText(i Image) string {
 	return i.ID + " (" + i.Name + ")"
 }
 
-// Use returns the images to launch from, in the order of found: a bad image is replaced by the last good one of its
-// slot. Without a good one, the bad image is used. Generation is that of the class.
+// Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
+// slot. Without a good image, it keeps the bad one. generation is that of the class.
 func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
@@ -85,7 +87,7 @@ func (m Memory) isBad(i Image, generation int64) bool {
 	return is
 }
 
-// Proved returns the memory after a node with the image was initialized. The image is not bad any more.
+// Proved returns the memory after a node with the image was initialized. The image is then no longer bad.
 func (m Memory) Proved(i Image) Memory {
 	out := Memory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
 	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
@@ -95,8 +97,8 @@ func (m Memory) Proved(i Image) Memory {
 	return out
 }
 
-// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a better
-// one, the image is not to blame.
+// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a good
+// image, the memory is unchanged, because the image may not be the cause.
 func (m Memory) Condemned(b Bad) Memory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
@@ -109,7 +111,8 @@ func (m Memory) Condemned(b Bad) Memory {
 	return out
 }
 
-// Pruned returns the memory without bad images that are not selected any more, or that failed with another generation of the class.
+// Pruned returns the memory without bad images that are no longer selected, or that failed with another generation of
+// the class.
 func (m Memory) Pruned(found []Image, generation int64) Memory {
 	out := Memory{Good: m.Good}
 	for _, b := range m.Bad {
@@ -120,7 +123,8 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 	return out
 }
 
-// Refound returns the images that a class selects, from those that it uses: the bad image where a good one replaces it.
+// Refound returns the images that a class selects, given the images that it uses: the bad image in place of each good
+// image that replaces it.
 func (m Memory) Refound(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {

@@ -13,9 +13,9 @@ type Reason string
 const (
 	PoolDrifted      Reason = "NodePoolDrifted"          // the NodePool's template has changed
 	Requirements     Reason = "RequirementsDrifted"      // the NodePool's requirements no longer accept the node
-	TypeNotFound     Reason = "InstanceTypeNotFound"     // EC2 no longer offers what the node is
+	TypeNotFound     Reason = "InstanceTypeNotFound"     // EC2 no longer offers the node's instance type, zone and capacity type
 	ClassDrift       Reason = "NodeClassDrift"           // the node class has changed
-	ImageDrift       Reason = "AMIDrift"                 // another image would be taken
+	ImageDrift       Reason = "AMIDrift"                 // another image is selected
 	GroupDrift       Reason = "SecurityGroupDrift"       // the instance has other security groups
 	SubnetDrift      Reason = "SubnetDrift"              // the instance is in a subnet that is no longer selected
 	ReservationDrift Reason = "CapacityReservationDrift" // the instance is in a capacity reservation that is no longer selected
@@ -44,7 +44,7 @@ func changedParts(a, b map[string]string) []string {
 	return out
 }
 
-// partsVersion is the version of the format of parts. Those of another version are unknown.
+// partsVersion is the version of the format of parts. Parts of another version are unknown.
 const partsVersion = "1"
 
 // PartsText formats parts as one line, for an annotation.

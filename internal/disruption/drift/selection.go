@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// Selection is what a selector of a node class selected.
+// Selection is the result of a selector of a node class.
 type Selection struct {
 	Terms string   `json:"terms"`         // a hash of the selector
-	Found []string `json:"found"`         // ids, sorted
-	Past  []string `json:"past,omitzero"` // ids that it found before the user changed it, sorted
+	Found []string `json:"found"`         // selected ids, sorted
+	Past  []string `json:"past,omitzero"` // ids that were selected before the user changed the selector, sorted
 }
 
-// Selections are those of a class, by field. They distinguish a change by the user from one in AWS, such as a tag: the first changes the
-// terms, the second only the result.
+// Selections are the selections of a class, by field. They distinguish a change by the user from a change in AWS, such
+// as a tag: the former changes the terms, the latter only the result.
 type Selections map[string]Selection
 
 // mostPast limits how many former IDs are remembered.
 const mostPast = 20
 
-// Outside returns the fields whose selectors select others than before, although the user has not changed them.
+// Outside returns the fields whose selectors select other ids than before, although the user has not changed the
+// selectors.
 func (was Selections) Outside(is Selections) map[string]bool {
 	out := map[string]bool{}
 	for field, now := range is {
@@ -31,9 +32,9 @@ func (was Selections) Outside(is Selections) map[string]bool {
 	return out
 }
 
-// Settle returns the selections to remember. A selector that the user changed starts anew. A change in AWS is accepted
-// when no node drifts by it any more; drifting are the fields by which some do, or may. Unknown fields stay as they
-// were.
+// Settle returns the selections to remember. A selector that the user changed starts again. A change in AWS is accepted
+// when no node drifts because of it any more. drifting are the fields because of which some node drifts or may drift.
+// Unknown fields stay unchanged.
 func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {
@@ -55,7 +56,7 @@ func (was Selections) Settle(is Selections, drifting map[string]bool) Selections
 	return out
 }
 
-// Ever returns all that the selector of a field has selected, as far as it is remembered; nil if unknown.
+// Ever returns all remembered ids that the selector of a field has selected; nil if unknown.
 func (was Selections) Ever(field string) []string {
 	s, known := was[field]
 	if !known {

@@ -13,7 +13,8 @@ import (
 type Drifted struct {
 	Node  string    // name of the NodeClaim
 	Since time.Time // when the node was found to differ, or its creation
-	// Target identifies what its replacement would be made from (Target). Replacements with equal targets join alike.
+	// Target identifies the origin of the node's replacement, as the function Target returns it. Replacements with
+	// equal targets either all join or all fail.
 	Target string
 }
 
@@ -22,39 +23,43 @@ type Failure struct {
 	Target string    `json:"target"`          // see Drifted.Target
 	At     time.Time `json:"at"`              // when the last NodeClaim failed
 	Claims []string  `json:"claims"`          // names of the NodeClaims that failed
-	Image  string    `json:"image,omitempty"` // that the last was started from
+	Image  string    `json:"image,omitempty"` // image of the last failed NodeClaim
 	Why    string    `json:"why"`             // one sentence
 }
 
 // WavesInput is the state of one pool.
 type WavesInput struct {
 	Drifted []Drifted // the nodes to replace
-	// Moving has the target of each node that is being replaced for drift now; empty for those that are being drained, whose replacements are
-	// ready.
+	// Moving has the target of each node that is being replaced for drift now. The target is empty for nodes that are
+	// being drained, whose replacements are ready.
 	Moving []string
-	// Trying has the target of each young node that is not initialized: the replacements of the moving nodes, and those whose move is over.
+	// Trying has the target of each young node that is not initialized: the replacements of the moving nodes, and those
+	// of completed moves.
 	Trying []string
 	// Proven are the targets with an initialized node of the pool.
 	Proven map[string]bool
-	// Failed are the targets with failed nodes and none that is initialized.
+	// Failed are the targets with failed nodes and no initialized node.
 	Failed map[string]Failure
 	Total  int // nodes of the pool
-	// Canary is how many nodes are replaced first, to see whether their replacements join. Zero or less: one.
+	// Canary is the number of nodes that are replaced first, to see whether their replacements join. Zero or less: one.
 	Canary int
-	// Wave is how many are replaced at once after that: "3", or "10%" of the pool's nodes, rounded up. Empty: limited by the budgets only.
+	// Wave is the number of nodes that are replaced at once after the canary: "3", or "10%" of the pool's nodes,
+	// rounded up. Empty: limited by the budgets only.
 	Wave string
-	// Held is why nothing is replaced until the user approves it; empty: nothing is held.
+	// Held is the reason why no node is replaced until the user approves it; empty: not held.
 	Held string
 }
 
-// Target identifies what nodes are made from: hashes of pool and class, image, security groups. Nodes with equal targets join alike.
+// Target returns an identifier of the origin of nodes: hashes of pool and class, image, security groups. Nodes with
+// equal targets either all join or all fail.
 func Target(pool, class Stamp, image string, groups []string) string {
 	return Short(strings.Join([]string{pool.Hash, pool.Version, class.Hash, class.Version, image, strings.Join(sorted(groups), ",")}, "|"))
 }
 
-// Waves returns which drifted nodes of a pool may be replaced now, those that drifted longest ago first, and for each of the others one
-// sentence why not. Budgets are not considered. Per target, the canary nodes are first, and no more until a node with the target is
-// initialized; a target with failed nodes gets no more. Each drifted node is in one of the results.
+// Waves returns the drifted nodes of a pool that may be replaced now, those that drifted longest ago first, and for
+// each remaining node one sentence why it stays. Budgets are not considered. Of each target, the canary nodes are
+// replaced first, and no more until a node with the target is initialized. A target with failed nodes gets no more.
+// Each drifted node is in one of the results.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	moving, trying := map[string]int{}, map[string]int{}
@@ -74,11 +79,11 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 		case in.Held != "":
 			stays[d.Node] = in.Held
 		case failed && !in.Proven[d.Target]:
-			stays[d.Node] = "a node that was made from the same did not become fit for pods: " + failure.Why
+			stays[d.Node] = "a node with the same target did not become ready for pods: " + failure.Why
 		case !in.Proven[d.Target] && moving[d.Target] >= canary:
-			stays[d.Node] = fmt.Sprintf("%s first: the others follow when what replaces it is fit for pods", nodes(canary))
+			stays[d.Node] = fmt.Sprintf("%s first: the remaining nodes follow when the replacement is ready for pods", nodes(canary))
 		case in.Proven[d.Target] && bounded && all >= wave:
-			stays[d.Node] = fmt.Sprintf("%s at once: %d are on their way", nodes(wave), all)
+			stays[d.Node] = fmt.Sprintf("%s at once: %d are being replaced", nodes(wave), all)
 		default:
 			allowed = append(allowed, d.Node)
 			moving[d.Target]++
@@ -99,7 +104,7 @@ func nodes(n int) string {
 	return strconv.Itoa(n) + " nodes"
 }
 
-// waveOf parses a wave. An invalid one counts as one node, and is reported elsewhere.
+// waveOf parses a wave. An invalid wave counts as one node; the policy reports the error.
 func waveOf(text string, total int) (size int, bounded bool) {
 	if text == "" {
 		return 0, false

@@ -16,15 +16,16 @@ type Seen struct {
 	Wanted int
 	// Candidates are the nodes that the move removes.
 	Candidates []Candidate
-	// Replacements are the nodes that the move launches, as far as their NodeClaims exist.
+	// Replacements are the launched nodes whose NodeClaims exist.
 	Replacements []Replacement
 
-	// Blocked is the pod that could not be evicted now, or has no ready node, and why; empty if there is none. It counts only when all
-	// replacements are ready.
+	// Blocked is the pod that could not be evicted now, or that has no ready node, with the reason; empty if there is
+	// none. It counts only when all replacements are ready.
 	Blocked string
-	// BlockedSince is since when; zero if not blocked.
+	// BlockedSince is when the move became blocked; zero if not blocked.
 	BlockedSince time.Time
-	// Off is why the move is not wanted any more: a pool was paused, the price changed; empty if it still is.
+	// Off is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if it
+	// still is.
 	Off string
 
 	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
@@ -44,9 +45,9 @@ type CandidateState int
 
 // The states of a candidate, in order.
 const (
-	Marked    CandidateState = iota // its NodeClaim bears the move
-	Closed                          // and its Node takes no new pods
-	Committed                       // its NodeClaim says that it is removed in any case
+	Marked    CandidateState = iota // its NodeClaim has the move's annotation
+	Closed                          // and its Node is cordoned
+	Committed                       // its NodeClaim is marked for removal in any case
 	Deleted                         // its NodeClaim is being deleted because of the move
 	Gone                            // it does not exist, or is being deleted for another reason
 )
@@ -59,7 +60,7 @@ type Replacement struct {
 	State State
 	// Joined is when its Node registered; zero if it has not.
 	Joined time.Time
-	// Why is what keeps it from being initialized, or why it will not join; may be empty.
+	// Why is the reason why the replacement is not initialized, or why it will not join; may be empty.
 	Why string
 }
 
@@ -71,29 +72,31 @@ const (
 	Launching   State = iota // it is not initialized yet
 	Ready                    // it is initialized
 	Lost                     // the NodeClaim was deleted, or is being deleted
-	WillNotJoin              // it is there, and a diagnosis says that it will not join
+	WillNotJoin              // the NodeClaim exists, and a diagnosis says that it will not join
 )
 
 // Step is the next step of a move.
 type Step struct {
 	Action Action    // what to do
-	Reason string    // of Undo and Wait
-	Until  time.Time // of Wait: when to check again at the latest
-	// Keep, of Undo, are the replacement NodeClaims that will not join and stay although the move does not need them. Their controller deletes
-	// them in time and records why; until then a user can fix the cause.
+	Reason string    // only for Undo and Wait
+	Until  time.Time // only for Wait: when to check again at the latest
+	// Keep, only for Undo, are the replacement NodeClaims that will not join. They stay although the move does not need
+	// them. Their controller deletes them after their timeout and records the reason; until then a user can fix the
+	// cause.
 	Keep []string
-	// Unfit, of Undo, are the replacement NodeClaims whose Nodes registered and were not initialized in time. Nothing else reports them.
+	// Unfit, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in time.
+	// Nothing else reports them.
 	Unfit []string
 }
 
-// Action is the kind of a step: a closed set.
+// Action is the kind of a step. The set of actions is closed.
 type Action string
 
 // The actions.
 const (
 	Wait   Action = "Wait"
 	Close  Action = "Close"  // keep new pods off the candidates
-	Commit Action = "Commit" // write on the NodeClaims that they are removed
+	Commit Action = "Commit" // mark the candidates' NodeClaims as committed
 	Delete Action = "Delete" // delete the NodeClaims of the candidates
 	Undo   Action = "Undo"   // uncordon the nodes, terminate the replacements, remove the marks
 	Done   Action = "Over"   // nothing is left to do
@@ -101,17 +104,19 @@ const (
 
 // Limits of a move.
 const (
-	// ReadyWithin is how long all replacements together may take to be initialized: as long as their NodeClaims may take to launch, register
-	// and initialize, and not less. A failed NodeClaim is deleted by its own controller, which reports why and thereby ends the move. A move
-	// that ended before would hide the reason, and be tried again and again.
+	// ReadyWithin is the time limit for all replacements together to be initialized. It is at least as long as a
+	// NodeClaim may take to launch, register and initialize. A failed NodeClaim is deleted by its own controller, which
+	// reports the reason and thereby ends the move. A move that ended earlier would hide the reason, and would be tried
+	// again and again.
 	ReadyWithin = 35 * time.Minute
-	// FitWithin is how long a node may take from registration to initialization, unless nodes like it are known to take longer.
+	// FitWithin is the time limit from registration to initialization of a node, unless similar nodes are known to take
+	// longer.
 	FitWithin = 10 * time.Minute
-	// BlockedFor is how long blocked pods may delay a move before it is undone.
+	// BlockedFor is the maximum delay of a move by blocked pods before it is undone.
 	BlockedFor = 30 * time.Second
 )
 
-// Next returns the next step. It returns exactly one step for any state, and every step may be repeated.
+// Next returns the next step. It returns exactly one step for any state. Every step is idempotent.
 func Next(s Seen, now time.Time) Step {
 	switch {
 	case s.isDone():
@@ -144,7 +149,7 @@ func (s Seen) Revocable() bool {
 	return !s.isDone() && !s.any(Committed) && !s.any(Deleted)
 }
 
-// onward takes a move that cannot be undone any more to its end.
+// onward returns the next step of a move that can no longer be undone.
 func onward(s Seen) Step {
 	switch {
 	case s.any(Marked), s.any(Closed):
@@ -162,16 +167,16 @@ func (s Seen) failed(now time.Time) string {
 	}
 	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.unfit(now)); {
 	case len(lost) > 0:
-		return "NodeClaim " + strings.Join(lost, ", ") + ", made in their place, did not become a node"
+		return "replacement NodeClaim " + strings.Join(lost, ", ") + " did not become a node"
 	case len(s.Replacements) < s.Wanted:
-		return strconv.Itoa(s.Wanted-len(s.Replacements)) + " of " + strconv.Itoa(s.Wanted) + " NodeClaims in their place were not made"
+		return strconv.Itoa(s.Wanted-len(s.Replacements)) + " of " + strconv.Itoa(s.Wanted) + " replacement NodeClaims were not created"
 	case len(failing) > 0:
-		return "NodeClaim " + strings.Join(failing, ", ") + ", made in their place, does not join the cluster" + s.because(failing[0])
+		return "replacement NodeClaim " + strings.Join(failing, ", ") + " does not join the cluster" + s.because(failing[0])
 	case len(unfit) > 0:
-		return "NodeClaim " + strings.Join(unfit, ", ") +
-			", made in their place, has joined and was not fit for pods within " + s.fitWithin().String() + s.because(unfit[0])
+		return "replacement NodeClaim " + strings.Join(unfit, ", ") +
+			" has joined but was not ready for pods within " + s.fitWithin().String() + s.because(unfit[0])
 	case s.launching() > 0 && !now.Before(s.Started.Add(ReadyWithin)):
-		return "the nodes in their place were not ready within " + ReadyWithin.String()
+		return "the replacement nodes were not ready within " + ReadyWithin.String()
 	case s.launching() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):
 		return s.Blocked
 	}
@@ -182,7 +187,7 @@ func isLost(c Replacement) bool { return c.State == Lost }
 
 func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
-// unfit selects the replacements that have joined and have had their time to become ready for pods.
+// unfit returns a function that selects the replacements that have joined but were not initialized in time.
 func (s Seen) unfit(now time.Time) func(Replacement) bool {
 	return func(c Replacement) bool {
 		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))

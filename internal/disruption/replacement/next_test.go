@@ -167,7 +167,7 @@ func TestUndoneInTime(t *testing.T) {
 		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
 	step := Next(s, begun.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
-		!strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
+		!strings.Contains(step.Reason, "replacement NodeClaim a does not join the cluster: its role is not mapped") {
 		t.Errorf("the first is deletions: %+v", step)
 	}
 	s.Replacements[0].State = Ready
