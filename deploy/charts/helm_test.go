@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the rendered manifests and the README's table anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the rendered manifests, the README's table and the schema")
 
 // Folder, release and namespace of the chart in these tests.
 const (
@@ -73,7 +73,7 @@ func TestRendered(t *testing.T) {
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil || got != string(want) {
-				t.Errorf("%s is not what the chart renders (%v): make chart REWRITE=1, and read the difference", golden, err)
+				t.Errorf("%s differs from the rendered chart (%v): run make chart REWRITE=1, and review the difference", golden, err)
 			}
 		})
 	}

@@ -52,7 +52,7 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			"settings.aws.clusterName is ignored: set settings.clusterName",
 			"settings.aws.defaultInstanceProfile is ignored: set spec.instanceProfile of the EC2NodeClass",
 			"settings.aws.interruptionQueueName is ignored: set settings.interruptionQueue",
-			"settings.clusterName is not set: demo is used, which an older value names",
+			"settings.clusterName is not set: demo is used, from a value of an older chart",
 		}},
 		"controller": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
 			"controller.batchMaxDuration is ignored: set settings.batchMaxDuration",

@@ -20,7 +20,7 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
-			t.Errorf("%s: the policy is about %v with %d rules for what the pods reach", name, o.network.Spec.PolicyTypes,
+			t.Errorf("%s: the policy has the types %v and %d egress rules", name, o.network.Spec.PolicyTypes,
 				len(o.network.Spec.Egress))
 		}
 		checkIngress(t, name, o.network.Spec.Ingress)
@@ -60,8 +60,8 @@ func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
 	return out
 }
 
-// TestNetworkPolicyOfNobody: an empty list of peers allows no pod. In a NetworkPolicy an empty list would allow all.
-func TestNetworkPolicyOfNobody(t *testing.T) {
+// TestNetworkPolicyWithoutPeers: an empty list of peers allows no pod. In a NetworkPolicy an empty list would allow all.
+func TestNetworkPolicyWithoutPeers(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json",
 		"networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")

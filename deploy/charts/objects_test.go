@@ -70,7 +70,7 @@ func rendered(t *testing.T, name string) objects {
 			out.monitor = true
 			to = &map[string]any{}
 		default:
-			t.Fatalf("nobody looks at the kind %s", kind.Kind)
+			t.Fatalf("no test handles the kind %s", kind.Kind)
 		}
 		if err := yaml.UnmarshalStrict([]byte(doc), to); err != nil {
 			t.Errorf("%v in\n%s", err, doc)
@@ -103,11 +103,11 @@ func TestPods(t *testing.T) {
 			}
 		}
 		if o.network != nil && !maps.Equal(o.network.Spec.PodSelector.MatchLabels, o.service.Spec.Selector) {
-			t.Errorf("%s: the NetworkPolicy is about %v", name, o.network.Spec.PodSelector.MatchLabels)
+			t.Errorf("%s: the NetworkPolicy selects %v", name, o.network.Spec.PodSelector.MatchLabels)
 		}
 		for _, s := range pod.Spec.TopologySpreadConstraints {
 			if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels) == 0 {
-				t.Errorf("%s: the spread over %s is about no pods", name, s.TopologyKey)
+				t.Errorf("%s: the topology spread over %s selects no pods", name, s.TopologyKey)
 			}
 		}
 		checkSecurity(t, name, pod.Spec)
@@ -124,12 +124,12 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	case pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
 		t.Errorf("%s: there is no seccomp profile", name)
 	case c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation, c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem:
-		t.Errorf("%s: the container may become more than it is: %+v", name, c)
+		t.Errorf("%s: the container allows privilege escalation: %+v", name, c)
 	case !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}):
 		t.Errorf("%s: the container keeps capabilities: %+v", name, c.Capabilities)
 	}
 	if name == "everything" && *pod.SecurityContext.RunAsUser != 1000740000 {
-		t.Errorf("the user id that was asked for is not taken: %d", *pod.SecurityContext.RunAsUser)
+		t.Errorf("the configured user ID is not used: %d", *pod.SecurityContext.RunAsUser)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPorts(t *testing.T) {
 		}
 		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" ||
 			c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
-			t.Errorf("%s: metrics and probes are not both reached: %+v", name, c.Ports)
+			t.Errorf("%s: the container does not have the ports of both metrics and probes: %+v", name, c.Ports)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestRoles(t *testing.T) {
 		o := rendered(t, name)
 		account := o.deployment.Spec.Template.Spec.ServiceAccountName
 		if o.account != nil && o.account.Name != account {
-			t.Errorf("%s: the account is %s, the pods run as %s", name, o.account.Name, account)
+			t.Errorf("%s: the ServiceAccount is %s, but the pods use %s", name, o.account.Name, account)
 		}
 		bound := map[string]bool{}
 		for _, b := range o.bindings {

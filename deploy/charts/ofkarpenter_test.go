@@ -71,7 +71,7 @@ func TestValuesOfKarpenter(t *testing.T) {
 			environ := environOf(t, got)
 			settings, said, err := config.FromProcess(nil, environ)
 			if err != nil || len(said) != notes[name] {
-				t.Errorf("the controller says %v, %v; want %d notes", said, err, notes[name])
+				t.Errorf("the controller reports %v, %v; want %d notes", said, err, notes[name])
 			}
 			if want, _ := at(values, "settings.clusterName"); settings.ClusterName != want {
 				t.Errorf("the controller would serve %q, want %q", settings.ClusterName, want)
@@ -154,7 +154,7 @@ func gatesOf(t *testing.T, values map[string]any, environ []string) {
 	}
 	for value, on := range given {
 		if gates[value] == "" || !slices.Contains(strings.Split(told, ","), fmt.Sprintf("%s=%t", gates[value], on)) {
-			t.Errorf("settings.featureGates.%s is %t, and the controller is told %s", value, on, told)
+			t.Errorf("settings.featureGates.%s is %t, but the controller gets %s", value, on, told)
 		}
 	}
 }

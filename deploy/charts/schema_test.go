@@ -45,7 +45,7 @@ func TestRules(t *testing.T) {
 	var compare func(path string, r rule, values map[string]any)
 	compare = func(path string, r rule, values map[string]any) {
 		if r.AdditionalProperties != false {
-			t.Errorf("the rules let anything into %q", path)
+			t.Errorf("the rules allow any key in %q", path)
 		}
 		for name, v := range values {
 			here := strings.TrimPrefix(path+"."+name, ".")
@@ -100,7 +100,7 @@ func TestSchema(t *testing.T) {
 		return out
 	}
 	root := describe("", rules(t))
-	root.Schema, root.Title = "https://json-schema.org/draft/2020-12/schema", "What the values of the chart joiner are. What they must be is in values.rules.json, and the templates check it."
+	root.Schema, root.Title = "https://json-schema.org/draft/2020-12/schema", "Values of the chart joiner: descriptions and defaults. The rules are in values.rules.json, and the templates check them."
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +112,6 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(schemaFile); err != nil || string(got) != want {
-		t.Errorf("%s is not that of values.yaml (%v): go test ./deploy/charts -run TestSchema -rewrite", schemaFile, err)
+		t.Errorf("%s differs from values.yaml (%v): run go test ./deploy/charts -run TestSchema -rewrite", schemaFile, err)
 	}
 }

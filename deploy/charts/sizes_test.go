@@ -106,13 +106,13 @@ func fits(t *testing.T, m taken, cpu, memory, limit string) {
 	t.Helper()
 	mib := func(text string) int64 { q := resource.MustParse(text); return q.Value() >> 20 }
 	if q := resource.MustParse(cpu); q.MilliValue() < m.idle {
-		t.Errorf("%d nodes: %s of CPU are requested, and at rest %dm are taken", m.nodes, cpu, m.idle)
+		t.Errorf("%d nodes: %s of CPU are requested, but the idle controller uses %dm", m.nodes, cpu, m.idle)
 	}
 	if mib(memory) < m.rest {
-		t.Errorf("%d nodes: %s of memory are requested, and at rest %d MiB are taken", m.nodes, memory, m.rest)
+		t.Errorf("%d nodes: %s of memory are requested, but the idle controller uses %d MiB", m.nodes, memory, m.rest)
 	}
 	if 2*mib(limit) < 3*m.most {
-		t.Errorf("%d nodes: the limit is %s, less than one and a half times the %d MiB that were taken", m.nodes, limit, m.most)
+		t.Errorf("%d nodes: the limit is %s, less than one and a half times the measured maximum of %d MiB", m.nodes, limit, m.most)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestRightsNameWhatIsThere(t *testing.T) {
 	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName ||
 		kubeclient.MeasuredName != permissions.MeasuredName || kubeclient.PauseName != permissions.PauseName ||
 		kubeclient.TripsName != permissions.TripsName {
-		t.Errorf("the lease is %s, package permissions says %s; the ConfigMaps are %s, %s and %s, package permissions says %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
+		t.Errorf("the lease is %s, package permissions has %s; the ConfigMaps are %s, %s and %s, package permissions has %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
 			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.TripsName, permissions.MeasuredName, permissions.PauseName,
 			permissions.TripsName, err)
 	}
@@ -166,7 +166,7 @@ func TestRightsNameWhatIsThere(t *testing.T) {
 		names = append(names, m.Name)
 	}
 	if !slices.Equal(names, permissions.Definitions()) {
-		t.Errorf("the definitions are %v, package permissions says %v", names, permissions.Definitions())
+		t.Errorf("the CRDs are %v, package permissions has %v", names, permissions.Definitions())
 	}
 }
 
@@ -205,6 +205,6 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(text) {
-		t.Errorf("the table of %s is not that of values.yaml: go test ./deploy/charts -run TestReadme -rewrite", file)
+		t.Errorf("the table of %s differs from values.yaml: run go test ./deploy/charts -run TestReadme -rewrite", file)
 	}
 }

@@ -18,71 +18,71 @@ import (
 // wrong are invalid values, in addition to a cluster name, with the line that refuses them.
 var wrong = map[string]string{
 	// Unknown names.
-	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (is settings.clusterName meant?)",
-	"settings: {clustername: demo}":                                "there is no value settings.clustername (is settings.clusterName meant?)",
-	"settings: {featureGates: {NodeOverlay: true}}":                "there is no value settings.featureGates.NodeOverlay (is settings.featureGates.nodeOverlay meant?)",
-	"settings: {featureGates: {spotToSpot: true}}":                 "there is no value settings.featureGates.spotToSpot (is settings.featureGates.spotToSpotConsolidation meant?)",
-	"settings: {aws: {interruptionQueue: q}}":                      "there is no value settings.aws.interruptionQueue (is settings.interruptionQueue meant?)",
-	"settings: {aws: {clusterName: demo, colour: red}}":            "there is no value settings.aws.clusterName (is settings.clusterName meant?)",
-	"resources: {limits: {cpu: 1}}":                                "there is no value resources (is controller.resources meant?)",
-	"image: {tag: v1}":                                             "there is no value image (is controller.image meant?)",
-	"controller: {metrics: {prot: 8080}}":                          "there is no value controller.metrics.prot (is controller.metrics.port meant?)",
-	"controller: {tolerations: []}":                                "there is no value controller.tolerations (is tolerations meant?)",
-	"tolerations: [{key: a, efect: NoSchedule}]":                   "there is no value tolerations[0].efect (is tolerations[0].effect meant?)",
-	"controller: {env: [{name: A, vlaue: b}]}":                     "there is no value controller.env[0].vlaue (is controller.env[0].value meant?)",
+	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (did you mean settings.clusterName?)",
+	"settings: {clustername: demo}":                                "there is no value settings.clustername (did you mean settings.clusterName?)",
+	"settings: {featureGates: {NodeOverlay: true}}":                "there is no value settings.featureGates.NodeOverlay (did you mean settings.featureGates.nodeOverlay?)",
+	"settings: {featureGates: {spotToSpot: true}}":                 "there is no value settings.featureGates.spotToSpot (did you mean settings.featureGates.spotToSpotConsolidation?)",
+	"settings: {aws: {interruptionQueue: q}}":                      "there is no value settings.aws.interruptionQueue (did you mean settings.interruptionQueue?)",
+	"settings: {aws: {clusterName: demo, colour: red}}":            "there is no value settings.aws.clusterName (did you mean settings.clusterName?)",
+	"resources: {limits: {cpu: 1}}":                                "there is no value resources (did you mean controller.resources?)",
+	"image: {tag: v1}":                                             "there is no value image (did you mean controller.image?)",
+	"controller: {metrics: {prot: 8080}}":                          "there is no value controller.metrics.prot (did you mean controller.metrics.port?)",
+	"controller: {tolerations: []}":                                "there is no value controller.tolerations (did you mean tolerations?)",
+	"tolerations: [{key: a, efect: NoSchedule}]":                   "there is no value tolerations[0].efect (did you mean tolerations[0].effect?)",
+	"controller: {env: [{name: A, vlaue: b}]}":                     "there is no value controller.env[0].vlaue (did you mean controller.env[0].value?)",
 	"rbac: {colour: red}":                                          "there is no value rbac.colour: rbac has aggregate, create",
-	"affinity: {podAntiAfinity: {}}":                               "there is no value affinity.podAntiAfinity (is affinity.podAntiAffinity meant?)",
+	"affinity: {podAntiAfinity: {}}":                               "there is no value affinity.podAntiAfinity (did you mean affinity.podAntiAffinity?)",
 	"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone}]": "topologySpreadConstraints[0].whenUnsatisfiable is not set",
 
 	// Values of another kind: what YAML makes of what was written.
-	"settings: {clusterName: 1e11}":                              "settings.clusterName is 100000000000: want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is \"100000000000\", in quotes, meant?)",
-	"serviceAccount: {annotations: {a.b/account: 111122223333}}": `serviceAccount.annotations["a.b/account"] is 111122223333: want a text (is "111122223333", in quotes, meant?)`,
-	"podAnnotations: {scrape: true}":                             `podAnnotations.scrape is true: want a text (is "true", in quotes, meant?)`,
-	"controller: {env: [{name: A, value: 5}]}":                   `controller.env[0].value is 5: want a text (is "5", in quotes, meant?)`,
-	`settings: {isolatedVPC: "true"}`:                            `settings.isolatedVPC is "true": want true or false (is true, without quotes, meant?)`,
-	`settings: {isolatedVPC: "true "}`:                           `settings.isolatedVPC is "true ": want true or false (is true meant?)`,
-	`settings: {featureGates: {nodeRepair: "yes"}}`:              `settings.featureGates.nodeRepair is "yes": want true or false (is true meant?)`,
-	`replicas: "2"`:                       `replicas is "2": want a whole number, at least 0 (is 2, without quotes, meant?)`,
+	"settings: {clusterName: 1e11}":                              "settings.clusterName is 100000000000: want the name of an EKS cluster, which has letters, digits, hyphens and underscores (did you mean \"100000000000\", in quotes?)",
+	"serviceAccount: {annotations: {a.b/account: 111122223333}}": `serviceAccount.annotations["a.b/account"] is 111122223333: want a string (did you mean "111122223333", in quotes?)`,
+	"podAnnotations: {scrape: true}":                             `podAnnotations.scrape is true: want a string (did you mean "true", in quotes?)`,
+	"controller: {env: [{name: A, value: 5}]}":                   `controller.env[0].value is 5: want a string (did you mean "5", in quotes?)`,
+	`settings: {isolatedVPC: "true"}`:                            `settings.isolatedVPC is "true": want true or false (did you mean true, without quotes?)`,
+	`settings: {isolatedVPC: "true "}`:                           `settings.isolatedVPC is "true ": want true or false (did you mean true?)`,
+	`settings: {featureGates: {nodeRepair: "yes"}}`:              `settings.featureGates.nodeRepair is "yes": want true or false (did you mean true?)`,
+	`replicas: "2"`:                       `replicas is "2": want a whole number, at least 0 (did you mean 2, without quotes?)`,
 	"replicas: two":                       `replicas is "two": want a whole number, at least 0`,
-	"replicas: 2.5":                       "replicas is 2.5: want a whole number, at least 0 (is 3 meant?)",
-	"replicas: -1":                        "replicas is -1: want a whole number, at least 0 (is 0 meant?)",
+	"replicas: 2.5":                       "replicas is 2.5: want a whole number, at least 0 (did you mean 3?)",
+	"replicas: -1":                        "replicas is -1: want a whole number, at least 0 (did you mean 0?)",
 	"tolerations: {key: a}":               "tolerations is a map: want a list",
 	"imagePullSecrets: [mine]":            `imagePullSecrets[0] is "mine": want a map`,
 	"controller: joiner":                  `controller is "joiner": want a map`,
-	"settings: {schedulerConfig: {a: b}}": "settings.schedulerConfig is a map: want a text",
-	"controller: null":                    "controller is null: leave it out, and it has its default",
-	"settings: {featureGates: null}":      "settings.featureGates is null: leave it out, and it has its default",
+	"settings: {schedulerConfig: {a: b}}": "settings.schedulerConfig is a map: want a string",
+	"controller: null":                    "controller is null: remove it to get its default",
+	"settings: {featureGates: null}":      "settings.featureGates is null: remove it to get its default",
 
 	// Values of settings.
-	"settings: {batchMaxDuration: 10}":                                                          "settings.batchMaxDuration is 10: want a duration with its unit, for instance 10s or 1m30s (is 10s meant?)",
-	`settings: {batchIdleDuration: "10"}`:                                                       `settings.batchIdleDuration is "10": want a duration with its unit, for instance 10s or 1m30s (is 10s meant?)`,
+	"settings: {batchMaxDuration: 10}":                                                          "settings.batchMaxDuration is 10: want a duration with its unit, for instance 10s or 1m30s (did you mean 10s?)",
+	`settings: {batchIdleDuration: "10"}`:                                                       `settings.batchIdleDuration is "10": want a duration with its unit, for instance 10s or 1m30s (did you mean 10s?)`,
 	"settings: {lateAfter: -1m}":                                                                `settings.lateAfter is "-1m": want a duration with its unit, for instance 10s or 1m30s`,
-	`settings: {clusterName: " demo"}`:                                                          `settings.clusterName is " demo": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is demo meant?)`,
+	`settings: {clusterName: " demo"}`:                                                          `settings.clusterName is " demo": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (did you mean demo?)`,
 	"settings: {clusterName: my cluster}":                                                       `settings.clusterName is "my cluster": want the name of an EKS cluster, which has letters, digits, hyphens and underscores`,
-	`settings: {clusterName: "arn:aws:eks:us-east-1:111122223333:cluster/prod"}`:                `settings.clusterName is "arn:aws:eks:us-east-1:111122223333:cluster/prod": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (is prod meant?)`,
-	`settings: {interruptionQueue: "arn:aws:sqs:us-east-1:111122223333:notices"}`:               `settings.interruptionQueue is "arn:aws:sqs:us-east-1:111122223333:notices": want the name of the queue, not its URL or ARN (is notices meant?)`,
-	`settings: {interruptionQueue: "https://sqs.us-east-1.amazonaws.com/111122223333/notices"}`: `settings.interruptionQueue is "https://sqs.us-east-1.amazonaws.com/111122223333/notices": want the name of the queue, not its URL or ARN (is notices meant?)`,
-	"settings: {clusterEndpoint: eks.example.com}":                                              `settings.clusterEndpoint is "eks.example.com": want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com (is https://eks.example.com meant?)`,
+	`settings: {clusterName: "arn:aws:eks:us-east-1:111122223333:cluster/prod"}`:                `settings.clusterName is "arn:aws:eks:us-east-1:111122223333:cluster/prod": want the name of an EKS cluster, which has letters, digits, hyphens and underscores (did you mean prod?)`,
+	`settings: {interruptionQueue: "arn:aws:sqs:us-east-1:111122223333:notices"}`:               `settings.interruptionQueue is "arn:aws:sqs:us-east-1:111122223333:notices": want the name of the queue, not its URL or ARN (did you mean notices?)`,
+	`settings: {interruptionQueue: "https://sqs.us-east-1.amazonaws.com/111122223333/notices"}`: `settings.interruptionQueue is "https://sqs.us-east-1.amazonaws.com/111122223333/notices": want the name of the queue, not its URL or ARN (did you mean notices?)`,
+	"settings: {clusterEndpoint: eks.example.com}":                                              `settings.clusterEndpoint is "eks.example.com": want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com (did you mean https://eks.example.com?)`,
 	"settings: {clusterCABundle: Y2E=}":                                                         `settings.clusterCABundle is "Y2E=": want the PEM of a certificate in base64, as in certificateAuthority.data of aws eks describe-cluster`,
-	"settings: {vmMemoryOverheadPercent: 7.5}":                                                  "settings.vmMemoryOverheadPercent is 7.5: want a fraction of 1, for instance 0.075 for 7.5 % (is 0.075 meant?)",
-	`settings: {vmMemoryOverheadPercent: "7.5%"}`:                                               `settings.vmMemoryOverheadPercent is "7.5%": want a fraction of 1, for instance 0.075 for 7.5 % (is 0.075 meant?)`,
-	"settings: {reservedENIs: 1.5}":                                                             "settings.reservedENIs is 1.5: want a whole number from 0 to 100 (is 2 meant?)",
-	"settings: {breakerShare: 25}":                                                              "settings.breakerShare is 25: want a fraction of 1, for instance 0.25 for a quarter (is 0.25 meant?)",
-	"settings: {breakerCount: 0}":                                                               "settings.breakerCount is 0: want a whole number from 1 to 1000000 (is 1 meant?)",
+	"settings: {vmMemoryOverheadPercent: 7.5}":                                                  "settings.vmMemoryOverheadPercent is 7.5: want a fraction of 1, for instance 0.075 for 7.5 % (did you mean 0.075?)",
+	`settings: {vmMemoryOverheadPercent: "7.5%"}`:                                               `settings.vmMemoryOverheadPercent is "7.5%": want a fraction of 1, for instance 0.075 for 7.5 % (did you mean 0.075?)`,
+	"settings: {reservedENIs: 1.5}":                                                             "settings.reservedENIs is 1.5: want a whole number from 0 to 100 (did you mean 2?)",
+	"settings: {breakerShare: 25}":                                                              "settings.breakerShare is 25: want a fraction of 1, for instance 0.25 for a quarter (did you mean 0.25?)",
+	"settings: {breakerCount: 0}":                                                               "settings.breakerCount is 0: want a whole number from 1 to 1000000 (did you mean 1?)",
 	"settings: {ec2APILimits: CreateFleet=20}":                                                  `settings.ec2APILimits is "CreateFleet=20": want ACTION=BURST:PERSECOND with commas, for instance CreateFleet=100:20`,
-	"settings: {preferencePolicy: respect}":                                                     `settings.preferencePolicy is "respect": want one of Respect, Ignore (is Respect meant?)`,
+	"settings: {preferencePolicy: respect}":                                                     `settings.preferencePolicy is "respect": want one of Respect, Ignore (did you mean Respect?)`,
 	"settings: {minValuesPolicy: Lax}":                                                          `settings.minValuesPolicy is "Lax": want one of Strict, BestEffort`,
 
 	// Other values.
-	"controller: {env: [{name: A, value: b}, {name: A, value: c}]}": "controller.env has A twice: leave one of them out",
+	"controller: {env: [{name: A, value: b}, {name: A, value: c}]}": "controller.env has A twice: remove one of them",
 	"logLevel: loud":                                                         `logLevel is "loud": want one of debug, info, error`,
-	"logLevel: INFO":                                                         `logLevel is "INFO": want one of debug, info, error (is info meant?)`,
-	"dnsPolicy: Defalt":                                                      `dnsPolicy is "Defalt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (is Default meant?)`,
-	"controller: {metrics: {port: 99999}}":                                   "controller.metrics.port is 99999: want a whole number from 1 to 65535 (is 65535 meant?)",
+	"logLevel: INFO":                                                         `logLevel is "INFO": want one of debug, info, error (did you mean info?)`,
+	"dnsPolicy: Defalt":                                                      `dnsPolicy is "Defalt": want one of ClusterFirst, ClusterFirstWithHostNet, Default, None (did you mean Default?)`,
+	"controller: {metrics: {port: 99999}}":                                   "controller.metrics.port is 99999: want a whole number from 1 to 65535 (did you mean 65535?)",
 	"controller: {image: {digest: latest}}":                                  `controller.image.digest is "latest": want sha256: and 64 hexadecimal digits`,
-	"controller: {resources: {requests: {memory: 512MB}}}":                   `controller.resources.requests.memory is "512MB": want an amount as Kubernetes writes it, for instance 250m or 512Mi`,
+	"controller: {resources: {requests: {memory: 512MB}}}":                   `controller.resources.requests.memory is "512MB": want a Kubernetes quantity, for instance 250m or 512Mi`,
 	"podDisruptionBudget: {maxUnavailable: half}":                            `podDisruptionBudget.maxUnavailable is "half": want a whole number, or a percentage such as 25%`,
-	"controller: {image: {repository: public.ecr.aws/karpenter/controller}}": "controller.image.repository is public.ecr.aws/karpenter/controller, which is Karpenter's image: leave controller.image out, or name your copy of ghcr.io/joiner-sh/joiner",
+	"controller: {image: {repository: public.ecr.aws/karpenter/controller}}": "controller.image.repository is public.ecr.aws/karpenter/controller, which is Karpenter's image: remove controller.image, or name your copy of ghcr.io/joiner-sh/joiner",
 	"settings: {clusterName: null}":                                          "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME",
 }
 
@@ -164,7 +164,7 @@ func TestMisspeltValues(t *testing.T) {
 				values = key + ": {" + values + "}"
 			}
 			known := slices.Collect(maps.Keys(level.Properties))
-			want := fmt.Sprintf("there is no value %s%s (is %s%s meant?)", parent, bad, parent, suggest.Nearest(bad, known))
+			want := fmt.Sprintf("there is no value %s%s (did you mean %s%s?)", parent, bad, parent, suggest.Nearest(bad, known))
 			if got := refusal(t, values); got != want {
 				t.Errorf("refused with\n%s\nwant\n%s", got, want)
 			}
@@ -203,7 +203,7 @@ func TestNull(t *testing.T) {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
-	if want := "there is no value settings.clusterNmae (is settings.clusterName meant?)"; err == nil || !strings.Contains(out+errs, want) {
+	if want := "there is no value settings.clusterNmae (did you mean settings.clusterName?)"; err == nil || !strings.Contains(out+errs, want) {
 		t.Errorf("%v, want %q in\n%s%s", err, want, out, errs)
 	}
 }

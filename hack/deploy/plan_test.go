@@ -260,8 +260,8 @@ func TestFargateRefuses(t *testing.T) {
 		change settings
 		want   string
 	}{
-		"Pod Identity": {settings{"create_pod_identity_association": true}, "there is no Pod Identity"},
-		"no IRSA":      {settings{"enable_irsa": false}, "there is no Pod Identity"},
+		"Pod Identity": {settings{"create_pod_identity_association": true}, "Pod Identity does not work on Fargate"},
+		"no IRSA":      {settings{"enable_irsa": false}, "Pod Identity does not work on Fargate"},
 		"no provider":  {settings{"irsa_oidc_provider_arn": ""}, "irsa_oidc_provider_arn must be"},
 		"no subnets":   {settings{"fargate_subnet_ids": []string{}}, "fargate_subnet_ids"},
 		"no role":      {settings{"create_fargate_iam_role": false, "create_fargate_access_entry": false}, "fargate_iam_role_arn must say"},
@@ -355,11 +355,11 @@ func TestSettings(t *testing.T) {
 		"UID":          {settings{"cluster_uid": "demo"}, "kubectl get namespace kube-system"},
 		"IP family":    {settings{"cluster_ip_family": "IPv4"}, "ipv4 or ipv6"},
 		"entry type":   {settings{"access_entry_type": "FARGATE_LINUX"}, "create_fargate_access_entry"},
-		"node role":    {settings{"create_node_iam_role": false, "create_access_entry": false}, "node_iam_role_arn must say"},
-		"nobody":       {settings{"enable_pod_identity": false, "create_pod_identity_association": false}, "Nobody could use"},
-		"in vain": {settings{"enable_pod_identity": false, "enable_irsa": true,
-			"irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "is of no use"},
-		"a typo": {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
+		"node role":    {settings{"create_node_iam_role": false, "create_access_entry": false}, "set node_iam_role_arn"},
+		"no trust":     {settings{"enable_pod_identity": false, "create_pod_identity_association": false}, "No pod could assume"},
+		"unused association": {settings{"enable_pod_identity": false, "enable_irsa": true,
+			"irsa_oidc_provider_arn": "arn:aws:iam::1:oidc-provider/x"}, "has no effect"},
+		"misspelled variable": {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
 	} {
 		if _, err := tryPlan(t, c.set); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

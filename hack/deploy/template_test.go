@@ -112,7 +112,7 @@ func TestTemplateParameters(t *testing.T) {
 	}{
 		"cluster":     {map[string]string{"ClusterName": "a b"}, "name of an EKS cluster"},
 		"UID":         {map[string]string{"ClusterUID": "x"}, "Want a UID"},
-		"IRSA":        {map[string]string{"Identity": "IRSA"}, "OIDCProvider must say"},
+		"IRSA":        {map[string]string{"Identity": "IRSA"}, "set OIDCProvider"},
 		"issuer":      {map[string]string{"Identity": "IRSA", "OIDCProvider": "https://oidc.eks/id/A"}, "without https://"},
 		"Fargate":     {map[string]string{"FargateSubnetIds": "subnet-1"}, "Identity must be IRSA"},
 		"a typo":      {map[string]string{"QueueNames": "q"}, "does not exist"},

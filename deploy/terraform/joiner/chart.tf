@@ -11,10 +11,10 @@ locals {
       annotations = { for name, arn in { "eks.amazonaws.com/role-arn" = try(aws_iam_role.controller[0].arn, null) } : name => arn if var.enable_irsa && arn != null }
     }
     controller = {
-      # Instance metadata, which would tell the region, cannot be reached from Fargate, nor from pods where hops are limited to one.
+      # The SDK would read the region from instance metadata. Fargate has none, and pods cannot reach it if the hop limit is one.
       env = [{ name = "AWS_REGION", value = local.region }]
     }
-    # Cluster DNS may itself wait for a node that Joiner is to buy.
+    # Cluster DNS may itself wait for a node that Joiner launches.
     dnsPolicy = "Default"
   }
 }
@@ -33,7 +33,7 @@ resource "helm_release" "joiner" {
 
   values = concat([yamlencode(local.chart_values)], var.helm_values)
 
-  # A pod that is made before the Fargate profile is active never gets to Fargate, and one that is made before its role cannot do anything.
+  # A pod created before the Fargate profile is active never runs on Fargate. A pod created before its role exists has no permissions.
   depends_on = [
     aws_eks_access_entry.node,
     aws_eks_fargate_profile.this,

@@ -1,10 +1,10 @@
-# The role of Joiner's pods. It is not the role of nodes, and the cluster need not know it.
+# The role of Joiner's pods. It differs from the node role, and needs no access entry in the cluster.
 
 locals {
   create_iam_role                 = var.create && var.create_iam_role
   create_pod_identity_association = local.create_iam_role && var.create_pod_identity_association
 
-  # What comes after oidc-provider/ in the provider's ARN is the issuer without https://.
+  # The part of the provider's ARN after oidc-provider/ is the issuer without https://.
   irsa_issuer           = try(split(":oidc-provider/", var.irsa_oidc_provider_arn)[1], "")
   irsa_service_accounts = var.irsa_namespace_service_accounts != null ? var.irsa_namespace_service_accounts : ["${var.namespace}:${var.service_account}"]
 
@@ -60,7 +60,7 @@ resource "aws_iam_role" "controller" {
   lifecycle {
     precondition {
       condition     = var.enable_irsa || var.enable_pod_identity
-      error_message = "Nobody could use the controller's role: set enable_pod_identity or enable_irsa to true."
+      error_message = "No pod could assume the controller's role: set enable_pod_identity or enable_irsa to true."
     }
     precondition {
       condition     = !var.enable_irsa || strcontains(var.irsa_oidc_provider_arn, ":oidc-provider/")
@@ -83,7 +83,7 @@ resource "aws_iam_policy" "controller" {
   lifecycle {
     precondition {
       condition     = length(local.node_role_arns) > 0
-      error_message = "No role for nodes is known: with create_node_iam_role = false, node_iam_role_arn must say which role they have."
+      error_message = "There is no node role: with create_node_iam_role = false, set node_iam_role_arn."
     }
   }
 }
@@ -117,12 +117,12 @@ resource "aws_eks_pod_identity_association" "controller" {
   lifecycle {
     precondition {
       condition     = var.enable_pod_identity
-      error_message = "A Pod Identity association is of no use to a role that does not trust Pod Identity: set create_pod_identity_association = false, or enable_pod_identity = true."
+      error_message = "A Pod Identity association has no effect for a role that does not trust Pod Identity: set create_pod_identity_association = false, or enable_pod_identity = true."
     }
   }
 }
 
-# Karpenter's submodule has it by this name.
+# Karpenter's submodule uses this name.
 moved {
   from = aws_eks_pod_identity_association.karpenter
   to   = aws_eks_pod_identity_association.controller

@@ -1,4 +1,4 @@
-# A Fargate profile for Joiner's own pods: they must not run on nodes that Joiner buys, and on a cluster without others there is only Fargate.
+# A Fargate profile for Joiner's own pods. They must not run on nodes that Joiner launches, so a cluster without other nodes needs Fargate.
 
 locals {
   create_fargate_profile      = var.create && var.create_fargate_profile
@@ -11,7 +11,7 @@ locals {
   ]
 }
 
-# The role that Fargate registers the pods' machines with. It must not be the role of nodes.
+# The role with which Fargate registers the pods' nodes. It must not be the node role.
 resource "aws_iam_role" "fargate" {
   count = local.create_fargate_iam_role ? 1 : 0
 
@@ -44,8 +44,8 @@ resource "aws_iam_role_policy_attachment" "fargate" {
   policy_arn = "${local.managed_policies}/AmazonEKSFargatePodExecutionRolePolicy"
 }
 
-# Without it Fargate says "Pod execution role is not found in auth config", and the pods stay Pending. EKS makes the mapping of its own accord
-# when a profile is made, and nobody makes it again when it is lost: here Terraform does.
+# Without this entry, Fargate reports "Pod execution role is not found in auth config", and the pods stay Pending. EKS creates a mapping when a
+# profile is created, but never restores a lost one. Terraform does.
 resource "aws_eks_access_entry" "fargate" {
   count = local.create_fargate_access_entry ? 1 : 0
 
@@ -79,13 +79,13 @@ resource "aws_eks_fargate_profile" "this" {
 
   tags = var.tags
 
-  # The entry comes first: EKS makes one of its own for a role that has none, and then this one could not be made.
+  # The access entry is created first. Otherwise EKS creates an entry for the role, and the creation of this one fails.
   depends_on = [aws_eks_access_entry.fargate, aws_iam_role_policy_attachment.fargate]
 
   lifecycle {
     precondition {
       condition     = !local.create_iam_role || (var.enable_irsa && !var.create_pod_identity_association)
-      error_message = "On Fargate there is no Pod Identity: set enable_irsa = true, irsa_oidc_provider_arn, and create_pod_identity_association = false."
+      error_message = "Pod Identity does not work on Fargate: set enable_irsa = true, irsa_oidc_provider_arn, and create_pod_identity_association = false."
     }
     precondition {
       condition     = length(var.fargate_subnet_ids) > 0
@@ -93,7 +93,7 @@ resource "aws_eks_fargate_profile" "this" {
     }
     precondition {
       condition     = var.create_fargate_iam_role || var.fargate_iam_role_arn != null
-      error_message = "With create_fargate_iam_role = false, fargate_iam_role_arn must say which role Fargate has."
+      error_message = "With create_fargate_iam_role = false, set fargate_iam_role_arn."
     }
   }
 }

@@ -1,12 +1,12 @@
-# Notices that AWS is about to take machines away.
+# The queue and the event rules for events about instances that AWS will interrupt, stop or retire.
 
 locals {
   enable_spot_termination = var.create && var.enable_spot_termination
   queue_name              = coalesce(var.queue_name, "Karpenter-${var.cluster_name}")
-  # A queue that others made is named, too.
+  # True also for an existing queue that the module does not create.
   uses_queue = var.enable_spot_termination || var.queue_name != null
 
-  # Joiner understands these events, and tests hold the list to the code.
+  # The events that Joiner processes. A test compares this list with the code.
   events = {
     health_event = {
       name        = "HealthEvent"
@@ -19,7 +19,7 @@ locals {
     }
     spot_interrupt = {
       name        = "SpotInterrupt"
-      description = "A spot instance ends in two minutes"
+      description = "A spot instance will be interrupted in two minutes"
       event_pattern = {
         source      = ["aws.ec2"]
         detail-type = ["EC2 Spot Instance Interruption Warning"]
@@ -27,7 +27,7 @@ locals {
     }
     instance_rebalance = {
       name        = "InstanceRebalance"
-      description = "A spot instance is likelier than others to be interrupted"
+      description = "A spot instance has an elevated risk of interruption"
       event_pattern = {
         source      = ["aws.ec2"]
         detail-type = ["EC2 Instance Rebalance Recommendation"]
@@ -35,7 +35,7 @@ locals {
     }
     instance_state_change = {
       name        = "InstanceStateChange"
-      description = "An instance ends or has ended"
+      description = "An instance is stopping, stopped or terminated"
       event_pattern = {
         source      = ["aws.ec2"]
         detail-type = ["EC2 Instance State-change Notification"]
@@ -44,7 +44,7 @@ locals {
     }
     reservation_interrupt = {
       name        = "ReservationInterrupt"
-      description = "The owner of a capacity reservation takes an instance back"
+      description = "The owner of a capacity reservation reclaims an instance"
       event_pattern = {
         source = ["aws.ec2"]
         detail-type = [
@@ -55,7 +55,7 @@ locals {
     }
     capacity_block = {
       name        = "CapacityBlock"
-      description = "A capacity block ends"
+      description = "A capacity block will end"
       event_pattern = {
         source      = ["aws.ec2"]
         detail-type = ["Capacity Block Reservation Expiration Warning"]
@@ -70,7 +70,7 @@ resource "aws_sqs_queue" "this" {
   region = var.region
 
   name = local.queue_name
-  # What is older is of no use to anybody.
+  # Messages older than five minutes are useless: a spot instance is interrupted after two.
   message_retention_seconds         = 300
   sqs_managed_sse_enabled           = var.queue_kms_master_key_id == null && var.queue_managed_sse_enabled ? true : null
   kms_master_key_id                 = var.queue_kms_master_key_id
@@ -126,7 +126,7 @@ resource "aws_cloudwatch_event_target" "this" {
   region = var.region
 
   rule = aws_cloudwatch_event_rule.this[each.key].name
-  # Karpenter's submodule calls it so: another name would replace the targets of an installation that is taken over.
+  # The name of Karpenter's submodule: with another name, Terraform would replace the targets of an existing installation.
   target_id = "KarpenterInterruptionQueueTarget"
   arn       = aws_sqs_queue.this[0].arn
 }

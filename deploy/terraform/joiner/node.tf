@@ -1,10 +1,10 @@
-# The role of the instances that Joiner buys. An access entry, or a line of aws-auth, is what lets them join.
+# The role of the instances that Joiner launches. They can join because of its access entry, or its line in aws-auth.
 
 locals {
   create_node_iam_role = var.create && var.create_node_iam_role
   node_iam_role_name   = coalesce(var.node_iam_role_name, "Karpenter-${var.cluster_name}")
 
-  # The roles that the controller may give to instances.
+  # The roles that the controller may pass to instances.
   node_role_arns = concat(aws_iam_role.node[*].arn, compact([var.create_node_iam_role ? null : var.node_iam_role_arn]), var.additional_node_iam_role_arns)
 
   cni_policies = {
@@ -70,7 +70,8 @@ resource "aws_eks_access_entry" "node" {
   tags = var.tags
 }
 
-# Joiner makes instance profiles for EC2NodeClasses that name a role. This one is for those that name a profile: clusters that cannot reach IAM.
+# Joiner creates instance profiles for EC2NodeClasses that name a role. This profile is for EC2NodeClasses that name a profile, in clusters that
+# cannot reach IAM.
 resource "aws_iam_instance_profile" "this" {
   count = var.create && var.create_instance_profile ? 1 : 0
 

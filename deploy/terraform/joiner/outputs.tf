@@ -11,7 +11,7 @@ output "iam_role_arn" {
 }
 
 output "iam_role_unique_id" {
-  description = "Unique id of the controller's role."
+  description = "Unique ID of the controller's role."
   value       = try(aws_iam_role.controller[0].unique_id, null)
 }
 
@@ -26,7 +26,7 @@ output "service_account" {
 }
 
 output "chart_values" {
-  description = "Values of the chart, as YAML: for an installation by other means."
+  description = "Values of the chart, as YAML, for an installation without create_helm_release."
   value       = yamlencode(local.chart_values)
 }
 
@@ -38,7 +38,7 @@ output "queue_arn" {
 }
 
 output "queue_name" {
-  description = "Name of the queue: the chart's settings.interruptionQueue."
+  description = "Name of the queue, for the chart's settings.interruptionQueue."
   value       = try(aws_sqs_queue.this[0].name, null)
 }
 
@@ -55,17 +55,17 @@ output "event_rules" {
 # The nodes.
 
 output "node_iam_role_name" {
-  description = "Name of the role of nodes: spec.role of EC2NodeClasses."
+  description = "Name of the node role, for spec.role of EC2NodeClasses."
   value       = try(aws_iam_role.node[0].name, null)
 }
 
 output "node_iam_role_arn" {
-  description = "ARN of the role of nodes."
+  description = "ARN of the node role."
   value       = try(aws_iam_role.node[0].arn, var.node_iam_role_arn)
 }
 
 output "node_iam_role_unique_id" {
-  description = "Unique id of the role of nodes."
+  description = "Unique ID of the node role."
   value       = try(aws_iam_role.node[0].unique_id, null)
 }
 
@@ -80,17 +80,17 @@ output "instance_profile_arn" {
 }
 
 output "instance_profile_id" {
-  description = "Id of the instance profile."
+  description = "ID of the instance profile."
   value       = try(aws_iam_instance_profile.this[0].id, null)
 }
 
 output "instance_profile_name" {
-  description = "Name of the instance profile: spec.instanceProfile of EC2NodeClasses."
+  description = "Name of the instance profile, for spec.instanceProfile of EC2NodeClasses."
   value       = try(aws_iam_instance_profile.this[0].name, null)
 }
 
 output "instance_profile_unique" {
-  description = "Unique id of the instance profile."
+  description = "Unique ID of the instance profile."
   value       = try(aws_iam_instance_profile.this[0].unique_id, null)
 }
 
@@ -111,7 +111,7 @@ output "fargate_access_entry_arn" {
   value       = try(aws_eks_access_entry.fargate[0].access_entry_arn, null)
 }
 
-# Clusters without access entries. An entry of aws-auth has the role's ARN without its path, which would not be found.
+# For clusters without access entries. aws-auth needs the role's ARN without its path: an ARN with a path does not match.
 
 locals {
   aws_auth_names = {
@@ -134,7 +134,7 @@ locals {
 }
 
 output "aws_auth_roles" {
-  description = "Items for mapRoles of kube-system/aws-auth, where the cluster's authentication mode is CONFIG_MAP. Add them where you manage that list: a module that wrote it would erase other items."
+  description = "Items for mapRoles of kube-system/aws-auth, if the cluster's authentication mode is CONFIG_MAP. Add them where you manage that list; this module does not write it, because that would delete other items."
   value = [for who, name in local.aws_auth_names : merge(
     { rolearn = "arn:${local.partition}:iam::${local.account_id}:role/${name}" }, local.aws_auth_identities[who],
   ) if name != null]

@@ -1,7 +1,7 @@
 # The cluster.
 
 variable "create" {
-  description = "Whether anything is made at all."
+  description = "Whether to create any resources."
   type        = bool
   default     = true
 }
@@ -17,7 +17,7 @@ variable "cluster_name" {
 }
 
 variable "cluster_uid" {
-  description = "UID of the cluster's kube-system namespace. With it IAM keeps apart two clusters of one name in one account and region; without it only the controller does."
+  description = "UID of the cluster's kube-system namespace. If set, IAM policies isolate two clusters with the same name in one account and region. Without it, only the controller checks the UID."
   type        = string
   default     = null
 
@@ -39,13 +39,13 @@ variable "cluster_ip_family" {
 }
 
 variable "region" {
-  description = "Region of the cluster. By default that of the provider."
+  description = "Region of the cluster. By default, the region of the provider."
   type        = string
   default     = null
 }
 
 variable "tags" {
-  description = "Tags for whatever is made."
+  description = "Tags for all resources."
   type        = map(string)
   default     = {}
 }
@@ -53,7 +53,7 @@ variable "tags" {
 # The controller's role.
 
 variable "create_iam_role" {
-  description = "Whether the controller's role is made."
+  description = "Whether to create the controller's role."
   type        = bool
   default     = true
 }
@@ -65,7 +65,7 @@ variable "iam_role_name" {
 }
 
 variable "iam_role_use_name_prefix" {
-  description = "Whether iam_role_name is only the beginning of the name."
+  description = "Whether iam_role_name is a prefix, to which a random suffix is added."
   type        = bool
   default     = true
 }
@@ -83,37 +83,37 @@ variable "iam_role_description" {
 }
 
 variable "iam_role_max_session_duration" {
-  description = "The longest session of the controller's role, in seconds, from 3600 to 43200."
+  description = "Maximum session duration of the controller's role, in seconds, from 3600 to 43200."
   type        = number
   default     = null
 }
 
 variable "iam_role_permissions_boundary_arn" {
-  description = "ARN of a policy that bounds the controller's role."
+  description = "ARN of the permissions boundary of the controller's role."
   type        = string
   default     = null
 }
 
 variable "iam_role_tags" {
-  description = "More tags for the controller's role."
+  description = "Additional tags for the controller's role."
   type        = map(string)
   default     = {}
 }
 
 variable "iam_role_policies" {
-  description = "More policies for the controller's role: a name of your choice to the ARN."
+  description = "Additional policies for the controller's role: a map from a name of your choice to the policy's ARN."
   type        = map(string)
   default     = {}
 }
 
 variable "iam_policy_name" {
-  description = "Beginning of the names of the controller's policies."
+  description = "Prefix of the names of the controller's policies."
   type        = string
   default     = "KarpenterController"
 }
 
 variable "iam_policy_use_name_prefix" {
-  description = "Whether something random ends the names of the policies."
+  description = "Whether to add a random suffix to the names of the policies."
   type        = bool
   default     = true
 }
@@ -131,7 +131,7 @@ variable "iam_policy_description" {
 }
 
 variable "ami_id_ssm_parameter_arns" {
-  description = "ARNs of own Systems Manager parameters that EC2NodeClasses select images by."
+  description = "ARNs of your own Systems Manager parameters by which EC2NodeClasses select images."
   type        = list(string)
   default     = []
 }
@@ -157,13 +157,13 @@ variable "enable_pod_identity" {
 }
 
 variable "create_pod_identity_association" {
-  description = "Whether Pod Identity gives the role to the service account. Needs the add-on eks-pod-identity-agent; does not work on Fargate."
+  description = "Whether to create the Pod Identity association between the role and the service account. Needs the add-on eks-pod-identity-agent; does not work on Fargate."
   type        = bool
   default     = true
 }
 
 variable "enable_irsa" {
-  description = "Whether the role trusts the service account by the cluster's OIDC provider. The only way on Fargate."
+  description = "Whether the role trusts the service account by the cluster's OIDC provider. Required on Fargate."
   type        = bool
   default     = false
 }
@@ -175,13 +175,13 @@ variable "irsa_oidc_provider_arn" {
 }
 
 variable "irsa_namespace_service_accounts" {
-  description = "Service accounts that may have the role, as namespace:name. By default the one of namespace and service_account."
+  description = "Service accounts that may assume the role, as namespace:name. By default, the one of namespace and service_account."
   type        = list(string)
   default     = null
 }
 
 variable "irsa_assume_role_condition_test" {
-  description = "How the service account is compared: StringEquals or StringLike."
+  description = "Operator that compares the service account in the trust policy: StringEquals or StringLike."
   type        = string
   default     = "StringEquals"
 
@@ -194,19 +194,19 @@ variable "irsa_assume_role_condition_test" {
 # The interruption queue.
 
 variable "enable_spot_termination" {
-  description = "Whether a queue and event rules are made for interruption events: spot, health, capacity reservations and stopped instances."
+  description = "Whether to create a queue and event rules for interruption events: spot, health, capacity reservations and stopped instances."
   type        = bool
   default     = true
 }
 
 variable "queue_name" {
-  description = "Name of the queue. By default Karpenter-<cluster_name>. With enable_spot_termination = false, one that is there already."
+  description = "Name of the queue. By default, Karpenter-<cluster_name>. With enable_spot_termination = false, the name of an existing queue."
   type        = string
   default     = null
 }
 
 variable "queue_managed_sse_enabled" {
-  description = "Whether SQS encrypts messages with keys of its own, where queue_kms_master_key_id is not set."
+  description = "Whether SQS encrypts messages with SQS-managed keys if queue_kms_master_key_id is not set."
   type        = bool
   default     = true
 }
@@ -224,87 +224,87 @@ variable "queue_kms_data_key_reuse_period_seconds" {
 }
 
 variable "rule_name_prefix" {
-  description = "Beginning of the names of the event rules."
+  description = "Prefix of the names of the event rules."
   type        = string
   default     = "Karpenter"
 }
 
-# The nodes' role.
+# The node role.
 
 variable "create_node_iam_role" {
-  description = "Whether the role of nodes is made."
+  description = "Whether to create the node role."
   type        = bool
   default     = true
 }
 
 variable "node_iam_role_arn" {
-  description = "ARN of the role of nodes, where create_node_iam_role is false."
+  description = "ARN of an existing node role, if create_node_iam_role is false."
   type        = string
   default     = null
 }
 
 variable "additional_node_iam_role_arns" {
-  description = "ARNs of more roles that EC2NodeClasses may name."
+  description = "ARNs of additional roles that EC2NodeClasses may name."
   type        = list(string)
   default     = []
 }
 
 variable "node_iam_role_name" {
-  description = "Name of the role of nodes. By default Karpenter-<cluster_name>."
+  description = "Name of the node role. By default, Karpenter-<cluster_name>."
   type        = string
   default     = null
 }
 
 variable "node_iam_role_use_name_prefix" {
-  description = "Whether node_iam_role_name is only the beginning of the name."
+  description = "Whether node_iam_role_name is a prefix, to which a random suffix is added."
   type        = bool
   default     = true
 }
 
 variable "node_iam_role_path" {
-  description = "Path of the role of nodes."
+  description = "Path of the node role."
   type        = string
   default     = "/"
 }
 
 variable "node_iam_role_description" {
-  description = "Description of the role of nodes."
+  description = "Description of the node role."
   type        = string
   default     = null
 }
 
 variable "node_iam_role_max_session_duration" {
-  description = "The longest session of the role of nodes, in seconds, from 3600 to 43200."
+  description = "Maximum session duration of the node role, in seconds, from 3600 to 43200."
   type        = number
   default     = null
 }
 
 variable "node_iam_role_permissions_boundary" {
-  description = "ARN of a policy that bounds the role of nodes."
+  description = "ARN of the permissions boundary of the node role."
   type        = string
   default     = null
 }
 
 variable "node_iam_role_attach_cni_policy" {
-  description = "Whether nodes may do what the VPC CNI needs. Without it, give aws-node a role of its own, or nodes do not become ready."
+  description = "Whether to attach the policy for the VPC CNI to the node role. If false, give aws-node its own role, or nodes do not become ready."
   type        = bool
   default     = true
 }
 
 variable "node_iam_role_additional_policies" {
-  description = "More policies for the role of nodes: a name of your choice to the ARN."
+  description = "Additional policies for the node role: a map from a name of your choice to the policy's ARN."
   type        = map(string)
   default     = {}
 }
 
 variable "node_iam_role_tags" {
-  description = "More tags for the role of nodes."
+  description = "Additional tags for the node role."
   type        = map(string)
   default     = {}
 }
 
 variable "create_access_entry" {
-  description = "Whether an access entry lets nodes join. Not where the role has one already, nor where the cluster's authentication mode is CONFIG_MAP: see output aws_auth_roles."
+  description = "Whether to create an access entry, with which nodes can join. Set false if the role has an access entry already, or if the cluster's authentication mode is CONFIG_MAP: see output aws_auth_roles."
   type        = bool
   default     = true
 }
@@ -316,12 +316,12 @@ variable "access_entry_type" {
 
   validation {
     condition     = contains(["EC2_LINUX", "EC2_WINDOWS"], var.access_entry_type)
-    error_message = "Nodes have EC2_LINUX or EC2_WINDOWS. Fargate's role gets an entry of its own: create_fargate_access_entry."
+    error_message = "The type for nodes is EC2_LINUX or EC2_WINDOWS. The pod execution role has a separate entry: create_fargate_access_entry."
   }
 }
 
 variable "create_instance_profile" {
-  description = "Whether an instance profile is made, for EC2NodeClasses that name one in spec.instanceProfile."
+  description = "Whether to create an instance profile, for EC2NodeClasses that name one in spec.instanceProfile."
   type        = bool
   default     = false
 }
@@ -329,7 +329,7 @@ variable "create_instance_profile" {
 # Fargate.
 
 variable "create_fargate_profile" {
-  description = "Whether a Fargate profile runs Joiner's pods."
+  description = "Whether to create a Fargate profile that runs Joiner's pods."
   type        = bool
   default     = false
 }
@@ -341,13 +341,13 @@ variable "fargate_profile_name" {
 }
 
 variable "fargate_subnet_ids" {
-  description = "Private subnets for the pods. They need a way to ECR, STS, EC2, EKS, SSM and SQS."
+  description = "Private subnets for the pods, with a route to ECR, STS, EC2, EKS, SSM and SQS."
   type        = list(string)
   default     = []
 }
 
 variable "fargate_selectors" {
-  description = "Which pods the profile runs. By default those in namespace with the label app.kubernetes.io/name: joiner."
+  description = "Which pods the profile runs. By default, those in namespace with the label app.kubernetes.io/name: joiner."
   type = list(object({
     namespace = string
     labels    = optional(map(string))
@@ -356,13 +356,13 @@ variable "fargate_selectors" {
 }
 
 variable "create_fargate_iam_role" {
-  description = "Whether the pod execution role is made."
+  description = "Whether to create the pod execution role."
   type        = bool
   default     = true
 }
 
 variable "fargate_iam_role_arn" {
-  description = "ARN of the pod execution role, where create_fargate_iam_role is false. Not the role of nodes."
+  description = "ARN of an existing pod execution role, if create_fargate_iam_role is false. It must not be the node role."
   type        = string
   default     = null
 }
@@ -374,19 +374,19 @@ variable "fargate_iam_role_name" {
 }
 
 variable "fargate_iam_role_use_name_prefix" {
-  description = "Whether fargate_iam_role_name is only the beginning of the name."
+  description = "Whether fargate_iam_role_name is a prefix, to which a random suffix is added."
   type        = bool
   default     = true
 }
 
 variable "fargate_iam_role_permissions_boundary" {
-  description = "ARN of a policy that bounds the pod execution role."
+  description = "ARN of the permissions boundary of the pod execution role."
   type        = string
   default     = null
 }
 
 variable "create_fargate_access_entry" {
-  description = "Whether the pod execution role gets an access entry FARGATE_LINUX. Not where it has one already, nor where the authentication mode is CONFIG_MAP."
+  description = "Whether to create an access entry FARGATE_LINUX for the pod execution role. Set false if the role has one already, or if the authentication mode is CONFIG_MAP."
   type        = bool
   default     = true
 }
@@ -394,19 +394,19 @@ variable "create_fargate_access_entry" {
 # The chart.
 
 variable "create_helm_release" {
-  description = "Whether the chart is installed. The helm provider must know the cluster."
+  description = "Whether to install the chart. The helm provider must be configured for the cluster."
   type        = bool
   default     = false
 }
 
 variable "helm_chart" {
-  description = "The chart: a folder, a file or a name. By default the chart that this module comes with."
+  description = "The chart: a folder, a file or a name. By default, the chart in the same checkout as this module."
   type        = string
   default     = null
 }
 
 variable "helm_repository" {
-  description = "Where the chart is, if helm_chart is a name."
+  description = "Repository of the chart, if helm_chart is a name."
   type        = string
   default     = null
 }
@@ -418,13 +418,13 @@ variable "helm_version" {
 }
 
 variable "helm_timeout" {
-  description = "How long the installation waits for pods to be ready, in seconds: nodes or Fargate may still be on their way."
+  description = "How long the installation waits for ready pods, in seconds. Nodes or Fargate may still be starting."
   type        = number
   default     = 600
 }
 
 variable "helm_values" {
-  description = "More values, as YAML; the later win, and they win over what this module sets. Lists are replaced, not joined: that is Helm's way."
+  description = "Additional values, as YAML. They take precedence over the values that this module sets, and later items over earlier ones. Helm replaces lists and does not merge them."
   type        = list(string)
   default     = []
 }

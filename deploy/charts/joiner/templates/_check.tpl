@@ -1,11 +1,12 @@
-{{/* What the values must be is in values.rules.json, a JSON schema. It is checked here and not by Helm, because Helm's own messages do not name what
-was meant. The sentence about the first value that is wrong, or nothing. */}}
+{{/* joiner.problem prints a sentence about the first invalid value, or nothing. The rules are in values.rules.json, a JSON schema. The templates
+check them, and not Helm, because Helm's own messages do not suggest the correct name or value. */}}
 {{- define "joiner.problem" -}}
 {{- $rules := .Files.Get "values.rules.json" | fromJson -}}
 {{- include "joiner.check" (dict "value" .Values "rule" $rules "path" "" "rules" $rules) -}}
 {{- end -}}
 
-{{/* Checks a "value" by its "rule"; "path" is what it is called. Of "rules" the definitions are taken. */}}
+{{/* joiner.check checks "value" against "rule" and prints a sentence about the first problem, or nothing. "path" is the name of the value in
+messages. "rules" is the whole schema, with the definitions in "$defs". */}}
 {{- define "joiner.check" -}}
 {{- $rule := .rule -}}
 {{- with get $rule "$ref" -}}
@@ -56,13 +57,13 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- end -}}
 {{- range $key := .rule.kept -}}
 {{- if and (not $problem) (kindIs "invalid" (index $.value $key)) -}}
-{{- $problem = printf "%s is null: leave it out, and it has its default" (include "joiner.path" (dict "path" $.path "key" $key)) -}}
+{{- $problem = printf "%s is null: remove it to get its default" (include "joiner.path" (dict "path" $.path "key" $key)) -}}
 {{- end -}}
 {{- end -}}
 {{- $problem -}}
 {{- end -}}
 
-{{/* The path of a "key" below a "path": settings.clusterName, serviceAccount.annotations["eks.amazonaws.com/role-arn"]. */}}
+{{/* joiner.path prints the path of "key" below "path": settings.clusterName, serviceAccount.annotations["eks.amazonaws.com/role-arn"]. */}}
 {{- define "joiner.path" -}}
 {{- if not (regexMatch "^[A-Za-z0-9_-]+$" .key) -}}
 {{- printf "%s[%q]" .path .key -}}
@@ -73,7 +74,7 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Something, if the "value" itself is as its "rule" says, whatever is in it. What is null counts as not given. */}}
+{{/* joiner.fits prints "yes" if "value" satisfies "rule", without its items and keys. Null satisfies every rule: the value is not set. */}}
 {{- define "joiner.fits" -}}
 {{- $rule := .rule -}}
 {{- $value := .value -}}
@@ -106,12 +107,12 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- if $ok -}}yes{{- end -}}
 {{- end -}}
 
-{{/* Something, if a text is empty or the base64 of what begins with "start". */}}
+{{/* joiner.encoded prints "yes" if "value" is empty, or base64 of a text that begins with "start". */}}
 {{- define "joiner.encoded" -}}
 {{- if or (not .value) (hasPrefix .start (b64dec .value)) -}}yes{{- end -}}
 {{- end -}}
 
-{{/* The kind of a value, as JSON schemas call it. */}}
+{{/* joiner.kind prints the JSON schema type of a value. */}}
 {{- define "joiner.kind" -}}
 {{- if kindIs "map" . -}}object
 {{- else if kindIs "slice" . -}}array
@@ -123,7 +124,7 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* The number within the bounds of its rule that is nearest. */}}
+{{/* joiner.bounded prints the number nearest to "value" that is within the minimum and maximum of "rule". */}}
 {{- define "joiner.bounded" -}}
 {{- $n := float64 .value -}}
 {{- if hasKey .rule "minimum" -}}{{- $n = maxf $n .rule.minimum -}}{{- end -}}
@@ -131,7 +132,7 @@ was meant. The sentence about the first value that is wrong, or nothing. */}}
 {{- include "joiner.plain" $n -}}
 {{- end -}}
 
-{{/* A number without an exponent: an account's is one of twelve digits. */}}
+{{/* joiner.plain prints a value. A number has no exponent: 111122223333, not 1.11122223333e+11. */}}
 {{- define "joiner.plain" -}}
 {{- if and (kindIs "float64" .) (eq . (floor .)) -}}{{- printf "%.0f" . -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}

@@ -1,5 +1,5 @@
-{{/* The settings, as environment variables. An empty text, or null, is left to the default of the binary; false and 0 are said.
-What controller.env says of a setting goes before its value: two variables of one name are refused by server-side apply. */}}
+{{/* joiner.env prints the settings as environment variables. It leaves out an empty text and null, so the default of the binary applies; false
+and 0 are set. A variable of controller.env takes precedence over the chart's value: server-side apply refuses two variables with one name. */}}
 {{- define "joiner.env" -}}
 {{- $s := .Values.settings -}}
 {{- $variables := list
@@ -40,7 +40,7 @@ What controller.env says of a setting goes before its value: two variables of on
 -}}
 {{- $own := dict -}}
 {{- range .Values.controller.env -}}
-{{- if hasKey $own .name -}}{{- fail (printf "controller.env has %s twice: leave one of them out" .name) -}}{{- end -}}
+{{- if hasKey $own .name -}}{{- fail (printf "controller.env has %s twice: remove one of them" .name) -}}{{- end -}}
 {{- $_ := set $own .name true -}}
 {{- end -}}
 {{- range $variables }}

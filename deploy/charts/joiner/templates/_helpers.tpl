@@ -26,7 +26,7 @@
 {{- define "joiner.image" -}}
 {{- $image := .Values.controller.image -}}
 {{- if hasSuffix "karpenter/controller" $image.repository -}}
-{{- fail (printf "controller.image.repository is %s, which is Karpenter's image: leave controller.image out, or name your copy of ghcr.io/joiner-sh/joiner" $image.repository) -}}
+{{- fail (printf "controller.image.repository is %s, which is Karpenter's image: remove controller.image, or name your copy of ghcr.io/joiner-sh/joiner" $image.repository) -}}
 {{- end -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
@@ -35,7 +35,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Which pods are the controller's. It cannot change in an upgrade. */}}
+{{/* joiner.selector prints the labels that select the controller's pods. A Deployment's selector cannot change in an upgrade. */}}
 {{- define "joiner.selector" -}}
 app.kubernetes.io/name: {{ include "joiner.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -51,7 +51,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/* Metadata of an object: "root", "name"; "namespace", "labels" and "annotations" where it has its own. */}}
+{{/* joiner.metadata prints the metadata of the object "name". "root" is the root context. "namespace", "labels" and "annotations" are optional. */}}
 {{- define "joiner.metadata" -}}
 {{- $meta := dict "name" .name "labels" (merge (.labels | default dict | deepCopy) (include "joiner.labels" .root | fromYaml)) -}}
 {{- with .namespace -}}{{- $_ := set $meta "namespace" . -}}{{- end -}}
@@ -61,8 +61,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- toYaml $meta -}}
 {{- end -}}
 
-{{/* The pods tolerate these whatever else they are to tolerate: without, a cluster whose system pods are on Fargate or on
-nodes of their own would wait for its controller for ever. */}}
+{{/* joiner.tolerations prints the tolerations of the pods. The first two are always set: without them, the controller would stay Pending in a
+cluster whose system pods run on Fargate or on tainted nodes. */}}
 {{- define "joiner.tolerations" -}}
 {{- $always := list
   (dict "key" "CriticalAddonsOnly" "operator" "Exists")
@@ -70,8 +70,8 @@ nodes of their own would wait for its controller for ever. */}}
 {{- concat $always (.Values.tolerations | default list) | uniq | toYaml -}}
 {{- end -}}
 
-{{/* A spread without selector is about our own pods, each revision of the Deployment by itself: otherwise the pods of the
-old one would be in the way of the new one's. */}}
+{{/* joiner.spread prints the topology spread constraints. A constraint without a selector gets the controller's pods, and counts each revision of
+the Deployment separately: otherwise pods of the old revision could block pods of the new one. */}}
 {{- define "joiner.spread" -}}
 {{- $own := dict "matchLabels" (include "joiner.selector" . | fromYaml) -}}
 {{- $all := list -}}
@@ -88,7 +88,7 @@ old one would be in the way of the new one's. */}}
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* A term of pod affinity without selector is about our own pods. */}}
+{{/* joiner.affinity prints the affinity. A pod affinity term without a selector gets the controller's pods. */}}
 {{- define "joiner.affinity" -}}
 {{- $own := dict "matchLabels" (include "joiner.selector" . | fromYaml) -}}
 {{- $affinity := deepCopy .Values.affinity -}}
@@ -97,14 +97,14 @@ old one would be in the way of the new one's. */}}
 {{- range $term := get $rules "requiredDuringSchedulingIgnoredDuringExecution" | default list -}}
 {{- if not (hasKey $term "labelSelector") -}}{{- $_ := set $term "labelSelector" $own -}}{{- end -}}
 {{- end -}}
-{{- range $wish := get $rules "preferredDuringSchedulingIgnoredDuringExecution" | default list -}}
-{{- if not (hasKey $wish.podAffinityTerm "labelSelector") -}}{{- $_ := set $wish.podAffinityTerm "labelSelector" $own -}}{{- end -}}
+{{- range $preference := get $rules "preferredDuringSchedulingIgnoredDuringExecution" | default list -}}
+{{- if not (hasKey $preference.podAffinityTerm "labelSelector") -}}{{- $_ := set $preference.podAffinityTerm "labelSelector" $own -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $affinity -}}
 {{- end -}}
 
-{{/* A security context without what is empty in it: Karpenter's values have empty profiles, which the API server refuses. */}}
+{{/* joiner.secured prints a security context without empty maps. Karpenter's values contain empty profiles, which the API server refuses. */}}
 {{- define "joiner.secured" -}}
 {{- $out := dict -}}
 {{- range $key, $value := . -}}

@@ -1,7 +1,7 @@
-{{/* Values of Karpenter's charts before 1.0 are ignored, as by its chart since, and reported; "leftovers" of values.rules.json has what takes
-their place. Only the cluster's name is used, where settings.clusterName is not set: without it nothing works. */}}
+{{/* A leftover is a value of Karpenter's charts before 1.0. It is ignored, as in Karpenter's current chart, and reported. "leftovers" of
+values.rules.json has its replacement. The exception is the cluster's name, which is used if settings.clusterName is not set.
 
-{{/* Something, if the "value" at a "path" is such a value, or a map of such values alone. */}}
+joiner.leftover prints "yes" if "value" at "path" is a leftover, or a map that contains only leftovers. */}}
 {{- define "joiner.leftover" -}}
 {{- if hasKey .rules.leftovers .path -}}
 yes
@@ -14,7 +14,7 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* A line for each leftover among the values: "settings.aws.clusterName is ignored: set settings.clusterName". */}}
+{{/* joiner.leftovers prints a line for each leftover among the values: "settings.aws.clusterName is ignored: set settings.clusterName". */}}
 {{- define "joiner.leftovers" -}}
 {{- $rules := .Files.Get "values.rules.json" | fromJson -}}
 {{- $lines := list -}}
@@ -28,12 +28,12 @@ yes
 {{- end -}}
 {{- end -}}
 {{- if and (not .Values.settings.clusterName) (include "joiner.clusterName" .) -}}
-{{- $lines = append $lines (printf "settings.clusterName is not set: %s is used, which an older value names" (include "joiner.clusterName" .)) -}}
+{{- $lines = append $lines (printf "settings.clusterName is not set: %s is used, from a value of an older chart" (include "joiner.clusterName" .)) -}}
 {{- end -}}
 {{- join "\n" $lines -}}
 {{- end -}}
 
-{{/* The name of the cluster. */}}
+{{/* joiner.clusterName prints settings.clusterName, or the cluster's name from leftovers if they all agree. */}}
 {{- define "joiner.clusterName" -}}
 {{- $old := list -}}
 {{- if kindIs "string" .Values.clusterName -}}{{- $old = append $old .Values.clusterName -}}{{- end -}}

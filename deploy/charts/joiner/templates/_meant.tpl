@@ -1,4 +1,4 @@
-{{/* The sentence about a "value" that is not as its "rule" says: what it is, what it should be, and what was probably meant. */}}
+{{/* joiner.unfit prints a sentence about a "value" that does not satisfy "rule": the value, the expected value, and a suggestion. */}}
 {{- define "joiner.unfit" -}}
 {{- $kind := include "joiner.kind" .value -}}
 {{- $shown := get (dict "object" "a map" "array" "a list") $kind -}}
@@ -7,9 +7,9 @@
 {{- printf "%s is %s: want %s%s" $path $shown (include "joiner.want" .rule) (include "joiner.hint" .) -}}
 {{- end -}}
 
-{{/* What a rule wants, in words. */}}
+{{/* joiner.want prints in words which values a rule accepts. */}}
 {{- define "joiner.want" -}}
-{{- $words := dict "string" "a text" "boolean" "true or false" "integer" "a whole number" "number" "a number" "object" "a map" "array" "a list" "null" "nothing" -}}
+{{- $words := dict "string" "a string" "boolean" "true or false" "integer" "a whole number" "number" "a number" "object" "a map" "array" "a list" "null" "nothing" -}}
 {{- if .want -}}
 {{- .want -}}
 {{- else if .enum -}}
@@ -26,7 +26,7 @@ something else
 {{- end -}}
 {{- end -}}
 
-{{/* What was probably meant by a "value" that is not as its "rule" says. */}}
+{{/* joiner.hint prints the value that the user probably meant, or nothing. "value" does not satisfy "rule". */}}
 {{- define "joiner.hint" -}}
 {{- $text := include "joiner.plain" .value -}}
 {{- $meant := "" -}}
@@ -40,18 +40,18 @@ something else
 {{- $tries = append $tries (lower $text) -}}
 {{- range $try := $tries -}}
 {{- if and (not $meant) (include "joiner.fits" (dict "value" $try "rule" $.rule "rules" $.rules)) -}}
-{{- $meant = kindIs "string" $.value | ternary $try (printf "%q, in quotes," $try) -}}
+{{- $meant = kindIs "string" $.value | ternary $try (printf "%q, in quotes" $try) -}}
 {{- if and (not (kindIs "string" $.value)) (ne $try $text) -}}{{- $meant = $try -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if not $meant -}}{{- $meant = include "joiner.otherKind" (dict "text" $text "rule" .rule "rules" .rules) -}}{{- end -}}
 {{- if and (not $meant) .rule.enum -}}{{- $meant = include "joiner.nearest" (dict "word" $text "words" .rule.enum) -}}{{- end -}}
 {{- end -}}
-{{- if and $meant (eq $meant $text) (kindIs "string" .value) -}}{{- $meant = printf "%s, without quotes," $meant -}}{{- end -}}
-{{- with $meant }} (is {{ . }} meant?){{- end -}}
+{{- if and $meant (eq $meant $text) (kindIs "string" .value) -}}{{- $meant = printf "%s, without quotes" $meant -}}{{- end -}}
+{{- with $meant }} (did you mean {{ . }}?){{- end -}}
 {{- end -}}
 
-{{/* What a "text" is as a truth or a number, if the "rule" wants one of these. */}}
+{{/* joiner.otherKind prints "text" as a boolean or a number if "rule" accepts one, or nothing. */}}
 {{- define "joiner.otherKind" -}}
 {{- $plain := lower .text | trimAll " \t\r\n\"'%" -}}
 {{- $truths := dict "true" "true" "yes" "true" "on" "true" "1" "true" "false" "false" "no" "false" "off" "false" "0" "false" -}}
@@ -71,7 +71,7 @@ something else
 {{- $meant -}}
 {{- end -}}
 
-{{/* The sentence about a "key" that is not among those that are "known" at its "path". */}}
+{{/* joiner.unknown prints a sentence about a "key" that is not among the "known" keys at "path", with a suggestion. */}}
 {{- define "joiner.unknown" -}}
 {{- $keys := list .key -}}
 {{- if kindIs "map" .value -}}{{- $keys = concat $keys (keys .value | sortAlpha) -}}{{- end -}}
@@ -100,13 +100,13 @@ something else
 {{- end -}}
 {{- end -}}
 {{- printf "there is no value %s" $path -}}
-{{- with $meant }} (is {{ . }} meant?)
+{{- with $meant }} (did you mean {{ . }}?)
 {{- else -}}
 {{- with keys .known | sortAlpha }}: {{ $.path | default "the chart" }} has {{ join ", " . }}{{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The paths of all values that a "rule" knows, a line for each. */}}
+{{/* joiner.paths prints the paths of all values that a "rule" knows, one per line. */}}
 {{- define "joiner.paths" -}}
 {{- $out := list -}}
 {{- range $key, $rule := .rule.properties -}}
@@ -119,8 +119,9 @@ something else
 {{- join "\n" $out -}}
 {{- end -}}
 
-{{/* The one of "words" that is most like "word", as the controller finds it: fewest edits, at most a third of the longer word; else the shortest
-that has it as a part. With "folded", only one that differs in case, hyphens and the like. */}}
+{{/* joiner.nearest prints the word of "words" that is most similar to "word", by the rules of the controller: the fewest edits, at most a third
+of the longer word; otherwise the shortest word that contains "word". If "folded" is true, it prints only a word that differs in case, hyphens,
+underscores, dots and spaces. */}}
 {{- define "joiner.nearest" -}}
 {{- $word := include "joiner.fold" .word -}}
 {{- $best := "" -}}
@@ -147,7 +148,7 @@ that has it as a part. With "folded", only one that differs in case, hyphens and
 {{- lower . | replace "-" "" | replace "_" "" | replace "." "" | replace " " "" -}}
 {{- end -}}
 
-{{/* How many letters must be put in, left out, changed or swapped with their neighbour to make "b" of "a". */}}
+{{/* joiner.distance prints the edit distance of "a" and "b": insertions, deletions, substitutions, and swaps of neighboring letters. */}}
 {{- define "joiner.distance" -}}
 {{- $a := splitList "" .a -}}
 {{- $b := splitList "" .b -}}

@@ -1,4 +1,4 @@
-# A cluster whose system pods run on Fargate: there is no node until Joiner buys one.
+# A cluster whose system pods run on Fargate. It has no node until Joiner launches one.
 
 terraform {
   required_version = ">= 1.5.7"
@@ -16,19 +16,19 @@ terraform {
 }
 
 variable "name" {
-  description = "Name of the cluster and of what belongs to it."
+  description = "Name of the cluster and of its resources."
   type        = string
   default     = "joiner-example"
 }
 
 variable "region" {
-  description = "Region to make it in."
+  description = "Region of the cluster."
   type        = string
   default     = "eu-west-1"
 }
 
 variable "cluster_uid" {
-  description = "UID of the kube-system namespace, known once the cluster is there: apply a second time with it."
+  description = "UID of the kube-system namespace. It is known after the first apply: apply a second time with it."
   type        = string
   default     = null
 }
@@ -63,7 +63,7 @@ module "vpc" {
   enable_nat_gateway = true
   single_nat_gateway = true
 
-  # EC2NodeClasses find them by this tag.
+  # EC2NodeClasses select the subnets by this tag.
   private_subnet_tags = { "karpenter.sh/discovery" = var.name }
 }
 
@@ -74,7 +74,7 @@ module "eks" {
   name               = var.name
   kubernetes_version = "1.33"
 
-  # Access entries, which nothing in the cluster can overwrite. With API_AND_CONFIG_MAP they work, too.
+  # Access entries, which nothing in the cluster can overwrite. They also work with API_AND_CONFIG_MAP.
   authentication_mode = "API"
 
   vpc_id     = module.vpc.vpc_id
@@ -84,7 +84,7 @@ module "eks" {
   enable_cluster_creator_admin_permissions = true
   enable_irsa                              = true
 
-  # Pods on Fargate have the cluster's own security group, so nodes take it as well.
+  # Pods on Fargate have the cluster security group, so nodes use it too.
   create_security_group      = false
   create_node_security_group = false
 
@@ -94,7 +94,7 @@ module "eks" {
   }
 }
 
-# EC2NodeClasses find the cluster's own security group by this tag.
+# EC2NodeClasses select the cluster security group by this tag.
 resource "aws_ec2_tag" "discovery" {
   resource_id = module.eks.cluster_primary_security_group_id
   key         = "karpenter.sh/discovery"
@@ -107,13 +107,13 @@ module "joiner" {
   cluster_name = module.eks.cluster_name
   cluster_uid  = var.cluster_uid
 
-  # On Fargate there is no Pod Identity.
+  # Pod Identity does not work on Fargate.
   enable_pod_identity             = false
   create_pod_identity_association = false
   enable_irsa                     = true
   irsa_oidc_provider_arn          = module.eks.oidc_provider_arn
 
-  # One profile for all that runs before there is a node. Its role gets an access entry FARGATE_LINUX.
+  # One profile for all pods that run before the first node exists. Its role gets an access entry FARGATE_LINUX.
   create_fargate_profile = true
   fargate_subnet_ids     = module.vpc.private_subnets
   fargate_selectors = [
@@ -124,7 +124,7 @@ module "joiner" {
   create_helm_release = true
 }
 
-# CoreDNS after the profile: a pod that is made before the profile is active never gets to Fargate.
+# CoreDNS is created after the profile: a pod created before the profile is active never runs on Fargate.
 resource "aws_eks_addon" "coredns" {
   cluster_name         = module.eks.cluster_name
   addon_name           = "coredns"
@@ -133,7 +133,7 @@ resource "aws_eks_addon" "coredns" {
   depends_on = [module.joiner]
 }
 
-# Nodes on demand: terraform output -raw manifests | kubectl apply -f -
+# An EC2NodeClass and a NodePool, to apply with: terraform output -raw manifests | kubectl apply -f -
 output "manifests" {
   description = "An EC2NodeClass and a NodePool, as YAML."
   value = join("---\n", [

@@ -1,5 +1,5 @@
-# A cluster that has Karpenter, by terraform-aws-modules/eks/aws//modules/karpenter. Only the block "karpenter" is of interest; it is yours, and
-# only its source has changed. The steps are in deploy/terraform/README.md.
+# A cluster in which Karpenter was installed with terraform-aws-modules/eks/aws//modules/karpenter. The block "karpenter" is yours, with another
+# source. deploy/terraform/README.md has the steps.
 
 terraform {
   required_version = ">= 1.5.7"
@@ -22,17 +22,17 @@ variable "cluster_name" {
 }
 
 variable "cluster_endpoint" {
-  description = "URL of its API server."
+  description = "URL of the cluster's API server."
   type        = string
 }
 
 variable "cluster_certificate_authority_data" {
-  description = "Certificate authority of its API server, in base64."
+  description = "Certificate authority of the cluster's API server, in base64."
   type        = string
 }
 
 variable "install" {
-  description = "Whether Joiner is installed: true once Karpenter is scaled to zero, false again before Karpenter comes back."
+  description = "Whether to install Joiner. Set true after Karpenter is scaled to zero, and false before you go back to Karpenter."
   type        = bool
   default     = false
 }
@@ -55,7 +55,7 @@ module "karpenter" {
 
   cluster_name = var.cluster_name
 
-  # As it was. What Karpenter's pods go by stays, so that they can come back.
+  # Unchanged: the identity of Karpenter's pods stays, so you can go back.
   service_account = "karpenter"
   node_iam_role_additional_policies = {
     AmazonSSMManagedInstanceCore = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
@@ -68,11 +68,11 @@ module "karpenter" {
 }
 
 output "node_iam_role_name" {
-  description = "The role that EC2NodeClasses name; it is the one that it was."
+  description = "The role that EC2NodeClasses name. It is unchanged by the migration."
   value       = module.karpenter.node_iam_role_name
 }
 
 output "queue_name" {
-  description = "The queue; it is the one that it was."
+  description = "The name of the queue. It is unchanged by the migration."
   value       = module.karpenter.queue_name
 }

@@ -1,4 +1,4 @@
-# A cluster with a small node group, on which Joiner runs. It buys all other nodes.
+# A cluster with a small node group, on which Joiner runs. Joiner launches all other nodes.
 
 terraform {
   required_version = ">= 1.5.7"
@@ -16,19 +16,19 @@ terraform {
 }
 
 variable "name" {
-  description = "Name of the cluster and of what belongs to it."
+  description = "Name of the cluster and of its resources."
   type        = string
   default     = "joiner-example"
 }
 
 variable "region" {
-  description = "Region to make it in."
+  description = "Region of the cluster."
   type        = string
   default     = "eu-west-1"
 }
 
 variable "cluster_uid" {
-  description = "UID of the kube-system namespace, known once the cluster is there: apply a second time with it."
+  description = "UID of the kube-system namespace. It is known after the first apply: apply a second time with it."
   type        = string
   default     = null
 }
@@ -63,7 +63,7 @@ module "vpc" {
   enable_nat_gateway = true
   single_nat_gateway = true
 
-  # EC2NodeClasses find them by this tag.
+  # EC2NodeClasses select the subnets by this tag.
   private_subnet_tags = { "karpenter.sh/discovery" = var.name }
 }
 
@@ -84,7 +84,7 @@ module "eks" {
     coredns    = {}
     kube-proxy = {}
     vpc-cni    = { before_compute = true }
-    # Gives pods their roles.
+    # The agent that gives pods their roles.
     eks-pod-identity-agent = { before_compute = true }
   }
 
@@ -108,14 +108,14 @@ module "joiner" {
   cluster_uid  = var.cluster_uid
 
   node_iam_role_additional_policies = {
-    # A shell on a node, without a key or an open port.
+    # Allows a shell on nodes with Session Manager, without an SSH key or an open port.
     AmazonSSMManagedInstanceCore = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
   }
 
   create_helm_release = true
 }
 
-# Nodes on demand: terraform output -raw manifests | kubectl apply -f -
+# An EC2NodeClass and a NodePool, to apply with: terraform output -raw manifests | kubectl apply -f -
 output "manifests" {
   description = "An EC2NodeClass and a NodePool, as YAML."
   value = join("---\n", [
