@@ -72,7 +72,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	gated := []string{
 		"NodePool fixed | spec.replicas | no node is launched for this NodePool: the feature gate StaticCapacity is off",
 		"EC2NodeClass reserving | spec.capacityReservationSelectorTerms | capacity reservations are not used: the feature gate ReservedCapacity is off",
-		"NodeOverlay cheaper | spec | prices and sizes are as AWS says: the feature gate NodeOverlay is off",
+		"NodeOverlay cheaper | spec | prices and sizes are those of AWS: the feature gate NodeOverlay is off",
 	}
 	for name, c := range map[string]struct {
 		gates nodeclass.Gates

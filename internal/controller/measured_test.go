@@ -158,7 +158,7 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 		last = m.Report(m.Pass(t.Context(), r.now()), r.now())
 	}
 	r.want(t, "without permission", m, claim)
-	if n := strings.Count(r.log.String(), "cannot keep what nodes turned out to have"); n != 1 || last != offerings.MeasuredRetryMost {
+	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || last != offerings.MeasuredRetryMost {
 		t.Errorf("told %d times, next try after %s\n%s", n, last, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {

@@ -27,9 +27,9 @@ func TestPoolProblem(t *testing.T) {
 		"reserved label": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"karpenter.sh/nodepool is set for you"},
 		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} },
-			"kept for the controller"},
+			"reserved for the controller"},
 		"AWS domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.k8s.aws/y": "x"} },
-			"kept for the controller"},
+			"reserved for the controller"},
 		"usable AWS label": {func(n *karpv1.NodeClaimTemplate) {
 			n.Labels = map[string]string{"karpenter.k8s.aws/instance-family": "m5"}
 		}, ""},

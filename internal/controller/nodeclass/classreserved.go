@@ -21,11 +21,11 @@ func (n *Reconciler) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass
 	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, offerings.ReservationTerms(terms))
 	f.reservations = f.usable(f.reservations)
 	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
-		n.Batch.Ask(string(class.UID)) // pods may be waiting for them
+		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the reservations
 	}
 }
 
-// gated returns the conditions that Ready depends on only if reserved capacity is enabled.
+// gated returns the conditions on which Ready depends only while reserved capacity is enabled.
 func (f resolvedClass) gated() []string {
 	if f.reserves {
 		return []string{awsv1.ConditionCapacityReservationsReady}

@@ -17,16 +17,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// reasonPreflightPending is the reason of conditions as long as the preflight checks of a node class have no result.
+// reasonPreflightPending is the reason of conditions while the preflight checks of a node class have no result yet.
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// ProvenAfter is longer than a node that lost the permission to join can stay Ready: its credentials and its lease expire
-	// earlier.
+	// ProvenAfter is how long a node must stay Ready after a finding to disprove it. A node that can no longer join
+	// loses its credentials and its lease earlier.
 	ProvenAfter = 20 * time.Minute
 )
 
-// lookAhead checks whether nodes of the class can join before any is launched.
+// lookAhead checks whether nodes of the class can join, before the first launch.
 func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	if n.Diagnoses == nil || f.preflight.Mode == awsv1.PreflightOff || f.preflight.Mode == "" {
 		return
@@ -52,7 +52,8 @@ func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f
 	}
 }
 
-// await keeps the finding that an earlier report left on the class, or marks the class as pending until there is a report.
+// await keeps the finding of an earlier report on the class. If there is none, it marks the class as pending until
+// there is a report.
 func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	conditions := class.StatusConditions()
 	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
@@ -64,9 +65,8 @@ func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	}
 }
 
-// isDisproved reports whether nodes of the class contradict findings that were made at since. They do if a node has joined
-// after since, or if a node is Ready provenAfter later: by then a node that could not join any more would have lost its
-// credentials.
+// isDisproved reports whether nodes of the class disprove a finding made at since: a node has joined after since, or a
+// node is still Ready ProvenAfter later. By then, a node that could no longer join would have lost its credentials.
 func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
