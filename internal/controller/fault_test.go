@@ -229,8 +229,8 @@ func TestRefusedPodIsTold(t *testing.T) {
 
 // drip emits queued events at once.
 func (r *rig) drip() {
-	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
-		r.events.Tell(e.About, e.Reason, e.Message)
+	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
+		r.events.Emit(e.About, e.Reason, e.Message)
 	}
 }
 

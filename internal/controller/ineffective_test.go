@@ -20,7 +20,7 @@ import (
 
 // honour makes the loop, with the given Gates.
 func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
-	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
+	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Events: r.events, Log: r.Claims.Log}
 }
 
 // lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.

@@ -148,7 +148,7 @@ func (l *lateRig) restart(t *testing.T) {
 			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
-		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
+		Events: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
 	l.Claims.Holds.Cache = l.api
 	l.Diagnoses, l.Claims.Diagnoses, l.Moves.Diagnoses, l.NodeClasses.Diagnoses = d, d, d, d

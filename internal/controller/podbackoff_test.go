@@ -156,7 +156,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		t.Errorf("told %d times\n%s", n, r.log)
 	}
 	var told []string
-	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
+	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
 		told = append(told, e.Message)
 	}
 	if said := strings.Join(told, "\n"); strings.Count(said, "2 nodes in a row became ready for the pod") != 1 {

@@ -29,7 +29,7 @@ func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType,
 	}
 }
 
-func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Tell: r.events} }
+func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Events: r.events} }
 
 // TestNodeIsRepaired: a node that has been unhealthy for too long is replaced with all of its pods, even protected ones.
 func TestNodeIsRepaired(t *testing.T) {

@@ -254,41 +254,41 @@ func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.C
 	market.Measured = &offerings.Measured{Store: kubeclient.MeasuredStore{Live: r.api, Writer: api,
 		Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
 	pauses := &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
-	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Tell: r.events, Metrics: m}
+	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Events: r.events, Metrics: m}
 	offers := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
 	found := &driftcheck.Reconciler{Cache: r.api, Fleet: awsClient, Market: market, Objects: writer, Authority: "Y2E=",
-		Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
+		Reserves: true, Events: r.events, Metrics: m, Log: log, Now: r.now}
 	r.Controllers = Controllers{
 		Market: market, Pods: pods,
 		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Tell: loop.NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
+			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
 		Drift: found,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer,
 			Evictor: writer, Buyer: awsClient, Machines: awsClient, Offers: offers,
-			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Registrations: registrations,
 			Replacements:  &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: awsClient,
-			Tell: r.events, Metrics: m, Log: log},
+			Events: r.events, Metrics: m, Log: log},
 		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: awsClient,
 			Versions: fixedVersion("1.33"), Reservations: awsClient, Placements: awsClient, Offers: offers, Refresh: time.Minute,
-			Batch: batch, Tell: r.events, Metrics: m, Log: log},
+			Batch: batch, Events: r.events, Metrics: m, Log: log},
 		Pools: &nodepool.Reconciler{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market,
 			Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &disruptor.Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market,
 			Solve: provisioner.Plan, Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
+			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Events: r.events, Metrics: m, Log: log},
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
-			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Staying: staying, Travel: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
 				Namespace: "kube-system"}, Log: log}},
 		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Machines: awsClient,
-			Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
+			Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Events: r.events, Metrics: m, Log: log},
 		Shifts: &offerings.ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market,
-			Batch: batch, Tell: r.events, Metrics: m, Log: log},
+			Batch: batch, Events: r.events, Metrics: m, Log: log},
 	}
 }
 
@@ -302,7 +302,7 @@ type events struct {
 	told []string // "NodeClaim/InsufficientCapacityError: …"
 }
 
-func (e *events) Tell(about client.Object, reason kubeclient.Reason, message string) {
+func (e *events) Emit(about client.Object, reason kubeclient.Reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind := fmt.Sprintf("%T", about)

@@ -29,7 +29,7 @@ func (r *rig) static(t *testing.T, replicas, limit int64) {
 	r.Claims.Replacements.Statics = true
 	r.Statics = &nodepool.StaticReconciler{
 		Cache: r.api, Cluster: r.Claims.Cluster, Claims: r.Claims.Objects.(*writer.Writer), Objects: r.Claims.Objects, Ledger: r.Claims.Ledger,
-		Holds: r.Claims.Holds, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+		Holds: r.Claims.Holds, Events: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }
 

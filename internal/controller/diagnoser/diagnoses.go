@@ -37,7 +37,7 @@ type Diagnoser struct {
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Batch   *loop.Batch               // gets a request for a plan when a cause is fixed
 	After   time.Duration             // a claim is late when its instance has no Node this long after its launch
-	Tell    loop.EventRecorder        // emits events
+	Events  loop.EventRecorder        // emits events
 	Drip    *loop.RateLimitedRecorder // emits the events on pods and claims, of which there may be thousands; nil: they are emitted at once
 	Metrics *metrics.Metrics          // the metrics of this process
 	Log     *slog.Logger              // the log of this process

@@ -223,13 +223,13 @@ func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown b
 
 // publishOne emits the events about one late claim.
 func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
-	later := d.Tell.Tell
+	later := d.Events.Emit
 	if d.Drip != nil {
 		later = d.Drip.Later
 	}
 	later(l.claim, kubeclient.ReasonNotJoining, v.Message)
 	if pool := seen.pools[l.pool]; pool != nil {
-		d.Tell.Tell(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
+		d.Events.Emit(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
 	}
 	for _, pod := range d.pending(ctx, conversion.PodsOf(l.claim)) {
 		later(pod, kubeclient.ReasonNotJoining, "The node that was launched for the pod does not join the cluster: "+v.Message)

@@ -36,7 +36,7 @@ type Emptiness struct {
 	Ledger  *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Pauses  *loop.Pauses                // pauses of voluntary disruption
 	Staying *DisruptableConditionWriter // shared with Disruptor
-	Tell    loop.EventRecorder          // emits events
+	Events  loop.EventRecorder          // emits events
 	Metrics *metrics.Metrics            // the metrics of this process
 	Log     *slog.Logger                // the log of this process
 

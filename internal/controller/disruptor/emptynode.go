@@ -89,7 +89,7 @@ func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time)
 	reason := strings.ToLower(string(l.move.Reason))
 	nodestate.PodLoss{Claim: claim, Reason: reason}.Count(e.Metrics)
 	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.Count(e.Metrics, []*karpv1.NodeClaim{claim})
-	e.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
+	e.Events.Emit(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", l.move.Pool, "reason", reason, "Node", l.node,
 		"providerID", claim.Status.ProviderID)
 	return nil

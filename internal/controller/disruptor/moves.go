@@ -52,7 +52,7 @@ type Disruptor struct {
 	Staying   *DisruptableConditionWriter // shared with Emptiness
 	Gate      *nodestate.DisruptionLock   // shared with Emptiness
 	Batch     *loop.Batch                 // collects requests for the next plan
-	Tell      loop.EventRecorder          // emits events
+	Events    loop.EventRecorder          // emits events
 	Metrics   *metrics.Metrics            // the metrics of this process
 	Log       *slog.Logger                // the log of this process
 	Now       loop.Clock                  // the clock; nil uses time.Now

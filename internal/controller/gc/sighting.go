@@ -120,7 +120,7 @@ func (s *Collector) tellPools(ctx context.Context, all []sighting) {
 	}
 	for i := range pools.Items {
 		for _, reason := range slices.Sorted(maps.Keys(texts)) {
-			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Also: "))
+			s.Events.Emit(&pools.Items[i], reason, strings.Join(texts[reason], ". Also: "))
 		}
 	}
 }

@@ -50,7 +50,7 @@ type Collector struct {
 	Breaker  loop.Breaker              // limits how many objects one pass deletes
 	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
 	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
-	Tell     loop.EventRecorder        // emits events
+	Events   loop.EventRecorder        // emits events
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 
@@ -209,7 +209,7 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		Pods:   nodestate.Displaced(ctx, s.Cluster, claim, now),
 	}.Count(s.Metrics)
 	s.reportGone(claim, why, now)
-	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Tell, s.Metrics, s.Log)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Events, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
@@ -220,7 +220,7 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 // it has lost its tags.
 func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
-		s.Tell.Tell(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
+		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
 	}
 }
 
@@ -229,11 +229,11 @@ func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 // use.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
-		s.Tell.Tell(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
+		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return
 	}
 	s.Holds.Died(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
-	s.Tell.Tell(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
+	s.Events.Emit(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
 // templates deletes launch templates that no launch has used for TemplateLife. They are created again when needed.

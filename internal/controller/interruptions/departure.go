@@ -248,12 +248,12 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 	pool := claim.Labels[karpv1.LabelNodePool]
 	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.Displaced(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
-	i.Tell.Tell(claim, kubeclient.ReasonTerminatingOnInterruption, message)
+	i.Events.Emit(claim, kubeclient.ReasonTerminatingOnInterruption, message)
 	if d.kind == interruption.InstanceTerminated {
-		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Tell, i.Metrics, i.Log)
+		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Events, i.Metrics, i.Log)
 	}
 	for _, node := range d.nodes {
-		i.Tell.Tell(node, kubeclient.ReasonTerminatingOnInterruption, message)
+		i.Events.Emit(node, kubeclient.ReasonTerminatingOnInterruption, message)
 	}
 	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
 		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.Provided(claim.Name))

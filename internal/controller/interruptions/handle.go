@@ -118,9 +118,9 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 		return err
 	}
 	if reason, message := eventOf(n); reason != "" {
-		i.Tell.Tell(claim, reason, message)
+		i.Events.Emit(claim, reason, message)
 		for _, node := range nodes {
-			i.Tell.Tell(node, reason, message)
+			i.Events.Emit(node, reason, message)
 		}
 	}
 	return nil

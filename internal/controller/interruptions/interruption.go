@@ -51,7 +51,7 @@ type Handler struct {
 	// accounts are accepted.
 	Account string
 	Region  string             // region of the cluster; messages from other regions are ignored. Empty: all regions are accepted
-	Tell    loop.EventRecorder // emits events
+	Events  loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 	Now     loop.Clock         // the clock; nil uses time.Now

@@ -143,7 +143,7 @@ func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) erro
 
 // holdBack emits an event that a failing instance is not replaced, because too many instances fail.
 func (i *Handler) holdBack(one illness, broken, total int) {
-	i.Tell.Tell(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
+	i.Events.Emit(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",
 		one.trouble.Kind, broken, loop.Count(total, "instance")))
 }

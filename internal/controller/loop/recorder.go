@@ -17,7 +17,7 @@ import (
 // so that the events of one namespace do not delay those of others. When the queue is full, an event of the namespace
 // with the most events is dropped.
 type RateLimitedRecorder struct {
-	Tell EventRecorder // receives the events
+	Events EventRecorder // receives the events
 
 	mu     sync.Mutex
 	queues map[string][]QueuedEvent // by namespace of the object
@@ -40,7 +40,7 @@ const (
 
 // NewDrip returns a recorder that passes its events to recorder at a limited rate.
 func NewDrip(recorder EventRecorder) *RateLimitedRecorder {
-	return &RateLimitedRecorder{Tell: recorder, queues: map[string][]QueuedEvent{}}
+	return &RateLimitedRecorder{Events: recorder, queues: map[string][]QueuedEvent{}}
 }
 
 // Start emits events until ctx ends.
@@ -55,7 +55,7 @@ func (d *RateLimitedRecorder) Start(ctx context.Context) error {
 		}
 		if e, ok := d.Next(); ok {
 			work := Working(ctx, LoopEvents, "")
-			d.Tell.Tell(e.About, e.Reason, e.Message)
+			d.Events.Emit(e.About, e.Reason, e.Message)
 			work.End()
 		}
 	}

@@ -61,7 +61,7 @@ type Reconciler struct {
 	Authority string
 	// Diagnoses explains why claims are late; nil disables it.
 	Diagnoses *diagnoser.Diagnoser
-	Tell      loop.EventRecorder // emits events
+	Events    loop.EventRecorder // emits events
 	Metrics   *metrics.Metrics   // the metrics of this process
 	Log       *slog.Logger       // the log of this process
 	Now       loop.Clock         // the clock; nil uses time.Now

@@ -174,8 +174,8 @@ func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode,
 			continue
 		}
 		pool := claim.Labels[karpv1.LabelNodePool]
-		c.Tell.Tell(claim, kubeclient.ReasonNodeMismatch, r.message())
-		c.Tell.Tell(r.node, kubeclient.ReasonNodeMismatch, r.message())
+		c.Events.Emit(claim, kubeclient.ReasonNodeMismatch, r.message())
+		c.Events.Emit(r.node, kubeclient.ReasonNodeMismatch, r.message())
 		c.Metrics.NodeMismatches.WithLabelValues(pool).Inc()
 		c.Log.Warn("did not register a Node: it has the provider ID of an instance and is not the Node of that instance", "Node", r.node.Name, "NodeClaim", claim.Name, "nodePool", pool,
 			"providerID", r.node.Spec.ProviderID, "cause", r.why)
@@ -194,7 +194,7 @@ type refusal struct {
 	at  time.Time
 }
 
-// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries all are
+// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all are
 // dropped.
 const (
 	refusalLife = time.Hour

@@ -123,7 +123,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			// Without the hold, the next plan would choose the same offering again at once.
 			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Tell.Tell(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Events.Emit(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", v.Claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.Claim, nil
 	}
@@ -139,7 +139,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Tell.Tell(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
+	c.Events.Emit(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
@@ -218,7 +218,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	}
 	c.Holds.Launched(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
-	c.Tell.Tell(claim, kubeclient.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Events.Emit(claim, kubeclient.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
 		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())

@@ -26,7 +26,7 @@ func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step
 		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone", "NodeClaim", claim.Name,
 			"nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
 	}
-	c.Tell.Tell(claim, kubeclient.ReasonTagsMissing, message)
+	c.Events.Emit(claim, kubeclient.ReasonTagsMissing, message)
 	return c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionInstanceTerminating, step.Reason, message)
 	})

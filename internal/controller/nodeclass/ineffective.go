@@ -26,7 +26,7 @@ type IneffectiveFieldWarner struct {
 	Gates Gates         // enabled feature gates
 	// Unseen is true if NodeOverlays cannot be watched; they are not checked then.
 	Unseen bool
-	Tell   loop.EventRecorder // emits events
+	Events loop.EventRecorder // emits events
 	Log    *slog.Logger       // the log of this process
 
 	mu   sync.Mutex
@@ -146,7 +146,7 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapse
 		}
 	}
 	if len(news) > 0 {
-		h.Tell.Tell(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
+		h.Events.Emit(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
 	}
 }
 

@@ -79,7 +79,7 @@ type Reconciler struct {
 	Isolated     bool                      // IAM cannot be reached, so spec.instanceProfile is not checked
 	Refresh      time.Duration             // interval between two reads of AWS resources
 	Batch        *loop.Batch               // gets a request for a plan when a class becomes ready
-	Tell         loop.EventRecorder        // emits events
+	Events       loop.EventRecorder        // emits events
 	Metrics      *metrics.Metrics          // the metrics of this process
 	Log          *slog.Logger              // the log of this process
 
@@ -160,7 +160,7 @@ func holdClass(class *awsv1.EC2NodeClass) {
 func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	conditions := class.StatusConditions()
 	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
-		n.Tell.Tell(class, kubeclient.ReasonPreflightFailed, c.Message)
+		n.Events.Emit(class, kubeclient.ReasonPreflightFailed, c.Message)
 	}
 	switch isReady := conditions.IsReady(); {
 	case isReady && !wasReady:
@@ -179,7 +179,7 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 		}
 		// Unknown conditions cause no warning: every new class has them.
 		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
-			n.Tell.Tell(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+			n.Events.Emit(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 		}
 	}
 	if len(waiting) > 0 {
-		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to terminate: "+
+		n.Events.Emit(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to terminate: "+
 			strings.Join(waiting[:min(5, len(waiting))], ", "))
 		return time.Now().Add(time.Minute), nil // the deletion of a claim triggers an earlier reconcile
 	}

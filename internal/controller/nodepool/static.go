@@ -36,7 +36,7 @@ type StaticReconciler struct {
 	Objects loop.ObjectWriter         // writes objects to the API server
 	Ledger  *snapshot.Ledger          // claims created by this process that the cache may not show yet
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Tell    loop.EventRecorder        // emits events
+	Events  loop.EventRecorder        // emits events
 	Metrics *metrics.Metrics          // the metrics of this process
 	Log     *slog.Logger              // the log of this process
 	Now     loop.Clock                // the clock; nil uses time.Now
@@ -236,7 +236,7 @@ func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeCla
 		s.Ledger.Forget(c.UID)
 		pool := c.Labels[karpv1.LabelNodePool]
 		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.Displaced(ctx, s.Cluster, c, now)}.Count(s.Metrics)
-		s.Tell.Tell(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
+		s.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
 		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
 			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())
 	}

@@ -39,7 +39,7 @@ type ZonalShifts struct {
 	Cache   client.Reader      // reads objects from the informers
 	Market  *Catalogs          // offerings of EC2
 	Batch   *loop.Batch        // gets a request for a plan when a zone may be used again
-	Tell    loop.EventRecorder // emits events
+	Events  loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 
@@ -108,13 +108,13 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": no node is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftActive, text)
+			z.Events.Emit(pool, kubeclient.ReasonZonalShiftActive, text)
 		}
 	}
 	for _, zone := range cleared {
 		z.Log.Info("a zonal shift has ended", "zoneID", zone)
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
+			z.Events.Emit(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
 		}
 	}
 	if len(cleared) > 0 {

@@ -41,7 +41,7 @@ type Provisioner struct {
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
 	Watch    *Stopwatch                // measures the time from batch to launch
-	Tell     *loop.RateLimitedRecorder // emits events
+	Events   *loop.RateLimitedRecorder // emits events
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 	Now      loop.Clock                // the clock; nil uses time.Now
@@ -339,7 +339,7 @@ func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*core
 			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
 		for _, id := range c.Machine.Pods {
 			if pod := pods[id]; pod != nil {
-				p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+				p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
 			}
 		}
 	}
@@ -350,7 +350,7 @@ func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*core
 func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
-			p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+			p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
 		}
 	}
 }
@@ -359,7 +359,7 @@ func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[st
 func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
-			p.Tell.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
+			p.Events.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
 			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times,
 				"nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
@@ -370,7 +370,7 @@ func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
-			p.Tell.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
+			p.Events.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
 		}
 	}
 }
