@@ -114,7 +114,7 @@ func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 		}
 	}
 	if tried != 1 || len(bought) != nodes+1 || f.most != 1 {
-		t.Errorf("%d nodes were tried with it, %d instances bought in all and %d nodes closed at once; want 1, %d, 1\n%s", tried, len(bought), f.most, nodes+1, f.tail())
+		t.Errorf("%d nodes were tried with it, %d instances launched in all and %d nodes closed at once; want 1, %d, 1\n%s", tried, len(bought), f.most, nodes+1, f.tail())
 	}
 	if why := f.isWhole(t); why != "" || !maps.Equal(f.serving(t), before) {
 		t.Errorf("not all is as it was: %s", why)
@@ -158,7 +158,7 @@ func (f *park) followsNext(t *testing.T, wave int) {
 		t.Errorf("before the first is known to be fit, %d nodes have the next image and %d were closed at once; want one\n%s", got, f.most, f.tail())
 	}
 	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-		t.Errorf("the pool still says %q", says)
+		t.Errorf("the pool still has the condition %q", says)
 	}
 	f.settle(t, 2)
 	f.ahead += driftcheck.DriftSoak

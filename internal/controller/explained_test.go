@@ -32,11 +32,11 @@ func TestExplained(t *testing.T) {
 		t.Errorf("held until %s, want %s", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
-		t.Errorf("beside the canary it is held until %s", held)
+		t.Errorf("beside the canary it is on hold until %s", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
 	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
-		t.Error("a canary that was not bought counts")
+		t.Error("a canary that was not launched counts")
 	}
 	later.Bought, later.Over = until.Add(2*time.Minute), until.Add(17*time.Minute)
 	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.Over.Add(10 * time.Minute)) {
@@ -59,7 +59,7 @@ func TestExplained(t *testing.T) {
 	}
 	h.Joined(now, "apps")
 	if got, _ := h.Held(until.Add(5*time.Minute), "apps"); !got.IsZero() {
-		t.Errorf("after a machine has joined it waits until %s", got)
+		t.Errorf("after an instance has joined it waits until %s", got)
 	}
 }
 
@@ -72,8 +72,8 @@ func TestChangedPool(t *testing.T) {
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
 		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
 	changed := map[string]func(*poolhealth.LaunchBackoff){
-		"told":     func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
-		"recalled": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
+		"reported": func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
+		"restored": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
 	}
 	for name, change := range changed {
 		for _, tt := range []struct {
@@ -81,19 +81,19 @@ func TestChangedPool(t *testing.T) {
 			fail  func(*poolhealth.LaunchBackoff)
 			holds bool
 		}{
-			{"late, bought before", func(h *poolhealth.LaunchBackoff) {
+			{"late, launched before the change", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: before, Over: now.Add(time.Minute)})
 			}, false},
-			{"late, bought since", func(h *poolhealth.LaunchBackoff) {
+			{"late, launched after the change", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: after, Over: now.Add(time.Minute)})
 			}, true},
-			{"known without a machine", func(h *poolhealth.LaunchBackoff) {
+			{"known without an instance", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "AUTH-2", Ahead: true, Bought: before, Over: now.Add(time.Minute)})
 			}, true},
-			{"never joined, wanted before", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
-			{"never joined, wanted since", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
-			{"ended, wanted before", func(h *poolhealth.LaunchBackoff) { h.Died(now, before, "apps", "") }, false},
-			{"ended, wanted since", func(h *poolhealth.LaunchBackoff) { h.Died(now, after, "apps", "") }, true},
+			{"never joined, created before the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
+			{"never joined, created after the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
+			{"terminated, created before the change", func(h *poolhealth.LaunchBackoff) { h.Died(now, before, "apps", "") }, false},
+			{"terminated, created after the change", func(h *poolhealth.LaunchBackoff) { h.Died(now, after, "apps", "") }, true},
 		} {
 			h := &poolhealth.LaunchBackoff{}
 			change(h)

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 )
 
-// honour makes the loop, with the given Gates.
+// honour creates the loop with the given gates.
 func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
 	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Events: r.events, Log: r.Claims.Log}
 }
@@ -39,7 +39,7 @@ func (r *rig) lapsed(t *testing.T) []string {
 	return out
 }
 
-// everything has an object of each kind that uses all fields without effect, and the loop over its kind.
+// everything returns an object of each kind that uses all fields without effect, with the loop for its kind.
 func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
 	t.Helper()
 	at := func(into client.Object, text string) client.Object {
@@ -93,7 +93,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 			if r.events.has("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
-				t.Errorf("no event tells of it")
+				t.Errorf("no event reports it")
 			}
 		})
 	}

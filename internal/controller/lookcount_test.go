@@ -32,11 +32,11 @@ func TestLooksAreCounted(t *testing.T) {
 			counted(t, m.Weighed, "rejected"))
 	}
 	if n := counted(t, m.Taken, "apps", "Underutilized"); n != 0 {
-		t.Errorf("before anything was begun %d nodes used budgets up", n)
+		t.Errorf("before any move, %d nodes count against budgets", n)
 	}
 	f.lead(t)
 	if n := counted(t, m.Taken, "apps", "Underutilized"); n != 2 {
-		t.Errorf("%d nodes use budgets up, want both that go", n)
+		t.Errorf("%d nodes count against budgets, want both candidates", n)
 	}
 }
 

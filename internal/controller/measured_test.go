@@ -159,7 +159,7 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	}
 	r.want(t, "without permission", m, claim)
 	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || last != offerings.MeasuredRetryMost {
-		t.Errorf("told %d times, next try after %s\n%s", n, last, r.log)
+		t.Errorf("reported %d times, next try after %s\n%s", n, last, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {
 		t.Errorf("no hint: %s", r.log)

@@ -23,7 +23,7 @@ const tenants = 6
 // keep working.
 func TestNamesakesWhoseTagsChange(t *testing.T) {
 	t.Parallel()
-	embedded(t) // the bubbles share it
+	embedded(t) // loads the embedded table before the synctest bubbles, which share it
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
 		a := &rig{uid: testUID, url: "http://aws.example"}
@@ -57,7 +57,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 				t.Errorf("%s says %q, and %v drift", n.uid, says, n.drifted(t, karpv1.ConditionDrifted))
 			}
 			if now := n.alive(); !slices.Equal(now, before[i]) {
-				t.Fatalf("%s has replaced nodes unasked: %v, now %v\n%s", n.uid, before[i], now, n.tail())
+				t.Fatalf("%s has replaced nodes without approval: %v, now %v\n%s", n.uid, before[i], now, n.tail())
 			}
 		}
 
@@ -86,7 +86,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		})
 		live(t, 4, two)
 		if says := two.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-			t.Errorf("with the tag away again %s says %q", two.uid, says)
+			t.Errorf("without the tag, %s has the condition %q", two.uid, says)
 		}
 	})
 }

@@ -153,7 +153,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		r.ahead = 0
 	}
 	if n := strings.Count(r.log.String(), "nodes launched for a pod did not make it schedulable"); n != 1 {
-		t.Errorf("told %d times\n%s", n, r.log)
+		t.Errorf("reported %d times\n%s", n, r.log)
 	}
 	var told []string
 	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {

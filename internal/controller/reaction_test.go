@@ -61,7 +61,7 @@ func newMultitude(t *testing.T, nodes int) *rig {
 	return r
 }
 
-// residentOf is a pod that has long run on the Node, and leaves almost no room.
+// residentOf returns a pod that has long run on the Node and leaves almost no room.
 func residentOf(node, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
@@ -77,8 +77,8 @@ func residentOf(node, name string) *corev1.Pod {
 	}
 }
 
-// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is being deleted after two passes of the loop,
-// whatever the consolidation loop does, and no other node is changed.
+// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is deleted after two passes of the
+// loop, independent of the consolidation loop, and no other node is changed.
 func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -120,7 +120,7 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	r.ahead += disruptor.EmptinessAgain
 	look()
 	if names := leaving(); len(names) != 1 || names[0] != name {
-		t.Fatalf("%v are on their way out after two looks, want %s\n%s", names, name, r.log)
+		t.Fatalf("%v are leaving after two looks, want %s\n%s", names, name, r.log)
 	}
 	claim := &karpv1.NodeClaim{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
@@ -149,7 +149,7 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 		r.ahead += disruptor.EmptinessAgain
 	}
 	if late.node == "" {
-		t.Fatal("nobody asked whether pods had come")
+		t.Fatal("the API server was not asked for new pods")
 	}
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
@@ -253,7 +253,8 @@ func TestLooksLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It is removed, and no pod is moved onto it to remove the other one.
+// TestNobodyIsMovedToWhereNobodyIs: one of two nodes is empty. The empty node is removed. No pod moves onto it to
+// remove the other node.
 func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
@@ -264,13 +265,13 @@ func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
-		t.Fatalf("%v moves were begun\n%s", begun, f.log)
+		t.Fatalf("%v moves were started\n%s", begun, f.log)
 	}
 	f.live(t)
 	left := f.pods(t)
 	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
 		left[0].Spec.NodeName != pods[1].Spec.NodeName {
-		t.Errorf("left: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+		t.Errorf("remaining: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
 }
 
@@ -319,7 +320,7 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 		}
 	}
 	if leaving != 1 { // the pending pod uses one of the two
-		t.Errorf("%d nodes are on their way out while somebody plans, want 1\n%s", leaving, r.log)
+		t.Errorf("%d nodes are leaving while a plan is made, want 1\n%s", leaving, r.log)
 	}
 	close(goOn)
 	if err := <-done; err != nil {
@@ -336,7 +337,7 @@ func TestGateCountsWhatWasChosen(t *testing.T) {
 	g.Note("stays", now)
 	g.Forget("stays")
 	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
-		// A loop that started before the choice counts it as well.
+		// A loop that started before the choice counts the chosen node too.
 		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.GateMemory)); early != want || late != want {
 			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
 		}

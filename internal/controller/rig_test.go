@@ -188,7 +188,7 @@ func (i indexer) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// bear sets the fields of new objects that a real API server sets.
+// bear sets the fields that a real API server sets on new objects.
 func (r *rig) bear() interceptor.Funcs {
 	born := 0
 	var mu sync.Mutex
@@ -437,7 +437,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 	return list.Items
 }
 
-// instances returns those that cost money.
+// instances returns the instances that cost money.
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
@@ -465,7 +465,7 @@ func (r *rig) join(t *testing.T) {
 	}
 }
 
-// nodeOf is a Node of any name with the claim's provider ID.
+// nodeOf returns a Node with the given name and the claim's provider ID.
 func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
@@ -477,7 +477,7 @@ func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	}
 }
 
-// nodeOf is the Node that the kubelet on the claim's instance creates.
+// nodeOf returns the Node that the kubelet on the claim's instance creates.
 func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	id := c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
@@ -493,7 +493,7 @@ func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// renamed is the Node of the same kubelet under its other name, the instance ID.
+// renamed returns the Node of the same kubelet under the instance ID as name.
 func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	node := r.nodeOf(t, c)
