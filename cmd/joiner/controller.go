@@ -186,12 +186,12 @@ func wire(p parts) controller.Controllers {
 		Market:   market,
 		Pods:     pods,
 		Provisioner: &provisioner.Provisioner{
-			Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Watch: watch, Departures: leavers, Events: loop.NewDrip(teller), Metrics: p.metrics, Log: p.log,
+			Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, PodBackoff: unhelped,
+			Watch: watch, Departures: leavers, Events: loop.NewRateLimitedRecorder(teller), Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
-			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Events: teller, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.away.ec2, Machines: p.away.ec2,
+			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, PodBackoff: unhelped, Events: teller, Metrics: p.metrics, Log: p.log,
 			Registrations: outcomes,
 			Replacements: &nodeclaim.Replacements{
 				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
@@ -235,7 +235,7 @@ func wire(p parts) controller.Controllers {
 			Log:        p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
-			Travel: &disruptor.MoveHistory{
+			History: &disruptor.MoveHistory{
 				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
 		},

@@ -35,7 +35,7 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 10 * time.Second })
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Buyer = lossy{r.Claims.Buyer}
+	r.Claims.Launcher = lossy{r.Claims.Launcher}
 	// A long call: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
 	claim := findClaim(t, r)
 	if err := r.api.Delete(t.Context(), claim); err != nil {
@@ -61,7 +61,7 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	r.classes(t)
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Buyer = lossy{r.Claims.Buyer}
+	r.Claims.Launcher = lossy{r.Claims.Launcher}
 	r.work(t)
 	r.start(t)
 	offered := r.Market.Offered
@@ -103,7 +103,7 @@ func TestSweeperAsksTheServer(t *testing.T) {
 func TestNothingLearnedHoldsThePool(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*rig){
-		"the error names no offering": func(r *rig) { r.Claims.Buyer = mute{r.Claims.Buyer} },
+		"the error names no offering": func(r *rig) { r.Claims.Launcher = mute{r.Claims.Launcher} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 func newTriedRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
-	awsClient, ok := r.Claims.Buyer.(*ec2.Client)
+	awsClient, ok := r.Claims.Launcher.(*ec2.Client)
 	if !ok {
 		t.Fatal("the rig's buyer is not an EC2 client")
 	}

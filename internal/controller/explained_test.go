@@ -92,8 +92,8 @@ func TestChangedPool(t *testing.T) {
 			}, true},
 			{"never joined, created before the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
 			{"never joined, created after the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
-			{"terminated, created before the change", func(h *poolhealth.LaunchBackoff) { h.Died(now, before, "apps", "") }, false},
-			{"terminated, created after the change", func(h *poolhealth.LaunchBackoff) { h.Died(now, after, "apps", "") }, true},
+			{"terminated, created before the change", func(h *poolhealth.LaunchBackoff) { h.EndedEarly(now, before, "apps", "") }, false},
+			{"terminated, created after the change", func(h *poolhealth.LaunchBackoff) { h.EndedEarly(now, after, "apps", "") }, true},
 		} {
 			h := &poolhealth.LaunchBackoff{}
 			change(h)

@@ -49,7 +49,7 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	if n := r.instances(); len(n) != 1 || n[0].Type != "m5.large" {
 		t.Errorf("launched %+v, want one m5.large", n)
 	}
-	if !r.Batch().IsHurried() {
+	if !r.Batch().ClosesNow() {
 		t.Error("no plan is requested for the pods of the claim")
 	}
 	for _, typ := range r.Market.Market(time.Now())["default"].Types {

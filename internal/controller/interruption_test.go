@@ -69,7 +69,7 @@ func TestSpotInterruption(t *testing.T) {
 	if left := r.depart(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
 		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
 	}
-	if left := r.depart(t); left != 1 || !r.Claims.Batch.IsHurried() {
+	if left := r.depart(t); left != 1 || !r.Claims.Batch.ClosesNow() {
 		t.Fatal("no plan is requested")
 	}
 	if left := r.depart(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
@@ -563,7 +563,7 @@ func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Interruption.SeeOff(ctx)
+		r.Interruption.DrainMarked(ctx)
 	}()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

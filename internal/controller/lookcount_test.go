@@ -78,11 +78,11 @@ func TestChangedMindsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.Moves.Gate.Enter()
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.Moves.Gate.Leave()
 	f.check(t, err)
 	nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
-	found := consolidation.Find(f.Moves.Weighing(s, nodes))
+	found := consolidation.Find(f.Moves.ConsolidationInput(s, nodes))
 	if len(found.Moves) != 1 || len(found.Moves[0].Nodes) != 2 {
 		t.Fatalf("found are %+v, want one move of both nodes", found.Moves)
 	}

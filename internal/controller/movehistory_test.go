@@ -105,7 +105,7 @@ func TestNothingIsBegunInIgnorance(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
 	store := &sealed{}
-	f.Moves.Travel.Store = store
+	f.Moves.History.Store = store
 	f.live(t)
 	if got := f.types(); got != "4 t3.medium" {
 		t.Fatalf("remaining: %s", got)
@@ -141,7 +141,7 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 func TestMovesUnderWayCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s := disruptor.TravelScene{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
+	s := disruptor.HistoryInput{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
 	in := disruption.Input{Now: now}
 	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
 		s.Claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -227,7 +227,7 @@ func moved(t *testing.T, crashAfter int) int {
 func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // no node has room for another pod
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.check(t, err)
 	name, other := s.In.Snapshot.Nodes[0].Name, s.In.Snapshot.Nodes[1].Name
 	f.check(t, f.Moves.Choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
@@ -235,7 +235,7 @@ func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 		t.Fatal(why)
 	}
 	may := func() []string {
-		s, err := f.Moves.Scenery(t.Context(), f.now())
+		s, err := f.Moves.ReadInput(t.Context(), f.now())
 		f.check(t, err)
 		nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
 		return nodes

@@ -50,7 +50,7 @@ func TestMoveIsSaid(t *testing.T) {
 		"Drifted: 1 node makes way for 1 and moves 2 pods": {Reason: disruption.Drifted,
 			Nodes: 1, Claims: 1, Pods: 2},
 	} {
-		if got := m.Said(); got != want {
+		if got := m.Summary(); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}

@@ -136,7 +136,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 func TestExpiresBeforeItJoins(t *testing.T) {
 	t.Parallel()
 	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
-		2 * time.Second: "again and again", nodestate.Soonest: ""} {
+		2 * time.Second: "again and again", nodestate.MinExpireAfter: ""} {
 		pool := policyPool(nil)
 		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
 		p := nodestate.PolicyOf(pool, policyTime)

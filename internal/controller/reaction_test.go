@@ -338,11 +338,11 @@ func TestGateCountsWhatWasChosen(t *testing.T) {
 	g.Forget("stays")
 	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
 		// A loop that started before the choice counts the chosen node too.
-		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.GateMemory)); early != want || late != want {
+		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.LockMemory)); early != want || late != want {
 			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
 		}
 	}
-	if g.Going("chosen", now.Add(nodestate.GateMemory+1)) {
+	if g.Going("chosen", now.Add(nodestate.LockMemory+1)) {
 		t.Error("what the cache must show by now is remembered still")
 	}
 }

@@ -275,7 +275,7 @@ func TestGateKeepsWhatWasGranted(t *testing.T) {
 	}
 	g.Note("a", now)
 	g.Forget("b")
-	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.GateMemory)) || g.Going("a", now.Add(nodestate.GateMemory+1)) {
+	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.LockMemory)) || g.Going("a", now.Add(nodestate.LockMemory+1)) {
 		t.Error("what began is not remembered for as long as the cache may be behind, or what stays is")
 	}
 }

@@ -208,7 +208,7 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.check(t, err)
 	goes, turns := &s.In.Snapshot.Nodes[0], []string(nil)
 	for i := range goes.Pods {

@@ -129,11 +129,11 @@ func TestNewest(t *testing.T) {
 // TestDripLeavesOutWhatIsTooMuch: the recorder drops excess events, and never blocks.
 func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
-	d := loop.NewDrip(&events{})
-	for range 2 * loop.RecorderKeeps {
+	d := loop.NewRateLimitedRecorder(&events{})
+	for range 2 * loop.MaxQueuedEvents {
 		d.Later(&corev1.Pod{}, "Nominated", "x")
 	}
-	if n := d.Size; n != loop.RecorderKeeps {
+	if n := d.Size; n != loop.MaxQueuedEvents {
 		t.Errorf("it keeps %d", n)
 	}
 }

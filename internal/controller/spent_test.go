@@ -48,7 +48,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 			r.plan(t)
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
-				r.Claims.Buyer = deaf{r.Claims.Buyer}
+				r.Claims.Launcher = deaf{r.Claims.Launcher}
 				until := r.now().Add(time.Duration(n)*nodeclaim.DoubtFor + nodeclaim.LaunchFirst) // until the n-th attempt
 				for r.now().Before(until) {
 					r.ahead += max(r.visit(t, claim), time.Second)

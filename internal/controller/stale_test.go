@@ -86,7 +86,7 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {
 				t.Fatalf("%d NodeClaims are created, want %d for %s\n%s", len(claims), c.want, c.pods, r.log)
 			}
-			if got := r.Provisioner.Batch.IsHurried(); got != c.again {
+			if got := r.Provisioner.Batch.ClosesNow(); got != c.again {
 				t.Errorf("another plan is asked for at once: %t, want %t", got, c.again)
 			}
 			if c.want == 0 && !strings.Contains(r.log.String(), "did not create a part of a plan: the cluster changed while the plan was made") {

@@ -183,7 +183,7 @@ func watchStatics(m manager.Manager) *builder.Builder {
 	})
 	return builder.ControllerManagedBy(m).Named("static").
 		For(&karpv1.NodePool{}, builder.WithPredicates(nodestate.PoolMatters())).
-		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.CrewMatters()))
+		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.ClaimCountMatters()))
 }
 
 // watchHonour returns loops that check an object when it is created and when its spec or annotations change. The

@@ -128,10 +128,10 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 			!r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
 			continue
 		}
-		d.Holds.Anew(pool)
+		d.Holds.Reset(pool)
 		d.Log.Info("the cause that kept nodes from joining is gone", "nodePool", pool, "check", check)
 		if d.Batch != nil {
-			d.Batch.Hurry("fixed " + pool)
+			d.Batch.AskNow("fixed " + pool)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	if err != nil || market == nil {
 		return err
 	}
-	books := nodestate.ReadBooks(objects, e.Pods, e.Pauses.Current(ctx, now), now)
+	books := nodestate.ReadRecords(objects, e.Pods, e.Pauses.Current(ctx, now), now)
 	in := disruption.Input{
 		Snapshot: snapshot, Policies: books.Policies, Records: books.Records(snapshot), Now: now,
 	}
@@ -143,7 +143,7 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodestate.Records) (disruption.Proposal, []emptyNode) {
 	e.Gate.Enter()
 	defer e.Gate.Leave()
-	begunIn(in, flights, b.Claims, e.Gate)
+	markLeaving(in, flights, b.Claims, e.Gate)
 	proposal := disruption.Propose(in)
 	e.countInvalid(in, proposal)
 	by := nodestate.NodesByName(in.Snapshot)

@@ -100,7 +100,7 @@ func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) 
 	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
 		return err
 	}
-	m.Travel.Moved(now, mark.Reason, left, f.Pods)
+	m.History.Moved(now, mark.Reason, left, f.Pods)
 	for i, c := range f.Leaving {
 		f.Leaving[i] = m.newest.Of(c)
 	}

@@ -110,7 +110,7 @@ func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*k
 
 // Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
 // each counts for the next; otherwise each node is judged alone.
-func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s TravelScene, together bool) []disruption.Stay {
+func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput, together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {
 		return nil
 	}
@@ -138,15 +138,15 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 	return trips.Stays(traffic)
 }
 
-// TravelScene is the input of Stays in addition to the snapshot.
-type TravelScene struct {
+// HistoryInput is the input of Stays in addition to the snapshot.
+type HistoryInput struct {
 	Claims map[string]*karpv1.NodeClaim // NodeClaims by name
 	Pods   map[string][]*corev1.Pod     // pods by Node name, see podsByNode
 }
 
 // started returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count from the
 // start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly limit.
-func (s TravelScene) started(now time.Time) []disruption.Trip {
+func (s HistoryInput) started(now time.Time) []disruption.Trip {
 	var out []disruption.Trip
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
 		c := s.Claims[name]

@@ -48,7 +48,7 @@ type Disruptor struct {
 	Diagnoses *diagnoser.Diagnoser        // finds claims that will not join; nil disables this
 	Pods      *nodestate.PodWatch         // when pods last came to nodes and left them
 	Pauses    *loop.Pauses                // pauses of voluntary disruption
-	Travel    *MoveHistory                // limits how often pods are moved
+	History   *MoveHistory                // limits how often pods are moved
 	Staying   *DisruptableConditionWriter // shared with Emptiness
 	Gate      *nodestate.DisruptionLock   // shared with Emptiness
 	Batch     *loop.Batch                 // collects requests for the next plan
@@ -107,13 +107,13 @@ func (m *Disruptor) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		m.complain(m.Advance(ctx))
-		m.complain(m.Look(ctx))
+		m.logError(m.Advance(ctx))
+		m.logError(m.Look(ctx))
 	}
 }
 
-// complain counts and logs an error that the next pass may not fix.
-func (m *Disruptor) complain(err error) {
+// logError counts and logs an error that the next pass may not fix.
+func (m *Disruptor) logError(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -191,7 +191,7 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 		return seen, nil
 	}
 	market := m.Market.Market(now)
-	if why := unsaid(paused, market); why != "" {
+	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
 			seen[i].Blocked, seen[i].BlockedSince = why, now // BlockedSince is now, so the move waits and is not undone
 		}
@@ -214,9 +214,9 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	return seen, nil
 }
 
-// unsaid returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
+// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
 // no input is missing.
-func unsaid(paused loop.PauseState, market catalog.Market) string {
+func missingInput(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:
 		return "the offerings of EC2 are not known yet"

@@ -34,18 +34,18 @@ type QueuedEvent struct {
 
 // Limits of a RateLimitedRecorder.
 const (
-	RecorderKeeps = 2000                  // maximum number of queued events
-	dripPause     = 50 * time.Millisecond // time between two events
+	MaxQueuedEvents = 2000                  // maximum number of queued events
+	emitInterval    = 50 * time.Millisecond // time between two events
 )
 
-// NewDrip returns a recorder that passes its events to recorder at a limited rate.
-func NewDrip(recorder EventRecorder) *RateLimitedRecorder {
+// NewRateLimitedRecorder returns a recorder that passes its events to recorder at a limited rate.
+func NewRateLimitedRecorder(recorder EventRecorder) *RateLimitedRecorder {
 	return &RateLimitedRecorder{Events: recorder, queues: map[string][]QueuedEvent{}}
 }
 
 // Start emits events until ctx ends.
 func (d *RateLimitedRecorder) Start(ctx context.Context) error {
-	ticker := time.NewTicker(dripPause)
+	ticker := time.NewTicker(emitInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -96,7 +96,7 @@ func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reaso
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	namespace := about.GetNamespace()
-	if d.Size >= RecorderKeeps {
+	if d.Size >= MaxQueuedEvents {
 		longest := namespace
 		for name, queue := range d.queues {
 			if len(queue) > len(d.queues[longest]) {

@@ -77,7 +77,7 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 		}
 		refused = append(refused, refusedNode{n, verdict, why})
 	}
-	c.tellRefused(claim, refused, now)
+	c.reportRefused(claim, refused, now)
 	return own, refused, nil
 }
 
@@ -167,8 +167,8 @@ func (v *View) noteRefused() {
 	}
 }
 
-// tellRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
-func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
+// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
+func (c *Reconciler) reportRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
 	for _, r := range refused {
 		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {
 			continue

@@ -137,7 +137,7 @@ func (c *Reconciler) initialize(ctx context.Context, v View, now time.Time) (*ka
 		return nil, err
 	}
 	c.Offers.Market.Measured.Note(claim, v.node(), now)
-	c.Unhelped.Ready(claim, now)
+	c.PodBackoff.Ready(claim, now)
 	c.Metrics.Join.WithLabelValues("initialized", claim.Labels[karpv1.LabelNodePool]).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	c.Log.Info("initialized NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "Node", v.node().Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())

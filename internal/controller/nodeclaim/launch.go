@@ -45,7 +45,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 		c.attempts.set(v.Claim.UID, a)
 	}
 	begun := time.Now()
-	launch, err := c.Buyer.Launch(ctx, *a.Request)
+	launch, err := c.Launcher.Launch(ctx, *a.Request)
 	observeCall(c.Metrics, "Create", begun, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
@@ -59,7 +59,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	switch {
 	case err == nil:
 		if c.Offers.Launched(c.Now.Now(), launch.Instance, a.Request) {
-			c.Batch.Hurry("shortage") // pods wait for this offering, which is available again
+			c.Batch.AskNow("shortage") // pods wait for this offering, which is available again
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.Now())
 	case ctx.Err() != nil:
@@ -74,7 +74,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 
 // resolveDoubt searches for an instance that a previous process has launched with this attempt's number.
 func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
-	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
+	found, err := c.Launcher.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
 		claim.Status.Capacity, claim.Status.Allocatable = conversion.Quantities(facts.Capacity), conversion.Quantities(facts.Allocatable)
-		withoutUnasked(claim)
+		dropUnrequestedEFA(claim)
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
 		conditions.SetTrue(now, karpv1.ConditionLaunched)
@@ -243,9 +243,9 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	}
 }
 
-// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance is launched
+// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is launched
 // without them.
-func withoutUnasked(claim *karpv1.NodeClaim) {
+func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return
 	}

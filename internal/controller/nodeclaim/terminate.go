@@ -38,7 +38,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)
-		c.Batch.Hurry(string(v.Claim.UID))
+		c.Batch.AskNow(string(v.Claim.UID))
 	}
 	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
 		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Events, c.Metrics, c.Log)

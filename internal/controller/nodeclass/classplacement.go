@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// lookPlacement reads the placement group that the class selects from EC2. It does nothing if the class selects none.
-func (n *Reconciler) lookPlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// resolvePlacement reads the placement group that the class selects from EC2. It does nothing if the class selects none.
+func (n *Reconciler) resolvePlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	term, selects := offerings.PlacementTerm(class)
 	if !selects {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// lookReserved reads the capacity reservations of the class, if they are enabled.
-func (n *Reconciler) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// resolveReservations reads the capacity reservations of the class, if they are enabled.
+func (n *Reconciler) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	f.reserves = n.Reservations != nil
 	terms := class.Spec.CapacityReservationSelectorTerms
 	if !f.reserves || len(terms) == 0 {

@@ -77,7 +77,7 @@ func (f resolvedClass) retry() error {
 
 // isComplete reports whether the class has everything that a launch needs, as far as that can be known before a launch.
 func (f resolvedClass) isComplete() bool {
-	condition, _ := f.strangers()
+	condition, _ := f.vpcProblem()
 	return f.retry() == nil && f.problem.Reason == "" && condition == "" && !f.pending && f.profile != "" &&
 		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
@@ -104,7 +104,7 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
 		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
 	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
-	if condition, p := f.strangers(); p.Reason != "" {
+	if condition, p := f.vpcProblem(); p.Reason != "" {
 		c.SetFalse(now, condition, p.Reason, p.Message)
 	}
 	if f.imageErr == nil {
@@ -181,10 +181,10 @@ func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misse
 	}
 }
 
-// strangers returns the condition and the problem if the selected subnets and security groups are in several VPCs. EC2
+// vpcProblem returns the condition and the problem if the selected subnets and security groups are in several VPCs. EC2
 // refuses to launch with them. This can happen only if the cluster's VPC is not known, because otherwise only its
 // resources are selected.
-func (f resolvedClass) strangers() (string, offerings.Problem) {
+func (f resolvedClass) vpcProblem() (string, offerings.Problem) {
 	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
 		return "", offerings.Problem{}
 	}

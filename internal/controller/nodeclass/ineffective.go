@@ -30,7 +30,7 @@ type IneffectiveFieldWarner struct {
 	Log    *slog.Logger       // the log of this process
 
 	mu   sync.Mutex
-	said map[lapseOf]bool // fields that were reported
+	said map[reportedField]bool // fields that were reported
 }
 
 // Gates are the feature gates.
@@ -67,15 +67,15 @@ func (g Gates) ofOverlay() []ineffectiveField {
 
 // ineffectiveField is a field of an object that has no effect.
 type ineffectiveField struct {
-	field string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
-	says  string // what happens instead of the effect
+	field   string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
+	instead string // what happens instead of the effect
 }
 
-// lapseOf identifies a reported field.
-type lapseOf struct {
-	uid   types.UID
-	field string
-	says  string
+// reportedField identifies a reported field.
+type reportedField struct {
+	uid     types.UID
+	field   string
+	instead string
 }
 
 // Pool reports the fields of a NodePool that have no effect.
@@ -142,7 +142,7 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapse
 	var news []string // all in one event, because the API server merges events with the same reason, and keeps the first text
 	for _, l := range lapses {
 		if h.once(uid, kind+" "+object.GetName(), l) {
-			news = append(news, l.field+" has no effect: "+l.says)
+			news = append(news, l.field+" has no effect: "+l.instead)
 		}
 	}
 	if len(news) > 0 {
@@ -151,9 +151,9 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapse
 }
 
 // holds reports whether known is still among the ineffective fields.
-func holds(lapses []ineffectiveField, known lapseOf) bool {
+func holds(lapses []ineffectiveField, known reportedField) bool {
 	for _, l := range lapses {
-		if l.field == known.field && l.says == known.says {
+		if l.field == known.field && l.instead == known.instead {
 			return true
 		}
 	}
@@ -163,15 +163,15 @@ func holds(lapses []ineffectiveField, known lapseOf) bool {
 // once logs a field of the named object if it was not reported before, and reports whether it did.
 func (h *IneffectiveFieldWarner) once(uid types.UID, name string, l ineffectiveField) bool {
 	h.mu.Lock()
-	key := lapseOf{uid, l.field, l.says}
+	key := reportedField{uid, l.field, l.instead}
 	before := h.said[key]
 	if h.said == nil {
-		h.said = map[lapseOf]bool{}
+		h.said = map[reportedField]bool{}
 	}
 	h.said[key] = true
 	h.mu.Unlock()
 	if !before {
-		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
+		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.instead)
 	}
 	return !before
 }

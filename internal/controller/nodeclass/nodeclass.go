@@ -83,9 +83,9 @@ type Reconciler struct {
 	Metrics      *metrics.Metrics          // the metrics of this process
 	Log          *slog.Logger              // the log of this process
 
-	Failures  loop.Backoff // back-off by object name; the zero value is empty
-	farewells loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
-	Trials    trials       // results of dry runs by class; the zero value is empty
+	Failures         loop.Backoff // back-off by object name; the zero value is empty
+	finalizeFailures loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
+	Trials           trials       // results of dry runs by class; the zero value is empty
 }
 
 // Reconcile brings the status of one class up to date.
@@ -98,7 +98,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		err = nil
 	case err != nil:
 	case class.DeletionTimestamp != nil:
-		failures = &n.farewells
+		failures = &n.finalizeFailures
 		until, err = n.finalize(ctx, class)
 	default:
 		until, err = n.visit(ctx, class)
@@ -113,7 +113,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		// The finalizer comes first: without it, the AWS resources of a class that is deleted now would not be deleted.
-		held, err := n.Objects.PatchClass(ctx, class, holdClass)
+		held, err := n.Objects.PatchClass(ctx, class, addFinalizer)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -151,8 +151,8 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 // brokenRefresh is how often AWS resources are read for a class that is not ready.
 const brokenRefresh = 20 * time.Second
 
-// holdClass adds the finalizer.
-func holdClass(class *awsv1.EC2NodeClass) {
+// addFinalizer adds the finalizer.
+func addFinalizer(class *awsv1.EC2NodeClass) {
 	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
 }
 
@@ -203,13 +203,13 @@ func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolv
 	}
 	f.settleImages(class)
 	f.profile, f.profileErr = n.profile(ctx, class)
-	n.lookPlacement(ctx, class, &f)
-	n.lookReserved(ctx, class, &f)
+	n.resolvePlacement(ctx, class, &f)
+	n.resolveReservations(ctx, class, &f)
 	f.preflight, f.problem = n.Offers.JudgeUserData(class, f.images, version)
 	if p := classProblem(class); p.Reason != "" {
 		f.problem = p
 	}
-	n.lookAhead(ctx, class, &f)
+	n.checkPreflight(ctx, class, &f)
 	if text := conversion.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" &&
 		f.problem.Reason == "" && !f.pending {
 		f.problem = offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}

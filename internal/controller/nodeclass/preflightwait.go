@@ -26,8 +26,8 @@ const (
 	ProvenAfter = 20 * time.Minute
 )
 
-// lookAhead checks whether nodes of the class can join, before the first launch.
-func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// checkPreflight checks whether nodes of the class can join, before the first launch.
+func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	if n.Diagnoses == nil || f.preflight.Mode == awsv1.PreflightOff || f.preflight.Mode == "" {
 		return
 	}

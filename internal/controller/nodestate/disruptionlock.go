@@ -19,8 +19,8 @@ type DisruptionLock struct {
 	begun   map[types.UID]time.Time // by claim: when its disruption started
 }
 
-// GateMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
-const GateMemory = 15 * time.Second
+// LockMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
+const LockMemory = 15 * time.Second
 
 // Enter waits for the lock; Leave releases it.
 func (g *DisruptionLock) Enter() { g.turn.Lock() }
@@ -58,12 +58,12 @@ func (g *DisruptionLock) Forget(claim types.UID) {
 	delete(g.granted, claim)
 }
 
-// Going reports whether the claim's node was chosen, or its disruption started at most GateMemory before now.
+// Going reports whether the claim's node was chosen, or its disruption started at most LockMemory before now.
 func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, ok := g.begun[claim]
-	if ok && now.Sub(at) > GateMemory {
+	if ok && now.Sub(at) > LockMemory {
 		delete(g.begun, claim)
 		ok = false
 	}

@@ -99,9 +99,9 @@ func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// Soonest is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
+// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
 // expire before they join, and be replaced without end.
-const Soonest = 5 * time.Minute
+const MinExpireAfter = 5 * time.Minute
 
 // shortLives returns the problems of an expireAfter that is too short.
 func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
@@ -112,7 +112,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.LeastLife, *expires),
 		})
 	}
-	if expires != nil && *expires < Soonest {
+	if expires != nil && *expires < MinExpireAfter {
 		out = append(out, disruption.Problem{
 			Field: "spec.template.spec.expireAfter",
 			Text:  fmt.Sprintf("%s is less than some instances need to join: they would expire before they join, and be replaced again and again", *expires),

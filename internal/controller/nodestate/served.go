@@ -26,8 +26,8 @@ func IsServed(ref *karpv1.NodeClassReference) bool {
 // continues the handling from the annotation.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
-// HurryEvery is the minimum time between two requests for an immediate plan.
-const HurryEvery = time.Second
+// MinPlanNowInterval is the minimum time between two requests for an immediate plan.
+const MinPlanNowInterval = time.Second
 
 // IsOpen reports whether kube-scheduler may still bind pods to the Node.
 func IsOpen(node *corev1.Node) bool {

@@ -52,23 +52,23 @@ func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Ti
 // claim. The failure is ignored in two cases: another instance has joined after wanted, so the pool works, or the pool
 // was changed after wanted, so the failure does not apply to the present pool.
 func (h *LaunchBackoff) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.saysNothing(wanted, pool) {
+	if h.isStale(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
 }
 
-// Died records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but the
+// EndedEarly records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but the
 // first pause is shorter, because such an instance costs little.
-func (h *LaunchBackoff) Died(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.saysNothing(wanted, pool) {
+func (h *LaunchBackoff) EndedEarly(now, wanted time.Time, pool, cause string) (time.Time, bool) {
+	if h.isStale(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, HoldLaunchFirst, holdJoinMost, now, pool, cause)
 }
 
-// saysNothing reports whether the result of a claim that was created at wanted does not apply to the present pool.
-func (h *LaunchBackoff) saysNothing(wanted time.Time, pool string) bool {
+// isStale reports whether the result of a claim that was created at wanted does not apply to the present pool.
+func (h *LaunchBackoff) isStale(wanted time.Time, pool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.joined[pool].After(wanted) || h.isOutdated(wanted, pool)
@@ -108,7 +108,7 @@ func (h *LaunchBackoff) Joined(now time.Time, pool string) {
 // Changed records at now that the pool or its node class was changed, which may fix its problems. Results of earlier
 // launches no longer apply to the pool.
 func (h *LaunchBackoff) Changed(now time.Time, pool string) {
-	h.Anew(pool)
+	h.Reset(pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.change(now, pool)
@@ -123,8 +123,8 @@ func (h *LaunchBackoff) change(at time.Time, pool string) {
 	h.changed[pool] = at.Truncate(time.Second)
 }
 
-// Anew drops the failures of the pool, because their cause is gone.
-func (h *LaunchBackoff) Anew(pool string) {
+// Reset drops the failures of the pool, because their cause is gone.
+func (h *LaunchBackoff) Reset(pool string) {
 	h.launches.Clear(pool)
 	h.joins.Clear(pool)
 	h.mu.Lock()

@@ -21,11 +21,11 @@ import (
 // which records nothing.
 type PodBackoff struct {
 	mu   sync.Mutex
-	Pods map[string]vain // by "namespace/name"; nil is empty
+	Pods map[string]failedNodes // by "namespace/name"; nil is empty
 }
 
-// vain records the nodes that were launched for one pod.
-type vain struct {
+// failedNodes records the nodes that were launched for one pod.
+type failedNodes struct {
 	claim   string    // the claim whose node became ready last; empty once the node was counted
 	bought  time.Time // creation time of the claim; a younger pod is another pod with the same name
 	times   int       // number of nodes that did not make the pod schedulable
@@ -51,7 +51,7 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.Pods == nil {
-		u.Pods = map[string]vain{}
+		u.Pods = map[string]failedNodes{}
 	}
 	for id := range strings.SplitSeq(text, ",") {
 		v := u.Pods[id]
@@ -131,7 +131,7 @@ func isTaken(node *cluster.Node, pod cluster.Pod) bool {
 }
 
 // count counts the node that became ready last, if it was not counted yet.
-func (v *vain) count(now time.Time) {
+func (v *failedNodes) count(now time.Time) {
 	v.touched = now
 	if v.claim == "" {
 		return

@@ -32,19 +32,19 @@ type ledger interface{ Len() int }
 
 // Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
-	Batch    *loop.Batch               // collects pending pods for one plan
-	Cluster  nodestate.Snapshots       // reads cluster state from the informers
-	Market   nodestate.Markets         // offerings of EC2
-	Solve    nodestate.Solver          // computes plans
-	Claims   claimMaker                // creates NodeClaims
-	Ledger   ledger                    // claims created by this process that are not initialized yet
-	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
-	Watch    *Stopwatch                // measures the time from batch to launch
-	Events   *loop.RateLimitedRecorder // emits events
-	Metrics  *metrics.Metrics          // the metrics of this process
-	Log      *slog.Logger              // the log of this process
-	Now      loop.Clock                // the clock; nil uses time.Now
+	Batch      *loop.Batch               // collects pending pods for one plan
+	Cluster    nodestate.Snapshots       // reads cluster state from the informers
+	Market     nodestate.Markets         // offerings of EC2
+	Solve      nodestate.Solver          // computes plans
+	Claims     claimMaker                // creates NodeClaims
+	Ledger     ledger                    // claims created by this process that are not initialized yet
+	Holds      *poolhealth.LaunchBackoff // pools whose launches are on hold
+	PodBackoff *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
+	Watch      *Stopwatch                // measures the time from batch to launch
+	Events     *loop.RateLimitedRecorder // emits events
+	Metrics    *metrics.Metrics          // the metrics of this process
+	Log        *slog.Logger              // the log of this process
+	Now        loop.Clock                // the clock; nil uses time.Now
 
 	// Departures records the leaving nodes whose pods a plan has provided for; nil disables this.
 	Departures *nodestate.PlannedEvictions
@@ -148,7 +148,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 
 	// 2. decide
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
-	due, held := p.Unhelped.Sort(all, seen.snapshot.Nodes, begun)
+	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, begun)
 	division := p.Costly.divide(due, begun)
 	p.waits(division)
 	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
@@ -164,7 +164,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	if isWhole && !p.Costly.isOwed(except(due, division.Now)) {
 		p.Departures.Planned(number, seen.snapshot)
 	}
-	p.Costly.sit(plan, m.of)
+	p.Costly.recordPlacements(plan, m.of)
 
 	// 4. report
 	p.tellWaiting(held)
@@ -251,7 +251,7 @@ func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(),
 		"podsGone", lost.pods, "seconds", m.took.Seconds())
 	if lost.isAgain {
-		p.Batch.Hurry("stale plan")
+		p.Batch.AskNow("stale plan")
 	}
 }
 

@@ -116,8 +116,8 @@ func (c *costly) isOwed(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
-// sit records where the plan places pods of the snapshot.
-func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
+// recordPlacements records where the plan places pods of the snapshot.
+func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	at := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		at[s.Nodes[i].Name] = &s.Nodes[i]
@@ -191,11 +191,11 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	if !ok {
 		return time.Time{} // the next pass logs the cause
 	}
-	due, held := p.Unhelped.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
+	due, held := p.PodBackoff.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
 	p.tellWaiting(held)
 	d := c.divide(due, now)
 	if p.waits(d); len(d.Slice) == 0 {
-		p.sumUp()
+		p.logRound()
 		return time.Time{} // all pods were in a slice recently; some may be due again after the next pass
 	}
 	s := slice{
@@ -260,18 +260,18 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 			delete(c.refused, pod.UID)
 		}
 	}
-	c.sit(plan, s.of)
+	c.recordPlacements(plan, s.of)
 	c.round.slices++
 	c.round.pods += len(s.of.Pods)
 	c.round.refused += len(plan.Refusals)
 	c.round.claims += len(created) - p.tellPlan(s.of.Pods, plan, created)
 	if c.round.took += s.took; c.round.took > roundMost {
-		p.sumUp()
+		p.logRound()
 	}
 }
 
-// sumUp logs the results of the slices since the last call.
-func (p *Provisioner) sumUp() {
+// logRound logs the results of the slices since the last call.
+func (p *Provisioner) logRound() {
 	r := p.Costly.round
 	p.Costly.round = round{}
 	if said := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused))); r.claims > 0 || r.slices > 0 && said != p.Costly.said {
