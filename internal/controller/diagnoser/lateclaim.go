@@ -116,7 +116,7 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	for _, l := range seen.late {
 		if v := verdicts[l.claim.UID]; v.Known && l.pool != "" {
 			d.Holds.Explained(now, l.pool, poolhealth.Explained{Check: v.Check, Cause: v.Message, Ahead: v.ahead,
-				Bought: l.bought, Over: l.bought.Add(lifecycle.RegistrationTimeout)})
+				Bought: l.launchedAt, Over: l.launchedAt.Add(lifecycle.RegistrationTimeout)})
 		}
 	}
 	d.mu.Lock()

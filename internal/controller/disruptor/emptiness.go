@@ -44,7 +44,7 @@ type Emptiness struct {
 	// because kube-scheduler may just be binding a pod to it.
 	proposed map[string]bool
 	IsNews   bool                        // the last pass proposed nodes that the pass before did not
-	told     map[string]disruption.Cause // by node: why it stayed in the last pass
+	logged   map[string]disruption.Cause // by node: why it stayed in the last pass
 }
 
 // Intervals of the loop. After a pass that proposes new nodes, the next pass starts sooner. So a node is deleted at
@@ -65,9 +65,9 @@ func (e *Emptiness) Start(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		begun := time.Now()
-		err := e.Pass(ctx, begun)
-		timer.Reset(e.Pause(time.Since(begun)))
+		started := time.Now()
+		err := e.Pass(ctx, started)
+		timer.Reset(e.Pause(time.Since(started)))
 		if err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := loop.SortError(err)
 			if next != kubeclient.Reread && next != kubeclient.Gone {
@@ -201,15 +201,15 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodesta
 // report sets the metrics, and logs why an empty node stays when the cause has changed.
 func (e *Emptiness) report(p disruption.Proposal) {
 	nodestate.CountRooms(e.Metrics, p.Rooms)
-	told := map[string]disruption.Cause{}
+	logged := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
-		told[s.Node] = s.Cause
-		if e.told[s.Node] == s.Cause {
+		logged[s.Node] = s.Cause
+		if e.logged[s.Node] == s.Cause {
 			continue
 		}
 		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
 	}
-	e.told = told
+	e.logged = logged
 	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
 }
 

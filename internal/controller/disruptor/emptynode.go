@@ -38,7 +38,7 @@ func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 
 // remove deletes the claims of empty nodes.
 func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Time) error {
-	begun := time.Now()
+	started := time.Now()
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, l := range leaving {
@@ -48,7 +48,7 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 				e.Gate.Forget(l.claim.UID)
 				return err
 			}
-			e.Gate.Note(l.claim.UID, now.Add(time.Since(begun))) // earlier removals may have taken a while
+			e.Gate.Note(l.claim.UID, now.Add(time.Since(started))) // earlier removals may have taken a while
 			return err
 		})
 	}

@@ -16,13 +16,13 @@ import (
 
 // recordWait emits an event and logs what the move waits for, once for each reason.
 func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
-	if m.told[f.Mark.ID] == step.Reason {
+	if m.logged[f.Mark.ID] == step.Reason {
 		return
 	}
-	if m.told == nil {
-		m.told = map[string]string{}
+	if m.logged == nil {
+		m.logged = map[string]string{}
 	}
-	m.told[f.Mark.ID] = step.Reason
+	m.logged[f.Mark.ID] = step.Reason
 	for _, c := range f.Leaving {
 		m.Events.Emit(c, kubeclient.ReasonWaitingReadiness, f.Mark.Summary()+"; the move waits: "+step.Reason)
 	}
@@ -77,8 +77,8 @@ func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, mo
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
 		text = append(text, string(cause)+": "+strconv.Itoa(counts[cause]))
 	}
-	if said := strings.Join(text, ", "); said != m.Search.told {
-		m.Search.told = said
+	if said := strings.Join(text, ", "); said != m.Search.logged {
+		m.Search.logged = said
 		m.Log.Info("searched all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
 	}
 }

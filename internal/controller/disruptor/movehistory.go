@@ -37,7 +37,7 @@ type MoveHistory struct {
 	read    bool             // the records of earlier processes were read
 	news    bool             // there are unsaved records
 	written time.Time        // when the records were last saved
-	told    string           // the last logged error
+	logged  string           // the last logged error
 }
 
 // MoveHistoryInterval is the shortest interval between writes. A crash loses the records since the last write.
@@ -71,11 +71,11 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	t.written = now
 	err := t.Store.Write(ctx, t.Trips.Encode())
 	if err == nil {
-		t.news, t.told = false, ""
+		t.news, t.logged = false, ""
 		return nil
 	}
-	if text := err.Error(); text != t.told && ctx.Err() == nil {
-		t.told = text
+	if text := err.Error(); text != t.logged && ctx.Err() == nil {
+		t.logged = text
 		_, hint := loop.SortError(err)
 		t.Log.Warn("cannot write the history of moved pods; a restart would lose it", "error", text, "hint", hint)
 	}

@@ -66,7 +66,7 @@ type Disruptor struct {
 	newest  loop.NewestVersions     // claims as this loop wrote them last
 	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move
-	told    map[string]string       // by ID of the move: the logged reason why it waits
+	logged  map[string]string       // by ID of the move: the logged reason why it waits
 	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
 	Search  searching               // state of the scans for moves; the zero value means no scan yet
 }
@@ -269,7 +269,7 @@ func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string,
 
 // forget drops the records of claims and moves that no longer exist.
 func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
-	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
+	if len(m.held)+len(m.blocked)+len(m.logged) == 0 {
 		return
 	}
 	claims := map[types.UID]bool{}
@@ -290,9 +290,9 @@ func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
 			delete(m.blocked, id)
 		}
 	}
-	for id := range m.told {
+	for id := range m.logged {
 		if !known[id] {
-			delete(m.told, id)
+			delete(m.logged, id)
 		}
 	}
 }

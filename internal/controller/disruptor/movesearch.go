@@ -23,10 +23,10 @@ import (
 
 // searching is the state of the scans for moves.
 type searching struct {
-	Next time.Time // earliest time of the next scan
-	last uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
-	full time.Time // time of the last scan
-	told string    // the last logged counts of nodes that stay
+	Next   time.Time // earliest time of the next scan
+	last   uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
+	full   time.Time // time of the last scan
+	logged string    // the last logged counts of nodes that stay
 
 	steady consolidation.ChurnDetector // measures how often pods come and go
 
@@ -222,9 +222,9 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
 		return nil
 	}
-	begun := time.Now()
+	started := time.Now()
 	found := consolidation.Find(m.ConsolidationInput(s, nodes))
-	took := time.Since(begun)
+	took := time.Since(started)
 	m.Metrics.Search.Observe(took.Seconds())
 	m.Search.Next = now.Add(max(searchEvery, searchShare*took))
 	m.Search.last, m.Search.full = mark, now

@@ -278,7 +278,7 @@ func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) erro
 		registered, _ := c.Find(karpv1.ConditionRegistered)
 		isStuck := registered.Status == "True" && !c.IsTrue(karpv1.ConditionInitialized) &&
 			now.Sub(registered.LastTransitionTime.Time) >= lifecycle.RegistrationTimeout
-		if _, told := p.failed[n.target]; !isStuck || told || p.proven[n.target] || len(n.verdicts) > 0 {
+		if _, isReported := p.failed[n.target]; !isStuck || isReported || p.proven[n.target] || len(n.verdicts) > 0 {
 			continue
 		}
 		initialized, _ := c.Find(karpv1.ConditionInitialized)

@@ -163,11 +163,11 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 	if isDrifted != (drifts && !observe) || isObserved != (drifts && observe) {
 		return false
 	}
-	told := drifted
+	current := drifted
 	if observe {
-		told = observed
+		current = observed
 	}
-	return !drifts || told.Reason == string(v.Reason) && told.Message == v.Message && told.ObservedGeneration == claim.Generation
+	return !drifts || current.Reason == string(v.Reason) && current.Message == v.Message && current.ObservedGeneration == claim.Generation
 }
 
 // measure sets the metrics of drift.

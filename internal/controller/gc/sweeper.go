@@ -55,7 +55,7 @@ type Collector struct {
 	Log      *slog.Logger              // the log of this process
 
 	failures loop.Backoff
-	told     map[string]bool // keys of the findings that were logged
+	logged   map[string]bool // keys of the findings that were logged
 
 	profilesSwept time.Time // when instance profiles were last swept
 }
@@ -186,7 +186,7 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 			return err
 		}
 		if err == nil && !instance.State.Ended() {
-			s.tellUntagged(claim, instance)
+			s.reportUntagged(claim, instance)
 			return nil
 		}
 		known = err == nil
@@ -216,9 +216,9 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	return nil
 }
 
-// tellUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
+// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
 // it has lost its tags.
-func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
+func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
 		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
 	}

@@ -59,7 +59,7 @@ type Handler struct {
 	newest   loop.NewestVersions         // claims as this loop wrote them last
 	owners   owners                      // owners of instances without a claim
 	failures loop.Backoff                // by loop or claim
-	told     map[interruption.Cause]bool // causes of broken messages that were logged
+	logged   map[interruption.Cause]bool // causes of broken messages that were logged
 
 	Wake      chan struct{}       // holds a token after a claim was marked; nil until Start
 	departing departing           // state of DrainMarked
@@ -336,11 +336,11 @@ func (i *Handler) ignore(n interruption.Notice, why string, instances []string) 
 // sender may send many of them.
 func (i *Handler) reportBroken(b *interruption.Broken) {
 	level := slog.LevelDebug
-	if !i.told[b.Cause] {
-		if i.told == nil {
-			i.told = map[interruption.Cause]bool{}
+	if !i.logged[b.Cause] {
+		if i.logged == nil {
+			i.logged = map[interruption.Cause]bool{}
 		}
-		i.told[b.Cause] = true
+		i.logged[b.Cause] = true
 		level = slog.LevelWarn
 	}
 	i.Log.Log(context.Background(), level, "dropped a message that is not an AWS event", "cause", string(b.Cause), "detail", b.Detail,

@@ -185,8 +185,8 @@ func (c *Reconciler) reportRefused(claim *karpv1.NodeClaim, refused []refusedNod
 // refusals records which Nodes were reported as not registered, and why. The zero value is empty. Its methods may be
 // called concurrently.
 type refusals struct {
-	mu   sync.Mutex
-	told map[types.UID]refusal
+	mu       sync.Mutex
+	reported map[types.UID]refusal
 }
 
 type refusal struct {
@@ -205,12 +205,12 @@ const (
 func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was, ok := r.told[node]; ok && was.why == why && now.Sub(was.at) < refusalLife {
+	if was, ok := r.reported[node]; ok && was.why == why && now.Sub(was.at) < refusalLife {
 		return false
 	}
-	if r.told == nil || len(r.told) >= maxRefusals {
-		r.told = map[types.UID]refusal{}
+	if r.reported == nil || len(r.reported) >= maxRefusals {
+		r.reported = map[types.UID]refusal{}
 	}
-	r.told[node] = refusal{why, now}
+	r.reported[node] = refusal{why, now}
 	return true
 }

@@ -44,9 +44,9 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 		a.Request, a.clean = &request, false
 		c.attempts.set(v.Claim.UID, a)
 	}
-	begun := time.Now()
+	started := time.Now()
 	launch, err := c.Launcher.Launch(ctx, *a.Request)
-	observeCall(c.Metrics, "Create", begun, err)
+	observeCall(c.Metrics, "Create", started, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
 		a.answered = a.asked // a throttled request does not count as an answer
@@ -255,8 +255,8 @@ func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 }
 
 // observeCall records the duration and the error of an AWS API call in the metrics.
-func observeCall(m *metrics.Metrics, method string, begun time.Time, err error) {
-	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+func observeCall(m *metrics.Metrics, method string, started time.Time, err error) {
+	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(started).Seconds())
 	if err != nil {
 		m.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
 	}

@@ -126,9 +126,9 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	if v.instance == nil {
 		return nil, errNoInstance
 	}
-	begun := time.Now()
+	started := time.Now()
 	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
-	observeCall(c.Metrics, "Delete", begun, err)
+	observeCall(c.Metrics, "Delete", started, err)
 	if err != nil && !awserr.Is(err, awserr.Gone) {
 		c.Metrics.TerminateErrors.Inc()
 		return nil, err

@@ -29,8 +29,8 @@ type IneffectiveFieldWarner struct {
 	Events loop.EventRecorder // emits events
 	Log    *slog.Logger       // the log of this process
 
-	mu   sync.Mutex
-	said map[reportedField]bool // fields that were reported
+	mu     sync.Mutex
+	logged map[reportedField]bool // fields that were reported
 }
 
 // Gates are the feature gates.
@@ -133,9 +133,9 @@ func (h *IneffectiveFieldWarner) read(ctx context.Context, request reconcile.Req
 func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapses []ineffectiveField) {
 	uid := object.GetUID()
 	h.mu.Lock()
-	for known := range h.said {
+	for known := range h.logged {
 		if known.uid == uid && !holds(lapses, known) {
-			delete(h.said, known)
+			delete(h.logged, known)
 		}
 	}
 	h.mu.Unlock()
@@ -164,11 +164,11 @@ func holds(lapses []ineffectiveField, known reportedField) bool {
 func (h *IneffectiveFieldWarner) once(uid types.UID, name string, l ineffectiveField) bool {
 	h.mu.Lock()
 	key := reportedField{uid, l.field, l.instead}
-	before := h.said[key]
-	if h.said == nil {
-		h.said = map[reportedField]bool{}
+	before := h.logged[key]
+	if h.logged == nil {
+		h.logged = map[reportedField]bool{}
 	}
-	h.said[key] = true
+	h.logged[key] = true
 	h.mu.Unlock()
 	if !before {
 		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.instead)

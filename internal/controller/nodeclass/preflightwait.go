@@ -43,9 +43,9 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	}
 	f.preflight.Ahead = findings
 	since := now
-	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
-		told.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
-		since = told.LastTransitionTime.Time
+	if current, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
+		current.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
+		since = current.LastTransitionTime.Time
 	}
 	if enforces && !n.isDisproved(ctx, class.Name, since, now) {
 		f.problem = offerings.Problem{Reason: poolhealth.ReasonOfCheck(findings[0].Check), Message: loop.FindingText(findings[0])}

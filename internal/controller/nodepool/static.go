@@ -127,16 +127,16 @@ func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*kar
 		claims = append(claims, &list.Items[i])
 		known[string(list.Items[i].UID)] = true
 	}
-	begun := map[string]bool{} // moves, by ID
+	started := map[string]bool{} // moves, by ID
 	for _, c := range claims {
 		if mark, _ := nodestate.MoveOf(c); mark != nil {
-			begun[mark.ID] = true
+			started[mark.ID] = true
 		}
 	}
 	for _, c := range s.Ledger.Claims() {
 		switch id := c.Annotations[nodestate.AnnotationReplaces]; {
 		case known[string(c.UID)]:
-		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
+		case id != "" && !started[id] && c.Labels[karpv1.LabelNodePool] == pool:
 			all++ // the cache shows neither this replacement nor the mark of its move; the replacement is not surplus
 		default:
 			claims = append(claims, c) // the cache does not show the claim yet

@@ -16,7 +16,7 @@ type DisruptionLock struct {
 
 	mu      sync.Mutex
 	granted map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
-	begun   map[types.UID]time.Time // by claim: when its disruption started
+	started map[types.UID]time.Time // by claim: when its disruption started
 }
 
 // LockMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
@@ -43,10 +43,10 @@ func (g *DisruptionLock) Reserve(claim types.UID) {
 func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun == nil {
-		g.begun = map[types.UID]time.Time{}
+	if g.started == nil {
+		g.started = map[types.UID]time.Time{}
 	}
-	g.begun[claim] = now
+	g.started[claim] = now
 	delete(g.granted, claim)
 }
 
@@ -54,7 +54,7 @@ func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
 func (g *DisruptionLock) Forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.begun, claim)
+	delete(g.started, claim)
 	delete(g.granted, claim)
 }
 
@@ -62,9 +62,9 @@ func (g *DisruptionLock) Forget(claim types.UID) {
 func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, ok := g.begun[claim]
+	at, ok := g.started[claim]
 	if ok && now.Sub(at) > LockMemory {
-		delete(g.begun, claim)
+		delete(g.started, claim)
 		ok = false
 	}
 	return ok || g.granted[claim]

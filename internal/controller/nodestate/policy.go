@@ -134,16 +134,16 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 		if badNodes != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
 			continue
 		}
-		told := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
+		problem := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
 		if p.Wave != "" && err == nil && waveShare == isShare && wave > most {
-			told.Field = karpv1.AnnotationDriftWave
-			told.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
-			out = append(out, told)
+			problem.Field = karpv1.AnnotationDriftWave
+			problem.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
+			out = append(out, problem)
 		}
 		if !isShare && p.Canary > most {
-			told.Field = karpv1.AnnotationDriftCanary
-			told.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
-			out = append(out, told)
+			problem.Field = karpv1.AnnotationDriftCanary
+			problem.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
+			out = append(out, problem)
 		}
 	}
 	return out

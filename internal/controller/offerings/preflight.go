@@ -68,7 +68,7 @@ func (p Preflight) fatal() []userdata.Problem {
 // Write sets the PreflightPassed condition. Ready does not depend on it.
 func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPreflightPassed
-	told := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
+	reported := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
 	switch {
 	case p.Mode == "":
 	case p.Broken.Reason != "":
@@ -80,8 +80,8 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 		c.Remove(condition)
 	case len(p.Ahead) > 0:
 		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.Ahead[0].Check), p.causes())
-	case len(told) > 0:
-		c.SetFalse(now, condition, string(told[0].Kind), Sentences(told))
+	case len(reported) > 0:
+		c.SetFalse(now, condition, string(reported[0].Kind), Sentences(reported))
 	default:
 		c.SetTrue(now, condition)
 	}

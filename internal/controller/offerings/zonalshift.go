@@ -93,10 +93,10 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	if err != nil {
 		return err
 	}
-	var begun, cleared []string
+	var started, cleared []string
 	for _, zone := range slices.Sorted(maps.Keys(active)) {
 		if until, ok := z.known[zone]; !ok || !until.Equal(active[zone]) {
-			begun = append(begun, zone)
+			started = append(started, zone)
 		}
 	}
 	for _, zone := range slices.Sorted(maps.Keys(z.known)) {
@@ -104,7 +104,7 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 			cleared = append(cleared, zone)
 		}
 	}
-	for _, zone := range begun {
+	for _, zone := range started {
 		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": no node is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
 		for _, pool := range uses[zone] {

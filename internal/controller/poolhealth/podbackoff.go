@@ -27,7 +27,7 @@ type PodBackoff struct {
 // failedNodes records the nodes that were launched for one pod.
 type failedNodes struct {
 	claim   string    // the claim whose node became ready last; empty once the node was counted
-	bought  time.Time // creation time of the claim; a younger pod is another pod with the same name
+	created time.Time // creation time of the claim; a younger pod is another pod with the same name
 	times   int       // number of nodes that did not make the pod schedulable
 	until   time.Time // end of the back-off
 	touched time.Time // when the record was last used
@@ -55,7 +55,7 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	}
 	for id := range strings.SplitSeq(text, ",") {
 		v := u.Pods[id]
-		v.claim, v.bought, v.touched = claim.Name, claim.CreationTimestamp.Time, now
+		v.claim, v.created, v.touched = claim.Name, claim.CreationTimestamp.Time, now
 		u.Pods[id] = v
 	}
 }
@@ -92,7 +92,7 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 		if !ok || pod.Node != "" {
 			continue // the pod still runs on a leaving node, so it is not pending
 		}
-		if pod.Created.After(v.bought) {
+		if pod.Created.After(v.created) {
 			delete(u.Pods, pod.ID())
 			continue
 		}

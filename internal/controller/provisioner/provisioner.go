@@ -128,9 +128,9 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	work := loop.Working(ctx, loop.LoopProvisioner, "a snapshot of the cluster")
 	defer work.End()
 	// 1. read
-	begun := p.Now.Now()
+	started := p.Now.Now()
 	number := p.Departures.Begin()
-	seen, ok := p.look(ctx, begun)
+	seen, ok := p.look(ctx, started)
 	if !ok {
 		return loop.Recheck
 	}
@@ -148,15 +148,15 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 
 	// 2. decide
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
-	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, begun)
-	division := p.Costly.divide(due, begun)
+	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, started)
+	division := p.Costly.divide(due, started)
 	p.waits(division)
 	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
 	m := made{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
 	m.make(p.Solve)
 	p.Costly.share = p.Costly.share.AfterPlan(division.Cost, m.took)
 	planned := p.Now.Now()
-	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(started).Seconds())
 
 	// 3. act
 	work.On("the NodeClaims of a plan")
@@ -182,11 +182,11 @@ type made struct {
 
 // make makes the plan.
 func (m *made) make(solve nodestate.Solver) {
-	begun := time.Now()
+	started := time.Now()
 	if len(m.of.Pods) > 0 {
 		m.plan = solve(m.of, m.market)
 	}
-	m.took = time.Since(begun)
+	m.took = time.Since(started)
 }
 
 // lateAfter is the duration of a plan above which nodes that joined during planning are considered, because they may
@@ -210,8 +210,8 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []wri
 		p.tellStale(lost, m)
 		isWhole = !lost.isAgain
 	}
-	begun := p.Now.Now()
-	plan.PlannedNodes = p.Holds.Canaries(begun, plan.PlannedNodes)
+	started := p.Now.Now()
+	plan.PlannedNodes = p.Holds.Canaries(started, plan.PlannedNodes)
 	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
