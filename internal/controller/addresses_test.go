@@ -56,7 +56,7 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	if subnet, _ := ask(&claims[4]); subnet != second.ID {
 		t.Errorf("the launch after a failed one uses subnet %s, want %s", subnet, second.ID)
 	}
-	// The third launch succeeds in the second subnet, and frees what was reserved for it in the first.
+	// The third launch succeeds in the second subnet, and frees the addresses that were reserved for it in the first.
 	r.Claims.Offers.Launched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
 	if subnet, _ := ask(&claims[5]); subnet != first.ID {
 		t.Errorf("the launch after one that EC2 placed in the other subnet uses %s, want %s", subnet, first.ID)

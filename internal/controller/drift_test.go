@@ -127,7 +127,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 			r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = class.Spec })
 			r.drifting(t)
 			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-				t.Errorf("drifts although the change was taken back: %v", got)
+				t.Errorf("drifts although the change was reverted: %v", got)
 			}
 		})
 	}
@@ -356,18 +356,18 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 		t.Errorf("with approval of another change, condition of the pool: %q", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
-		t.Errorf("%v may be replaced by the word for another change", allowed)
+		t.Errorf("%v may be replaced with the approval of another change", allowed)
 	}
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 	r.drifting(t)
 	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
-		t.Errorf("allowed, %v go and %v stay; want one, and the others after it", allowed, stays)
+		t.Errorf("after the approval, %v may be replaced and %v stay; want one replaced first", allowed, stays)
 	}
 	if _, ok := held(); ok {
 		t.Error("the pool has the condition DriftHeld, although the user has allowed the drift")
 	}
 
-	// The user's own change, to the same groups: by name, not by tag.
+	// The user changes the class to select the same groups by name, not by tag.
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "") })
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
@@ -375,10 +375,10 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.drifting(t)
 	r.drifting(t)
 	if c, ok := held(); ok {
-		t.Errorf("the user's own change is held: %s", c.Message)
+		t.Errorf("the user's change of the class is held: %s", c.Message)
 	}
 
-	// And back: nothing drifts, nothing is held.
+	// The user reverts the change: no node drifts, and none is held.
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
@@ -387,7 +387,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = before })
 	r.drifting(t)
 	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("drifts although all is as before: %v", got)
+		t.Errorf("drifts although the configuration is as before: %v", got)
 	}
 }
 
@@ -466,7 +466,7 @@ func TestGroupsOfAMachine(t *testing.T) {
 		}
 	}
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
-		t.Errorf("one node is no mass: %s", c.Message)
+		t.Errorf("one drifted node opens the breaker: %s", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
 		t.Errorf("%v may be replaced, want the one node", allowed)

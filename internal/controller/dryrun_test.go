@@ -102,6 +102,6 @@ func TestTrialWaitsForTheMarket(t *testing.T) {
 	r.Market.Offered = ec2.Market{}
 	r.classes(t)
 	if !r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady) {
-		t.Errorf("a class that was ready is not, as the market is not known: %+v", r.class(t).Status.Conditions)
+		t.Errorf("a class that was ready is no longer ready while the instance types are unknown: %+v", r.class(t).Status.Conditions)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestExplained: instances that are late together count once, there is one canary, and what is written on the pool can be
+// TestExplained: instances that are late together count once, there is one canary, and the message on the pool can be
 // read again.
 func TestExplained(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestExplained(t *testing.T) {
 	later.Bought = now.Add(time.Minute)
 	again, isNewsAgain := h.Explained(now, "apps", later)
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
-		t.Fatalf("waits until %s and %s, want %s; news %t, %t", until, again, want, isNews, isNewsAgain)
+		t.Fatalf("waits until %s and %s, want %s; new cause %t, %t", until, again, want, isNews, isNewsAgain)
 	}
 	machines := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
@@ -32,11 +32,11 @@ func TestExplained(t *testing.T) {
 		t.Errorf("held until %s, want %s", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
-		t.Errorf("beside the canary it is on hold until %s", held)
+		t.Errorf("while the canary launches, the pool is on hold until %s", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
 	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
-		t.Error("a canary that was not launched counts")
+		t.Error("a failed canary launch counts")
 	}
 	later.Bought, later.Over = until.Add(2*time.Minute), until.Add(17*time.Minute)
 	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.Over.Add(10 * time.Minute)) {
@@ -51,7 +51,7 @@ func TestExplained(t *testing.T) {
 	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
 		t.Errorf("recalled until %s: %s", got, text)
 	}
-	pool.Generation++ // it was changed since
+	pool.Generation++ // the pool was changed
 	changed := &poolhealth.LaunchBackoff{}
 	changed.Restore(pool)
 	if got, _ := changed.Held(now, "apps"); !got.IsZero() {

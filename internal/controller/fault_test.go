@@ -187,7 +187,7 @@ func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestLateClaimStopsNobody: a claim whose instance does not join delays neither plans nor other claims.
+// TestLateClaimStopsNobody: a claim whose instance does not join does not delay plans or other claims.
 func TestLateClaimStopsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -120,7 +120,7 @@ func (f *fuse) count(name string) int {
 	return n
 }
 
-// guard returns a client whose writes go through the fuse.
+// guard returns a client that sends its writes through the fuse.
 func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 	name := func(verb string, o client.Object, sub string) string {
 		kind := fmt.Sprintf("%T", o)

@@ -127,7 +127,7 @@ func TestHonourForgets(t *testing.T) {
 	}
 	visit(t, r.honour(nodeclass.Gates{}).Pool, "apps")
 	if lines := len(r.lapsed(t)); lines != 2 {
-		t.Errorf("%d lines, want 2: a pool of another controller is none of our business", lines)
+		t.Errorf("%d lines, want 2: a pool of another controller is not reported", lines)
 	}
 	visit(t, h.Pool, "gone")
 }

@@ -300,7 +300,7 @@ func TestOthersMessages(t *testing.T) {
 	}
 	m := r.Claims.Metrics
 	if n, w := counted(t, m.Left, "namesake"), counted(t, m.Left, "nobody"); n != 8 || w != 2 {
-		t.Errorf("left for a namesake %d times and for nobody %d times, want 8 and 2", n, w)
+		t.Errorf("left for a cluster with the same name %d times and for an unknown owner %d times, want 8 and 2", n, w)
 	}
 	if n := counted(t, m.Deleted); n != 1 {
 		t.Errorf("%d messages were deleted, want 1", n)

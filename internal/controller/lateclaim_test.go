@@ -238,7 +238,7 @@ func TestThousandLate(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		l.look(t)
 		if calls, _ := l.counts.reset(); calls != 0 {
-			t.Errorf("%d calls for what was known already", calls)
+			t.Errorf("%d calls although the report was still valid", calls)
 		}
 		told := map[string]int{}
 		for _, claim := range l.claims(t) {

@@ -53,7 +53,7 @@ func localRig(t *testing.T) *rig {
 	return r
 }
 
-// TestLocalZone: in a local zone only what it offers is launched, on-demand as long as there is no spot price.
+// TestLocalZone: in a local zone only types that it offers are launched, on-demand while there is no spot price.
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -77,7 +77,7 @@ func TestLocalZone(t *testing.T) {
 	}
 }
 
-// TestLocalZoneSpot: if EC2 has a spot price in the local zone, spot is used; for other types it has none.
+// TestLocalZoneSpot: spot is used for a type that has a spot price in the local zone, and not for other types.
 func TestLocalZoneSpot(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)

@@ -32,7 +32,7 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	m := f.Moves.Metrics
 	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 ||
 		counted(t, m.Ended, "Underutilized", "undone") != 0 {
-		t.Error("the metrics do not tell of it")
+		t.Error("the metrics do not count the move")
 	}
 }
 
@@ -241,10 +241,10 @@ func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 		return nodes
 	}
 	if got := may(); len(got) != 2 || slices.Contains(got, name) {
-		t.Errorf("looked at next are %v, and %s should be left alone", got, name)
+		t.Errorf("the next scan considers %v, but it should skip %s", got, name)
 	}
 	f.ahead += disruptor.HoldFirst
 	if got := may(); len(got) != 3 {
-		t.Errorf("after a while %v are looked at, want all three", got)
+		t.Errorf("after the exclusion the scan considers %v, want all three", got)
 	}
 }

@@ -67,17 +67,18 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		live(t, 30, both...)
 		if left := slices.DeleteFunc(one.alive(),
 			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(one.alive()) != tenants {
-			t.Errorf("of %s, who has allowed it, %v are left, and there are %d\n%s", one.uid, left, len(one.alive()), one.tail())
+			t.Errorf("%s, whose user has allowed it, still has %v of the old nodes; it has %d nodes\n%s",
+				one.uid, left, len(one.alive()), one.tail())
 		}
 		if now := two.alive(); !slices.Equal(now, before[1]) || two.saysOf(t, karpv1.ConditionDriftHeld) == "" {
-			t.Errorf("%s, who has not, had %v and has %v\n%s", two.uid, before[1], now, two.tail())
+			t.Errorf("%s, whose user has not allowed it, had %v and has %v\n%s", two.uid, before[1], now, two.tail())
 		}
 
 		two.pods++ // both keep working: it may launch, although its nodes are drifted
 		live(t, 4, both...)
 		if now := two.alive(); len(now) != tenants+1 ||
 			slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(now, id) }) {
-			t.Errorf("with one more pod %s has %v, and had %v\n%s", two.uid, now, before[1], two.tail())
+			t.Errorf("with one more pod, %s has %v, before it had %v\n%s", two.uid, now, before[1], two.tail())
 		}
 		a.Do(func(_ *world.World, now time.Time) {
 			if err := a.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {

@@ -29,7 +29,7 @@ func (r *rig) readyNode(t *testing.T) corev1.Node {
 	return r.nodes(t)[0]
 }
 
-// tearOut deletes a Node as a user does who removes its finalizers.
+// tearOut removes the finalizers of a Node and deletes it, as a user might.
 func (r *rig) tearOut(t *testing.T, node corev1.Node) {
 	t.Helper()
 	node.Finalizers = nil
@@ -47,7 +47,7 @@ func TestClaimFollowsItsNode(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.tearOut(t, r.readyNode(t))
 	if wait := r.work(t); findClaim(t, r).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("the claim goes at once, or is looked at in %s: a kubelet that starts anew has no chance", wait)
+		t.Fatalf("the claim is deleted at once, or is reconciled in %s: a restarting kubelet needs time", wait)
 	}
 	r.ahead += lifecycle.LostTimeout
 	r.finish(t)
@@ -102,7 +102,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: taints %v", name, node.Spec.Taints)
 		}
 		if node.Annotations["a"] != "b" || node.Annotations[conversion.AnnotationPods] != "" {
-			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
+			t.Errorf("%s: annotations %v: the list of pods belongs on the claim only, and may have 96 KiB", name, node.Annotations)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestCuredClaims(t *testing.T) {
 					l.restart(t)
 					l.classes(t)
 				}
-				var ticks time.Duration // no two readings of a clock are the same
+				var ticks time.Duration // two readings of a clock are never equal
 				l.Diagnoses.Now = func() time.Time {
 					ticks += time.Millisecond
 					return time.Now().Add(ticks)

@@ -198,7 +198,7 @@ func TestOverlayConditions(t *testing.T) {
 	builds := r.Market.Laid
 	r.Market.Market(time.Now())
 	if r.Market.Laid != builds {
-		t.Error("overlays are laid over the market anew although nothing has changed")
+		t.Error("the overlays are applied again although nothing has changed")
 	}
 }
 

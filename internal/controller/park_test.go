@@ -61,7 +61,7 @@ func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // the launches for pods that have been bound are past
+	f.ahead += 2 * time.Minute // the launches for the bound pods count no longer
 	f.Moves.Now = f.now
 	return f
 }

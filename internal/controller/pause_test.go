@@ -53,7 +53,7 @@ func TestPauseHoldsAllPools(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.leaving(t) {
-			t.Fatalf("paused by %q, and the node goes", value)
+			t.Fatalf("paused by %q, but the node is deleted", value)
 		}
 	}
 	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
@@ -61,7 +61,7 @@ func TestPauseHoldsAllPools(t *testing.T) {
 	}
 	r.ahead += 2 * time.Hour // the last pause has ended
 	if !r.leaving(t) {
-		t.Error("the pause is over, and the node stays")
+		t.Error("the pause is over, but the node stays")
 	}
 }
 
@@ -81,11 +81,11 @@ func TestPauseHoldsOnePool(t *testing.T) {
 	}
 	note("true")
 	if r.leaving(t) {
-		t.Fatal("its pool is paused, and the node goes")
+		t.Fatal("its pool is paused, but the node is deleted")
 	}
 	note("false")
 	if !r.leaving(t) {
-		t.Error("its pool is not paused any more, and the node stays")
+		t.Error("its pool is not paused any more, but the node stays")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestAnnotatedClaimIsKept(t *testing.T) {
 	}
 	note("true")
 	if r.leaving(t) {
-		t.Fatal("its claim asks to be kept, and the node goes")
+		t.Fatal("its claim has do-not-disrupt, but the node is deleted")
 	}
 	note("1h") // valid only on pods
 	if !r.leaving(t) {

@@ -360,13 +360,13 @@ func TestPlacementBook(t *testing.T) {
 	}
 	group := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlaceCluster}
 	if !b.Saw(now, class, group) {
-		t.Error("the first look is no news")
+		t.Error("the first answer does not count as more room")
 	}
 	if got := b.Settle(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
-		t.Errorf("the first launch may ask for %+v", got)
+		t.Errorf("the first launch may request %+v", got)
 	}
 	if got := b.Settle(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
-		t.Errorf("the second may ask for %+v", got)
+		t.Errorf("the second launch may request %+v", got)
 	}
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("closed while the first is in progress: %v", got)
@@ -393,11 +393,11 @@ func TestPlacementBook(t *testing.T) {
 		t.Errorf("with seven, closed are %v", got)
 	}
 	if !b.Saw(now.Add(2*offerings.PlacedShown), class, group) || len(b.Closed(now.Add(2*offerings.PlacedShown), "pg-1", zones)) != 0 {
-		t.Error("what EC2 does not show after two minutes still counts")
+		t.Error("an instance that EC2 does not show after two minutes still counts")
 	}
 	class.Spec.PlacementGroupSelector.ID = aws.String("pg-2")
 	if _, ok := b.Of(class); ok {
-		t.Error("what was found for another selector counts")
+		t.Error("a group found for another selector counts")
 	}
 }
 

@@ -77,7 +77,7 @@ func TestUnhelped(t *testing.T) {
 	ready(now, "x", "ns/odd")
 	odd.Created = now.Add(time.Second)
 	if planned, _, _ := sort(now.Sub(start) + time.Second); planned != "odd other " {
-		t.Errorf("a new pod of the name pays for the old one: planned are %q", planned)
+		t.Errorf("a new pod with the same name is backed off: planned are %q", planned)
 	}
 	if len(u.Pods) != 0 {
 		t.Errorf("remembered are %v", u.Pods)

@@ -57,7 +57,7 @@ func newMultitude(t *testing.T, nodes int) *rig {
 		t.Fatal(err)
 	}
 	r.create(t, residentOf(first.Status.NodeName, first.Name))
-	r.ahead += 2 * time.Minute // the launches for pods that have been bound are past
+	r.ahead += 2 * time.Minute // the launches for the bound pods count no longer
 	return r
 }
 
@@ -93,7 +93,7 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	}
 	look()
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
+		t.Errorf("nothing is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 	const name = "copy-0777"
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
@@ -112,22 +112,22 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	}
 	look()
 	if names := leaving(); len(names) != 0 {
-		t.Fatalf("one look was enough for %v: a pod that was just being bound is not seen", names)
+		t.Fatalf("%v are deleted after one pass, which may miss a pod that is just being bound", names)
 	}
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessAgain {
-		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessAgain)
+		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessAgain)
 	}
 	r.ahead += disruptor.EmptinessAgain
 	look()
 	if names := leaving(); len(names) != 1 || names[0] != name {
-		t.Fatalf("%v are leaving after two looks, want %s\n%s", names, name, r.log)
+		t.Fatalf("%v are leaving after two passes, want %s\n%s", names, name, r.log)
 	}
 	claim := &karpv1.NodeClaim{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
 		t.Errorf("its claim is not being deleted: %v", err)
 	}
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
+		t.Errorf("no new node is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 }
 
@@ -153,12 +153,12 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 	}
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("NodeClaim %s is deleted, and a pod had come to its node\n%s", c.Name, r.log)
+			t.Errorf("NodeClaim %s is deleted, although a pod was bound to its node\n%s", c.Name, r.log)
 		}
 	}
 	var node corev1.Node
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !nodestate.IsOpen(&node) {
-		t.Errorf("the Node is closed, or gone: %v, taints %v", err, node.Spec.Taints)
+		t.Errorf("the Node is tainted, or gone: %v, taints %v", err, node.Spec.Taints)
 	}
 }
 
@@ -172,7 +172,7 @@ type lateBinding struct {
 func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var closed corev1.Node
 	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || nodestate.IsOpen(&closed) {
-		l.t.Errorf("pods can still come when it is asked for those of %s: %v", node, err)
+		l.t.Errorf("the Node %s is not tainted when its pods are read: %v", node, err)
 	}
 	if l.node == "" {
 		l.node = node
@@ -202,7 +202,7 @@ func TestConflictReopensNode(t *testing.T) {
 		failed = err != nil
 		var node corev1.Node
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !nodestate.IsOpen(&node) {
-			t.Errorf("the Node is closed, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
+			t.Errorf("the Node is tainted, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
 		}
 	}
 	if !failed {
@@ -242,7 +242,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery,
 		time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
 		if got := e.Pause(took); got != want {
-			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
+			t.Errorf("after a pass of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
 	// Two scans of a second each, and the longest pauses, are within five seconds.
@@ -343,6 +343,6 @@ func TestGateCountsWhatWasChosen(t *testing.T) {
 		}
 	}
 	if g.Going("chosen", now.Add(nodestate.LockMemory+1)) {
-		t.Error("what the cache must show by now is remembered still")
+		t.Error("a start older than LockMemory is still remembered")
 	}
 }

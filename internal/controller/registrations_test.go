@@ -130,7 +130,7 @@ func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 		t.Error("it was not reported")
 	}
 	if got := r.claim(t, claim.Name); !got.StatusConditions().IsReady() || got.DeletionTimestamp != nil {
-		t.Error("it does more than inform")
+		t.Error("the condition has an effect beyond reporting")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestReplacementThatFails(t *testing.T) {
 			}
 			r.visit(t, old)
 			if r.claim(t, next) != nil || r.claim(t, old).DeletionTimestamp != nil {
-				t.Fatalf("the node goes although its pod has no other place\n%s", r.log)
+				t.Fatalf("the node is deleted although its pod has no other place\n%s", r.log)
 			}
 			r.succeed(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {

@@ -123,7 +123,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		r.visit(t, old)
 	}
 	if r.claim(t, old).DeletionTimestamp != nil {
-		t.Fatalf("the node goes before there is another place for its pod\n%s", r.log)
+		t.Fatalf("the node is deleted before there is another place for its pod\n%s", r.log)
 	}
 	if r.events.has("NodeClaim/DisruptionWaitingReadiness") == "" {
 		t.Error("no event reports what the node waits for")
@@ -134,7 +134,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	r.visit(t, next)
 	r.visit(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
-		t.Fatalf("the replacement is ready and the node stays\n%s", r.log)
+		t.Fatalf("the replacement is ready, but the node stays\n%s", r.log)
 	}
 	for range 50 {
 		if r.claim(t, old) == nil {
@@ -145,7 +145,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	m := r.Claims.Metrics
 	if counted(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 ||
 		counted(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
-		t.Error("the metrics do not tell of one node, and one pod, that had to go")
+		t.Error("the metrics do not count one disrupted node and one displaced pod")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {
 		t.Errorf("%d instances are left\n%s", n, r.log)
@@ -274,7 +274,7 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	r.visit(t, old)
 	since := nodestate.ReplacingSince(r.claim(t, old))
 	if since.IsZero() {
-		t.Fatalf("the claim does not say since when it is replaced\n%s", r.log)
+		t.Fatalf("the claim has no time since when it is replaced\n%s", r.log)
 	}
 	r.ahead += 4 * time.Minute // half of the grace period is left for its pods
 	for range 3 {

@@ -265,7 +265,7 @@ func TestReservedBook(t *testing.T) {
 	b.Saw(now.Add(2*time.Second), said(4))
 	left("EC2 counts one", 3)
 	b.Saw(now.Add(3*time.Second), said(2))
-	left("EC2 counts both, and somebody else's", 2)
+	left("EC2 counts both, and one of another user", 2)
 	if more := b.Saw(now.Add(4*time.Second), said(3)); len(more) != 1 {
 		t.Errorf("one was terminated: %v", more)
 	}

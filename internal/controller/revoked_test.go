@@ -271,12 +271,12 @@ func TestGateKeepsWhatWasGranted(t *testing.T) {
 	g.Reserve("a")
 	g.Reserve("b")
 	if late := now.Add(time.Hour); !g.Going("a", late) || g.Going("c", late) {
-		t.Error("what was granted is forgotten, or something that was not is known")
+		t.Error("a chosen node is forgotten, or a node that was not chosen is recorded")
 	}
 	g.Note("a", now)
 	g.Forget("b")
 	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.LockMemory)) || g.Going("a", now.Add(nodestate.LockMemory+1)) {
-		t.Error("what began is not remembered for as long as the cache may be behind, or what stays is")
+		t.Error("a started disruption is not remembered for LockMemory, or a released node is still recorded")
 	}
 }
 

@@ -90,7 +90,7 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	for _, step := range []struct{ successor, want string }{
 		{"", "first"},
 		{"a", "first second"},
-		{"b", "first second web third"}, // "web" has no owner that would make another
+		{"b", "first second web third"}, // "web" has no owner that would recreate it
 		{"c", "first second web third api"},
 	} {
 		if step.successor != "" {
@@ -107,8 +107,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before
-// its move is committed.
+// TestInAHurryThereAreNoTurns: pods are evicted at once from an interrupted node, and from a node that a user deletes
+// before its move is committed.
 func TestInAHurryThereAreNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){

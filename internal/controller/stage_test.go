@@ -79,7 +79,7 @@ func (s *stage) clean() {
 	}
 }
 
-// sweepTemplates deletes the launch templates of nodes, as a user may who considers them unused.
+// sweepTemplates deletes the launch templates of nodes, as a user might.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.LaunchTemplates.All() {

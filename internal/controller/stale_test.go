@@ -167,7 +167,8 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}
 }
 
-// TestProgress: a loop that works on one thing for minutes is reported with what it works on; a loop that waits is not.
+// TestProgress: a loop that works on one step for minutes is reported with that step. A loop that waits is not
+// reported.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

@@ -159,7 +159,7 @@ func TestStaticNodeIsReplacedByItsLike(t *testing.T) {
 			r.work(t)
 			r.work(t)
 			if r.claim(t, old).DeletionTimestamp == nil || len(r.staying(t)) != 2 {
-				t.Errorf("the replacement is ready and the old node stays\n%s", r.log)
+				t.Errorf("the replacement is ready, but the old node stays\n%s", r.log)
 			}
 		})
 	}

@@ -185,7 +185,8 @@ func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, b
 		launchedAt = seen.Created
 	}
 	id := claim.Status.ProviderID
-	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, id[strings.LastIndexByte(id, '/')+1:], launchedAt},
+	instance := id[strings.LastIndexByte(id, '/')+1:]
+	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, instance, launchedAt},
 		!now.Before(launchedAt.Add(d.After))
 }
 

@@ -267,7 +267,8 @@ func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class
 	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { KeepImages(c, next) }); err != nil {
 		return err
 	}
-	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
+	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name,
+		"image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
 	return nil
 }
 

@@ -232,7 +232,8 @@ func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Tim
 		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return
 	}
-	s.Holds.EndedEarly(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
+	s.Holds.EndedEarly(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool],
+		"the last, "+claim.Status.ProviderID+", ended: "+why)
 	s.Events.Emit(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 

@@ -30,10 +30,11 @@ type queue interface {
 
 // Handler handles interruptions of our instances that AWS announces. It runs four loops:
 //
-//   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so that it survives
-//     a restart, and a repeated message changes nothing.
+//   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so
+//     that it survives a restart, and a repeated message changes nothing.
 //   - DrainMarked drains and deletes marked claims.
-//   - verifyOwners handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to EC2.
+//   - verifyOwners handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to
+//     EC2.
 //   - examineAll reads failed status checks and scheduled events from EC2.
 type Handler struct {
 	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained

@@ -218,7 +218,8 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	}
 	c.Holds.Launched(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
-	c.Events.Emit(claim, kubeclient.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Events.Emit(claim, kubeclient.ReasonLaunched,
+		"Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
 		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())

@@ -26,8 +26,9 @@ const (
 
 // outdated returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
 // replaced in two cases:
-//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from joining, it first
-//     gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to join.
+//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from
+//     joining, it first gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to
+//     join.
 //   - The known cause that kept the instance from joining is gone, and it has not joined within CureGrace.
 func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
