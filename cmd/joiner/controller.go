@@ -157,7 +157,7 @@ func wire(p parts) controller.Controllers {
 		pods      = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
 		leavers   = &nodestate.PlannedEvictions{}
 		outcomes  = &poolhealth.Registrations{}
-		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Tell: teller, Metrics: p.metrics}
+		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Events: teller, Metrics: p.metrics}
 		pauses    = &loop.Pauses{Switch: kubeclient.PauseSwitch{
 			Live:      p.manager.GetAPIReader(),
 			Namespace: leaseNamespace(p.settings),
@@ -186,12 +186,12 @@ func wire(p parts) controller.Controllers {
 		Market:   market,
 		Pods:     pods,
 		Provisioner: &provisioner.Provisioner{
-			Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Watch: watch, Departures: leavers, Tell: loop.NewDrip(teller), Metrics: p.metrics, Log: p.log,
+			Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, PodBackoff: unhelped,
+			Watch: watch, Departures: leavers, Events: loop.NewRateLimitedRecorder(teller), Metrics: p.metrics, Log: p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
-			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.away.ec2, Machines: p.away.ec2,
+			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, PodBackoff: unhelped, Events: teller, Metrics: p.metrics, Log: p.log,
 			Registrations: outcomes,
 			Replacements: &nodeclaim.Replacements{
 				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
@@ -199,14 +199,14 @@ func wire(p parts) controller.Controllers {
 		},
 		Orphans: &nodeclaim.OrphanReconciler{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
-			Tell: teller, Metrics: p.metrics, Log: p.log,
+			Events: teller, Metrics: p.metrics, Log: p.log,
 		},
 		NodeClasses: &nodeclass.Reconciler{
 			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.iam,
 			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
 			Placements: p.away.ec2,
 			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
-			Batch:      batch, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Batch:      batch, Events: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &nodepool.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Pauses: pauses, Batch: batch,
@@ -214,7 +214,7 @@ func wire(p parts) controller.Controllers {
 		},
 		Emptiness: &disruptor.Emptiness{
 			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.Bounded(provisioner.Plan), Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
+			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Events: teller, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &disruptor.Disruptor{
 			Cluster:    reader,
@@ -230,12 +230,12 @@ func wire(p parts) controller.Controllers {
 			Pauses:     pauses,
 			Gate:       gate,
 			Batch:      batch,
-			Tell:       teller,
+			Events:     teller,
 			Metrics:    p.metrics,
 			Log:        p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
-			Travel: &disruptor.MoveHistory{
+			History: &disruptor.MoveHistory{
 				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
 		},
@@ -251,14 +251,14 @@ func wire(p parts) controller.Controllers {
 			Breaker:  loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
 			Holds:    holds,
 			Market:   market,
-			Tell:     teller,
+			Events:   teller,
 			Metrics:  p.metrics,
 			Log:      p.log,
 		},
 	}
 	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
 	loops.Honour = &nodeclass.IneffectiveFieldWarner{
-		Cache: cache, Unseen: p.home.lacks.overlays, Tell: teller, Log: p.log,
+		Cache: cache, Unseen: p.home.lacks.overlays, Events: teller, Log: p.log,
 		Gates: nodeclass.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {
@@ -272,13 +272,13 @@ func wire(p parts) controller.Controllers {
 			Objects: writer,
 			Ledger:  ledger,
 			Holds:   holds,
-			Tell:    teller,
+			Events:  teller,
 			Metrics: p.metrics,
 			Log:     p.log,
 		}
 	}
 	if p.settings.NodeRepair {
-		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Tell: teller}
+		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: teller}
 	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
@@ -299,7 +299,7 @@ func wire(p parts) controller.Controllers {
 		ClusterUID: p.home.uid,
 		Account:    accountOf(p.away.arn),
 		Region:     p.away.plain.Region,
-		Tell:       teller,
+		Events:     teller,
 		Metrics:    p.metrics,
 		Log:        p.log,
 	}
@@ -314,7 +314,7 @@ func wire(p parts) controller.Controllers {
 			Cache:   cache,
 			Market:  market,
 			Batch:   batch,
-			Tell:    teller,
+			Events:  teller,
 			Metrics: p.metrics,
 			Log:     p.log,
 		}
@@ -335,7 +335,7 @@ func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
 		Authority: p.away.authority,
 		Reserves:  p.settings.ReservedCapacity,
 		Breaker:   loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
-		Tell:      l.Claims.Tell,
+		Events:    l.Claims.Events,
 		Metrics:   p.metrics,
 		Log:       p.log,
 	}

@@ -46,8 +46,8 @@ func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
 		Holds:   l.Claims.Holds,
 		Batch:   l.Claims.Batch,
 		After:   p.settings.LateAfter,
-		Tell:    l.Claims.Tell,
-		Drip:    l.Provisioner.Tell,
+		Events:  l.Claims.Events,
+		Drip:    l.Provisioner.Events,
 		Metrics: p.metrics,
 		Log:     p.log,
 	}

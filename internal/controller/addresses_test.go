@@ -49,17 +49,17 @@ func TestLaunchesShareSubnets(t *testing.T) {
 		got, requests = append(got, subnet), append(requests, request)
 	}
 	if want := []string{first.ID, second.ID, first.ID, second.ID}; !slices.Equal(got, want) {
-		t.Errorf("four launches at once go to %v, want %v", got, want)
+		t.Errorf("four concurrent launches use subnets %v, want %v", got, want)
 	}
 	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails and frees 12.
 	r.Claims.Offers.Over(&claims[3])
 	if subnet, _ := ask(&claims[4]); subnet != second.ID {
-		t.Errorf("the launch after one that failed goes to %s, want %s", subnet, second.ID)
+		t.Errorf("the launch after a failed one uses subnet %s, want %s", subnet, second.ID)
 	}
-	// The third launch succeeds in the second subnet, and frees what was reserved for it in the first.
+	// The third launch succeeds in the second subnet, and frees the addresses that were reserved for it in the first.
 	r.Claims.Offers.Launched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
 	if subnet, _ := ask(&claims[5]); subnet != first.ID {
-		t.Errorf("the launch after one that EC2 placed elsewhere goes to %s, want %s", subnet, first.ID)
+		t.Errorf("the launch after one that EC2 placed in the other subnet uses %s, want %s", subnet, first.ID)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free-18 {
-		t.Errorf("while it is under way %d of %d are free, want 18 less", left[0].Free, all[0].Free)
+		t.Errorf("while it is in progress %d of %d are free, want 18 less", left[0].Free, all[0].Free)
 	}
 	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
 	a := nodeclaim.Attempt{Request: &ec2.LaunchRequest{}}

@@ -55,7 +55,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		return waiting, running
 	}
 
-	// Days pass.
+	// Let days pass.
 	for range 5 {
 		r.classes(t)
 		r.work(t)
@@ -70,15 +70,15 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	r.work(t)
 	r.drip()
 	if waiting, running := pods(); waiting != 1 || running != 1 || r.events.has("Pod/Nominated", theirNode) == "" {
-		t.Errorf("%d pods wait, %d run; the new one is not meant for the node: %v", waiting, running, r.events.told)
+		t.Errorf("%d pods are pending, %d run; no event nominates the node for the new pod: %v", waiting, running, r.events.told)
 	}
 	claim := findClaim(t, r)
 	if claim.Name != theirClaim || claim.DeletionTimestamp != nil ||
 		claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
-		t.Errorf("the claim is not as it was: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
+		t.Errorf("the claim has changed: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
 	}
 	if !reflect.DeepEqual(claim.Spec, before.Spec) || !reflect.DeepEqual(claim.Labels, before.Labels) {
-		t.Errorf("the claim asks for something else: %+v %v", claim.Spec, claim.Labels)
+		t.Errorf("the requirements of the claim have changed: %+v %v", claim.Spec, claim.Labels)
 	}
 	for key, value := range before.Annotations {
 		if claim.Annotations[key] != value {
@@ -87,21 +87,21 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	}
 	node := r.nodes(t)[0]
 	if len(r.nodes(t)) != 1 || node.DeletionTimestamp != nil || len(node.Spec.Taints) != 1 {
-		t.Errorf("the node is not as it was: %+v %+v", node.ObjectMeta, node.Spec)
+		t.Errorf("the node has changed: %+v %+v", node.ObjectMeta, node.Spec)
 	}
 	r.wantTheirs(t, instance)
 
-	// It can be removed.
+	// The node can be removed.
 	if err := r.api.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	r.finish(t)
 	if len(r.claims(t))+len(r.instances()) > 0 {
-		t.Errorf("left: %d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
+		t.Errorf("remaining: %d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
 	}
 }
 
-// wantTheirs asserts that nothing in AWS was changed.
+// wantTheirs asserts that the controller changed no resource in AWS.
 func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
 	t.Helper()
 	calls := r.Calls()
@@ -120,7 +120,7 @@ func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
 		}
 		p, err := w.Account(emulator.DefaultAccount).Profile(theirProfile)
 		if err != nil || p.Role != "node" {
-			t.Errorf("its instance profile is not as it was: %+v %v", p, err)
+			t.Errorf("its instance profile has changed: %+v %v", p, err)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 		}
 		out = launched[0]
 	})
-	r.ahead += time.Minute // until it runs
+	r.ahead += time.Minute // until the instance runs
 	r.Do(func(w *world.World, _ time.Time) { out, _ = w.Instance(out.ID) })
 	return out
 }

@@ -17,11 +17,11 @@ import (
 // claim gets its instance in the end, and no claim is given up and created again because of the wait.
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	embedded(t) // the bubbles share it
+	embedded(t) // loads the embedded table before the synctest bubbles, which share it
 	for name, c := range map[string]struct {
 		nodes  int
 		limits ratelimit.Limits
-		lasts  time.Duration // at least
+		lasts  time.Duration // minimum duration of the burst
 	}{
 		// Like 2,000 nodes at EC2's default of 5 launches a second: the last one is launched after 500 s.
 		"a large burst": {500, slower(12, 1.25), 6 * time.Minute},
@@ -49,17 +49,17 @@ func TestBurst(t *testing.T) {
 					}
 				}
 				if bought != c.nodes || len(r.instances()) != c.nodes {
-					t.Errorf("%d claims of %d have a machine, and %d machines are there", bought, c.nodes, len(r.instances()))
+					t.Errorf("%d claims of %d have an instance, and there are %d instances", bought, c.nodes, len(r.instances()))
 				}
 				if took := time.Since(begun); took < c.lasts {
-					t.Errorf("it took only %s: nobody waited", took)
+					t.Errorf("it took only %s: no launch was throttled", took)
 				}
 			})
 		})
 	}
 }
 
-// slower are EC2's limits for an account that may launch less often.
+// slower returns EC2's limits for an account with a lower launch rate.
 func slower(burst, perSecond float64) ratelimit.Limits {
 	return ratelimit.Published().With(ratelimit.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
 }

@@ -27,12 +27,13 @@ import (
 // before.
 const fullCrash = "CRASH_FULL"
 
-// TestCrashAtEveryWrite runs the life of a node class and its nodes, and counts the controller's writes to the API server
-// and to AWS. It then runs the scenario twice for each write: the process dies just before the write, or after the write and
-// before the answer arrives. The next process knows only what is stored. Each scene must end as it does without a crash.
+// TestCrashAtEveryWrite runs the life of a node class and its nodes, and counts the controller's writes to the API
+// server and to AWS. It then runs the scenario twice for each write: the process dies just before the write, or after
+// the write and before the answer arrives. The next process knows only what is stored. Each scene must end as in a run
+// without a crash.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	embedded(t) // the bubbles share it
+	embedded(t) // loads the embedded table before the synctest bubbles, which share it
 	calm := perform(t, 0, false)
 	if len(calm.writes) < 50 || len(calm.ends) != len(script()) {
 		t.Fatalf("only %d writes in %d of %d scenes:\n%s\n%s", len(calm.writes), len(calm.ends), len(script()),
@@ -75,21 +76,21 @@ type scene struct {
 // script is the scenario.
 func script() []scene {
 	return []scene{
-		{"a class and a pool are there", func(*stage) {}, func(s *stage) bool {
+		{"a class and a pool exist", func(*stage) {}, func(s *stage) bool {
 			return s.class(s.t).StatusConditions().IsReady() && s.pool(s.t).StatusConditions().IsReady()
 		}},
 		{"a pod waits for a node", func(s *stage) { s.wanted = 1 }, func(s *stage) bool { return s.isCalm() }},
-		{"its Node is deleted, and the launch template of all nodes", func(s *stage) {
+		{"its Node and the launch templates are deleted", func(s *stage) {
 			s.old = s.claims(s.t)[0].Name
 			s.sweepTemplates()
 			s.check(s.api.Delete(s.t.Context(), &s.nodes(s.t)[0]))
 		}, func(s *stage) bool { return s.isCalm() }},
-		{"EC2 takes the next one back", func(s *stage) {
+		{"EC2 interrupts the next instance", func(s *stage) {
 			s.old = s.claims(s.t)[0].Name
 			id := s.instances()[0].ID
 			s.Do(func(w *world.World, now time.Time) { w.Interrupt(now, id) })
 		}, func(s *stage) bool { return s.isCalm() }},
-		{"nobody wants the pod any more", func(s *stage) {
+		{"the pod is deleted", func(s *stage) {
 			s.wanted = 0
 			s.check(s.api.DeleteAllOf(s.t.Context(), &corev1.Pod{}, client.InNamespace("ns")))
 		}, func(s *stage) bool { return s.isCalm() }},
@@ -102,13 +103,13 @@ func script() []scene {
 
 // performance is the result of one run of the scenario.
 type performance struct {
-	writes []string // of the first process
-	ends   []string // what there was at the end of each scene
-	log    string   // of all processes
+	writes []string // writes of the first process
+	ends   []string // state at the end of each scene
+	log    string   // logs of all processes
 }
 
-// How many rounds of all loops a scene may take, and how many follow it. The first rounds are as frequent as in production.
-// The rest take some minutes, in which leftovers are garbage-collected.
+// How many rounds of all loops a scene may take, and how many follow it. The first rounds are as frequent as in
+// production. Later rounds take some minutes, in which leftovers are garbage-collected.
 const (
 	mostRounds  = 100
 	roundPause  = 5 * time.Second
@@ -147,10 +148,10 @@ func perform(t *testing.T, at int, late bool) performance {
 type stage struct {
 	*rig
 	t      *testing.T
-	wanted int             // pods
-	made   int             // pods, in all
-	bought map[string]bool // instances, of all times
-	booted map[string]bool // those whose kubelet has started
+	wanted int             // number of pods that the ReplicaSet wants
+	made   int             // number of pods created so far
+	bought map[string]bool // all instances launched so far
+	booted map[string]bool // instances whose kubelet has started
 	old    string          // the claim that is to be removed
 
 	classSeen string // when the class was last reconciled
@@ -240,7 +241,7 @@ func (s *stage) settle() {
 	}
 }
 
-// bury ends what is left of processes that have died.
+// bury ends the goroutines of processes that have died.
 func (s *stage) bury() {
 	s.kill()
 	for _, l := range s.before {

@@ -21,13 +21,13 @@ func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
 		deleted time.Time
 		want    time.Time
 	}{
-		"nothing is noted":                  {"", now, time.Time{}},
-		"it cannot be read":                 {"soon", now, time.Time{}},
-		"it is to come":                     {"2026-03-01T13:00:00Z", now, now.Add(time.Hour)},
-		"it is deleted with the note":       {"2026-03-01T11:59:50Z", now, now.Add(-10 * time.Second)},
-		"it was noted days before":          {"2026-02-26T12:00:00Z", now, time.Time{}},
-		"it is over since, while it leaves": {"2026-03-01T12:00:00Z", now.Add(-72 * time.Hour), now},
-		"it is not deleted":                 {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
+		"no deadline":                                 {"", now, time.Time{}},
+		"an unreadable deadline":                      {"soon", now, time.Time{}},
+		"the deadline is in the future":               {"2026-03-01T13:00:00Z", now, now.Add(time.Hour)},
+		"deleted just after the deadline was written": {"2026-03-01T11:59:50Z", now, now.Add(-10 * time.Second)},
+		"deleted days after the deadline":             {"2026-02-26T12:00:00Z", now, time.Time{}},
+		"the deadline passed during the deletion":     {"2026-03-01T12:00:00Z", now.Add(-72 * time.Hour), now},
+		"not deleted":                                 {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
 	} {
 		claim := &karpv1.NodeClaim{}
 		driftcheck.Annotate(claim, karpv1.AnnotationTerminationTimestamp, c.note)

@@ -44,7 +44,7 @@ func TestTenancy(t *testing.T) {
 			r.work(t)
 			bought := r.instances()
 			if len(bought) != 1 || bought[0].Tenancy != c.want || bought[0].Type != c.cheaper {
-				t.Fatalf("bought %+v\n%s", bought, r.log)
+				t.Fatalf("launched %+v\n%s", bought, r.log)
 			}
 			claim := r.claims(t)[0]
 			if claim.Labels[awsv1.LabelInstanceTenancy] != c.want {
@@ -86,13 +86,13 @@ func TestWantsDedicated(t *testing.T) {
 		values []string
 		want   bool
 	}{
-		"in dedicated":    {requirements.In, []string{"dedicated"}, true},
-		"not in default":  {requirements.NotIn, []string{"default"}, true},
-		"in both":         {requirements.In, []string{"default", "dedicated"}, false},
-		"in default":      {requirements.In, []string{"default"}, false},
-		"any":             {requirements.Exists, nil, false},
-		"in neither":      {requirements.In, []string{"host"}, false},
-		"not in the same": {requirements.NotIn, []string{"dedicated"}, false},
+		"in dedicated":     {requirements.In, []string{"dedicated"}, true},
+		"not in default":   {requirements.NotIn, []string{"default"}, true},
+		"in both":          {requirements.In, []string{"default", "dedicated"}, false},
+		"in default":       {requirements.In, []string{"default"}, false},
+		"any":              {requirements.Exists, nil, false},
+		"in another value": {requirements.In, []string{"host"}, false},
+		"not in dedicated": {requirements.NotIn, []string{"dedicated"}, false},
 	} {
 		says, wrong := requirements.All(requirements.Requirement{Key: catalog.LabelTenancy, Operator: c.op, Values: c.values})
 		if wrong != nil {

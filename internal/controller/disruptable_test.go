@@ -16,7 +16,7 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	f.budgets(t, karpv1.Budget{Nodes: "0"})
 	f.lead(t)
 	if c, ok := f.claims(t)[0].StatusConditions().Find(karpv1.ConditionDisruptable); ok {
-		t.Errorf("what may be over in a moment is written: %+v", c)
+		t.Errorf("a cause that has just begun is already written: %+v", c)
 	}
 	for range 3 {
 		f.ahead += disruptor.StaySettles
@@ -30,13 +30,13 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 		}
 	}
 	if kept == 0 {
-		t.Fatalf("no claim says why its node stays: %+v\n%s", f.claims(t)[0].Status.Conditions, f.log)
+		t.Fatalf("no claim has a condition why its node stays: %+v\n%s", f.claims(t)[0].Status.Conditions, f.log)
 	}
 	if got := counted(t, f.Moves.Metrics.Staying, "Budget"); got != kept {
-		t.Errorf("%d nodes are counted, and %d claims say so", got, kept)
+		t.Errorf("%d nodes are counted, but %d claims have the condition", got, kept)
 	}
 	if f.events.has("NodeClaim/DisruptionBlocked", "as the budget allows") == "" {
-		t.Errorf("nobody was told: %v", f.events.told)
+		t.Errorf("no event was emitted: %v", f.events.told)
 	}
 	f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
 	for range 3 {
@@ -45,10 +45,10 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	}
 	for _, claim := range f.claims(t) {
 		if c, _ := claim.StatusConditions().Find(karpv1.ConditionDisruptable); c.Reason != "WhenEmpty" {
-			t.Errorf("the policy lets only empty nodes go, and %s says %+v", claim.Name, c)
+			t.Errorf("the policy allows only empty nodes to be disrupted, but %s has %+v", claim.Name, c)
 		}
 	}
 	if f.events.has("NodeClaim/Unconsolidatable", "allows only empty nodes") == "" {
-		t.Errorf("nobody was told: %v", f.events.told)
+		t.Errorf("no event was emitted: %v", f.events.told)
 	}
 }

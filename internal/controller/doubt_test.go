@@ -35,21 +35,21 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 10 * time.Second })
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Buyer = lossy{r.Claims.Buyer}
-	// A call that lasts: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
+	r.Claims.Launcher = lossy{r.Claims.Launcher}
+	// A long call: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
 	claim := findClaim(t, r)
 	if err := r.api.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
 	r.ahead += time.Minute
 	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
-	_, _ = r.Claims.Launch(t.Context(), v, r.now()) // the claim has changed since: it cannot be written
+	_, _ = r.Claims.Launch(t.Context(), v, r.now()) // writing the claim fails, because it has changed
 	if n := len(r.instances()); n != 1 {
 		t.Fatalf("%d instances", n)
 	}
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t)) > 0 {
-		t.Errorf("left: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+		t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
 	}
 }
 
@@ -61,21 +61,21 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	r.classes(t)
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Buyer = lossy{r.Claims.Buyer}
+	r.Claims.Launcher = lossy{r.Claims.Launcher}
 	r.work(t)
 	r.start(t)
 	offered := r.Market.Offered
 	r.Market.Offered, r.Market.Version = ec2.Market{}, 0
-	r.ahead += 6 * time.Minute // no new launch: the claim is looked for
+	r.ahead += 6 * time.Minute // too late for a new launch: the instance is searched for
 	r.work(t)
 	if claim := findClaim(t, r); claim.Status.ProviderID != "" && len(claim.Status.Capacity) == 0 {
-		t.Fatal("the claim has no capacity, and will never have")
+		t.Fatal("the claim has no capacity, and would never get one")
 	}
 	r.Market.Offered, r.Market.Version = offered, 1
 	r.ahead += time.Minute
 	r.work(t)
 	if claim := findClaim(t, r); claim.Status.ProviderID == "" || len(claim.Status.Capacity) == 0 || claim.Labels["kubernetes.io/arch"] == "" {
-		t.Errorf("the claim knows %q, %v, %v\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
+		t.Errorf("the claim has instance %q, %v, %v\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestSweeperAsksTheServer(t *testing.T) {
 func TestNothingLearnedHoldsThePool(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*rig){
-		"EC2 does not say what it has none of": func(r *rig) { r.Claims.Buyer = mute{r.Claims.Buyer} },
+		"the error names no offering": func(r *rig) { r.Claims.Launcher = mute{r.Claims.Launcher} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,10 +166,10 @@ func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	r.ahead += 6 * time.Minute
 	r.work(t)
 	if until, why := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("the pool is held: %s", why)
+		t.Errorf("the pool is on hold: %s", why)
 	}
 	if r.events.has("NodeClaim/NodeNotJoining") == "" {
-		t.Errorf("nobody was told: %v", r.events.told)
+		t.Errorf("no event was emitted: %v", r.events.told)
 	}
 }
 
@@ -192,12 +192,12 @@ func TestMendedClassIsUsedAtOnce(t *testing.T) {
 	r.ahead += wait
 	r.work(t)
 	if bought := r.instances(); len(bought) != 1 || !strings.Contains(bought[0].UserData, "echo mended") {
-		t.Errorf("bought %+v\n%s", bought, r.log)
+		t.Errorf("launched %+v\n%s", bought, r.log)
 	}
 }
 
-// TestOneCauseIsOneMessage: AWS puts another request ID into each answer. It belongs into the log. In events and conditions
-// it would make each attempt look like news.
+// TestOneCauseIsOneMessage: AWS puts another request ID into each answer. It belongs into the log. In events and
+// conditions it would make each attempt look like a new problem.
 func TestOneCauseIsOneMessage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -217,7 +217,7 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 		}
 	}
 	if len(told) != 1 {
-		t.Errorf("one cause is told in %d ways: %v", len(told), told)
+		t.Errorf("one cause gives %d different messages: %v", len(told), told)
 	}
 	for range 3 {
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
-// bouncer evicts for the rig: it records the order of evictions, and acts as the PodDisruptionBudgets.
+// bouncer evicts pods for the rig, records the order of evictions, and enforces PodDisruptionBudgets.
 type bouncer struct {
 	nodeclaim.Evictor
 	mu     sync.Mutex
@@ -113,17 +113,17 @@ func TestPodThatCannotBeAskedHoldsUpNoOther(t *testing.T) {
 		r.ahead += r.visit(t, name)
 	}
 	if got := b.order(); got != "web" {
-		t.Fatalf("there left %s, want web\n%s", got, r.log)
+		t.Fatalf("evicted %s, want web\n%s", got, r.log)
 	}
 	b.mu.Lock()
 	b.guards["held"] = false
 	b.mu.Unlock()
 	wait := r.visit(t, name)
 	if got := b.order(); got != "web held" || wait > 5*time.Second {
-		t.Errorf("there left %s, looked at again in %s\n%s", got, wait, r.log)
+		t.Errorf("evicted %s, reconciled again in %s\n%s", got, wait, r.log)
 	}
 	if r.events.has("Node/FailedDraining", "ns/denied cannot be evicted", "denied by a webhook") == "" {
-		t.Errorf("nobody said so: %v", r.events.told)
+		t.Errorf("it was not reported: %v", r.events.told)
 	}
 }
 
@@ -161,11 +161,11 @@ func TestBudgetHoldsNode(t *testing.T) {
 		t.Fatalf("the budget was broken: %q\n%s", b.order(), r.log)
 	}
 	if r.events.has("Node/FailedDraining", "ns/web", "1 healthy pod") == "" {
-		t.Error("nobody said what holds the node")
+		t.Error("no event reports what blocks the drain")
 	}
 	drained, _ := r.claim(t, name).StatusConditions().Find(karpv1.ConditionDrained)
 	if drained.Status != metav1.ConditionUnknown || drained.Reason != karpv1.ReasonDraining {
-		t.Errorf("the claim says of it: %+v", drained)
+		t.Errorf("condition of the claim: %+v", drained)
 	}
 	b.mu.Lock()
 	b.guards = nil
@@ -196,11 +196,11 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	}
 	if r.events.has("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.has("Node/FailedDraining", "ns/kept") == "" ||
 		r.events.has("Pod/DoNotDisruptUntil") == "" || r.events.has("Pod/DoNotDisruptGracePeriodElapsed") == "" {
-		t.Error("nobody said what protects, and what does not")
+		t.Error("no event reports which pods are protected")
 	}
 	r.visits(t, name, 60)
 	if got := strings.Fields(b.order()); !slices.Contains(got, "!kept") || !slices.Contains(got, "!web") || r.claim(t, name) != nil {
-		t.Errorf("left: %v\n%s", got, r.log)
+		t.Errorf("remaining: %v\n%s", got, r.log)
 	}
 }
 
@@ -231,10 +231,10 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 			r.create(t, attachment)
 			r.visits(t, name, 20)
 			if len(r.instances()) != 1 {
-				t.Fatalf("the machine ended with its volume attached\n%s", r.log)
+				t.Fatalf("the instance ended with its volume attached\n%s", r.log)
 			}
 			if r.events.has("Node/AwaitingVolumeDetachment") == "" {
-				t.Error("nobody said what is waited for")
+				t.Error("no event reports what the node waits for")
 			}
 			if c.detach {
 				if err := r.api.Delete(t.Context(), attachment, client.GracePeriodSeconds(0)); err != nil {
@@ -243,7 +243,7 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 			}
 			r.visits(t, name, 40)
 			if ended := len(r.instances()) == 0; ended != c.wantEnds {
-				t.Errorf("the machine ended: %t\n%s", ended, r.log)
+				t.Errorf("the instance ended: %t\n%s", ended, r.log)
 			}
 		})
 	}

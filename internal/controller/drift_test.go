@@ -80,9 +80,9 @@ func TestDriftFollowsEdits(t *testing.T) {
 			want: []string{"NodePoolDrifted: ", "labels: the node has team=a, the current value is team=b"}},
 		"a taint": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Taints = nil },
 			want: []string{"NodePoolDrifted: ", "taints: the node has team=a:NoSchedule, the current value is none"}},
-		"another way of pay": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} },
+		"another capacity type": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot"} },
 			want: []string{"RequirementsDrifted: ", "karpenter.sh/capacity-type=on-demand", "spot"}},
-		"its weight":     {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
+		"the weight":     {pool: func(p *karpv1.NodePool) { w := int32(7); p.Spec.Weight = &w }},
 		"a wider choice": {pool: func(p *karpv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values = []string{"spot", "on-demand"} }},
 		"user data": {class: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = &text },
 			want: []string{"NodeClassDrift: ", "userData has changed"}},
@@ -92,7 +92,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 				panic(err)
 			}
 		}, want: []string{"NodeClassDrift: ", "kubelet has changed"}},
-		"the same family by its name": {class: func(c *awsv1.EC2NodeClass) { c.Spec.AMIFamily = nil }},
+		"the AMI family only from the alias": {class: func(c *awsv1.EC2NodeClass) { c.Spec.AMIFamily = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +117,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 			got := r.drifted(t, karpv1.ConditionDrifted)[claim]
 			for _, word := range c.want {
 				if !strings.Contains(got, word) {
-					t.Errorf("the claim says %q, without %q", got, word)
+					t.Errorf("condition of the claim: %q, without %q", got, word)
 				}
 			}
 			if len(c.want) == 0 && got != "" {
@@ -127,7 +127,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 			r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = class.Spec })
 			r.drifting(t)
 			if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-				t.Errorf("drifts although the change was taken back: %v", got)
+				t.Errorf("drifts although the change was reverted: %v", got)
 			}
 		})
 	}
@@ -177,14 +177,14 @@ func TestNonsenseAboutDrift(t *testing.T) {
 		want       string // on the pool
 		drifts     bool
 	}{
-		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
-			`"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
+		"one unknown and one known field": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
+			`"amiSelector" (is amiSelectorTerms meant?) is not a field`, false},
 		"a field of another object": {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags",
-			`"spec.template.spec.tags" (is tags meant?) is no field`, true},
-		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
-		"half a word":               {karpv1.AnnotationDrift, "observ", `"observ" is not observe or replace`, true},
-		"many at once":              {karpv1.AnnotationDriftWave, "many", "neither a number", true},
-		"no canary":                 {karpv1.AnnotationDriftCanary, "0", "above 0", true},
+			`"spec.template.spec.tags" (is tags meant?) is not a field`, true},
+		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is not a field`, true},
+		"an incomplete value":       {karpv1.AnnotationDrift, "observ", `"observ" is not observe or replace`, true},
+		"a word as wave":            {karpv1.AnnotationDriftWave, "many", "neither a number", true},
+		"a canary of 0":             {karpv1.AnnotationDriftCanary, "0", "above 0", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -197,10 +197,10 @@ func TestNonsenseAboutDrift(t *testing.T) {
 			r.drifting(t)
 			said, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 			if said.Status != metav1.ConditionFalse || !strings.Contains(said.Message, c.key+": ") || !strings.Contains(said.Message, c.want) {
-				t.Errorf("the pool says %q, want %q in it", said.Message, c.want)
+				t.Errorf("condition of the pool: %q, want %q in it", said.Message, c.want)
 			}
 			if got := r.drifted(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
-				t.Errorf("the claim says %q", got)
+				t.Errorf("condition of the claim: %q", got)
 			}
 			allowed, stays := r.Drift.Waves("apps", nil, nil)
 			if len(allowed) > 0 {
@@ -215,7 +215,7 @@ func TestNonsenseAboutDrift(t *testing.T) {
 				t.Errorf("%v stay, want the one that drifts", stays)
 			}
 			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
-				t.Error("the pool buys no nodes any more")
+				t.Error("the pool launches no nodes any more")
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	held := func() (metav1.Condition, bool) { return r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld) }
 	c, ok := held()
 	if !ok || c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, "6 of 6 nodes") || !strings.Contains(c.Message, group) {
-		t.Fatalf("the pool says %+v\n%s", c, r.log)
+		t.Fatalf("condition of the pool: %+v\n%s", c, r.log)
 	}
 	allowed, stays := r.Drift.Waves("apps", nil, nil)
 	if len(allowed) > 0 || len(stays) != 6 {
@@ -340,7 +340,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	}
 	r.start(t) // a process that knows nothing
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
-		t.Errorf("%v may be replaced before anybody has looked", allowed)
+		t.Errorf("%v may be replaced before the first pass", allowed)
 	}
 	r.drifting(t)
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
@@ -353,21 +353,21 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.drifting(t)
 	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) ||
 		!strings.Contains(c.Message, "=00000000 is about another change") {
-		t.Errorf("with the word for another change, the pool says %q", c.Message)
+		t.Errorf("with approval of another change, condition of the pool: %q", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
-		t.Errorf("%v may be replaced by the word for another change", allowed)
+		t.Errorf("%v may be replaced with the approval of another change", allowed)
 	}
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 	r.drifting(t)
 	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
-		t.Errorf("allowed, %v go and %v stay; want one, and the others after it", allowed, stays)
+		t.Errorf("after the approval, %v may be replaced and %v stay; want one replaced first", allowed, stays)
 	}
 	if _, ok := held(); ok {
-		t.Error("the pool says that it is held, although the user has allowed it")
+		t.Error("the pool has the condition DriftHeld, although the user has allowed the drift")
 	}
 
-	// The user's own change, to the same groups: by name, not by tag.
+	// The user changes the class to select the same groups by name, not by tag.
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "") })
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
@@ -375,10 +375,10 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.drifting(t)
 	r.drifting(t)
 	if c, ok := held(); ok {
-		t.Errorf("the user's own change is held: %s", c.Message)
+		t.Errorf("the user's change of the class is held: %s", c.Message)
 	}
 
-	// And back: nothing drifts, nothing is held.
+	// The user reverts the change: no node drifts, and none is held.
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 			t.Fatal(err)
@@ -387,7 +387,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = before })
 	r.drifting(t)
 	if got := r.drifted(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("drifts although all is as before: %v", got)
+		t.Errorf("drifts although the configuration is as before: %v", got)
 	}
 }
 
@@ -423,7 +423,7 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	r.start(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstances"}} })
 	if err := r.Drift.Pass(t.Context(), r.now()); err == nil {
-		t.Error("EC2 does not answer, and nobody says so")
+		t.Error("EC2 does not answer, and this is not reported")
 	}
 	stays("while EC2 does not answer,", "2 of 2 nodes drift")
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
@@ -441,7 +441,7 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	r.classes(t)
 	r.drifting(t)
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
-		t.Errorf("all is as before, and the pool says %s", c.Message)
+		t.Errorf("the tags are as before, but the condition of the pool is %s", c.Message)
 	}
 }
 
@@ -466,7 +466,7 @@ func TestGroupsOfAMachine(t *testing.T) {
 		}
 	}
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
-		t.Errorf("one node is no mass: %s", c.Message)
+		t.Errorf("one drifted node opens the breaker: %s", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) != 1 {
 		t.Errorf("%v may be replaced, want the one node", allowed)
@@ -494,10 +494,10 @@ func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 	known := r.Market.Offered
 	r.Market.Offered = ec2.Market{}
 	if !drifts() {
-		t.Error("it is no longer drifted, and nobody knows what can be bought")
+		t.Error("it is no longer drifted, and the offerings are not known")
 	}
 	r.Market.Offered = known
 	if drifts() {
-		t.Error("it still drifts, and its type can be bought")
+		t.Error("it still drifts, and its type can be launched")
 	}
 }

@@ -83,8 +83,8 @@ func (f *park) isBack(t *testing.T, image string) bool {
 	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.MemoryOf(class).Bad) == 1
 }
 
-// until runs rounds until the condition holds and nothing is in progress, or the process is dead. Pauses are short while
-// something happens, and longer otherwise. schedule checks that no pod is without a node meanwhile.
+// until runs rounds until the condition holds and no change is in progress, or the process is dead. Pauses are short
+// while something happens, and longer otherwise. schedule checks that no pod is without a node meanwhile.
 func (f *park) until(t *testing.T, isSo func() bool) {
 	t.Helper()
 	for range 120 {
@@ -97,7 +97,7 @@ func (f *park) until(t *testing.T, isSo func() bool) {
 			f.ahead += lifecycle.RegistrationTimeout / 10
 		}
 	}
-	t.Fatalf("it does not come to rest: %s, %v\n%s\n%s", f.isWhole(t), f.byImage(t), f.text(t), f.tail())
+	t.Fatalf("it does not converge: %s, %v\n%s\n%s", f.isWhole(t), f.byImage(t), f.text(t), f.tail())
 }
 
 // isRefreshed fails the test unless all nodes run the image, and nothing is drifted any more after another round of the loops.
@@ -114,7 +114,7 @@ func (f *park) isRefreshed(t *testing.T, image string) {
 		t.Errorf("still drifted are %v", got)
 	}
 	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-		t.Errorf("the pool still says %q", says)
+		t.Errorf("the pool still has the condition %q", says)
 	}
 	for _, n := range f.nodes(t) {
 		if !nodestate.IsOpen(&n) {

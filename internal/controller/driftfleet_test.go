@@ -75,8 +75,7 @@ func (r *rig) saysOf(t *testing.T, condition string) string {
 	return c.Message
 }
 
-// patience lets the time pass in which a node that does not come is waited for, and one hour more, step by step, so that all
-// loops run in each part of it.
+// patience lets the registration timeout and one hour more pass, step by step, so that all loops run in each step.
 func patience() []time.Duration {
 	var out []time.Duration
 	for range 4 {
@@ -114,10 +113,10 @@ func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 		}
 	}
 	if tried != 1 || len(bought) != nodes+1 || f.most != 1 {
-		t.Errorf("%d nodes were tried with it, %d instances bought in all and %d nodes closed at once; want 1, %d, 1\n%s", tried, len(bought), f.most, nodes+1, f.tail())
+		t.Errorf("%d nodes were launched with it, %d instances in all, and %d nodes were tainted at once; want 1, %d, 1\n%s", tried, len(bought), f.most, nodes+1, f.tail())
 	}
 	if why := f.isWhole(t); why != "" || !maps.Equal(f.serving(t), before) {
-		t.Errorf("not all is as it was: %s", why)
+		t.Errorf("the pool is not in its former state: %s", why)
 	}
 	held, _ := f.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 	for what, says := range map[string]string{"EC2NodeClass": held.Message, "NodePool": f.saysOf(t, karpv1.ConditionDriftHeld)} {
@@ -155,17 +154,17 @@ func (f *park) followsNext(t *testing.T, wave int) {
 		f.round(t)
 	}
 	if got := f.byImage(t)[next]; got != 1 || f.most != 1 {
-		t.Errorf("before the first is known to be fit, %d nodes have the next image and %d were closed at once; want one\n%s", got, f.most, f.tail())
+		t.Errorf("before the canary is known to be fit, %d nodes have the next image and %d were tainted at once; want one\n%s", got, f.most, f.tail())
 	}
 	if says := f.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-		t.Errorf("the pool still says %q", says)
+		t.Errorf("the pool still has the condition %q", says)
 	}
 	f.settle(t, 2)
 	f.ahead += driftcheck.DriftSoak
 	f.settle(t, 6)
-	most := wave + wave/10 // those that have come in the place of others, which have not gone yet, are nodes of the pool as well
+	most := wave + wave/10 // replacements count as nodes of the pool while the old nodes are not gone yet
 	if got := f.byImage(t)[next]; f.most < wave || f.most > most || got < wave {
-		t.Errorf("then %d nodes were closed at once, and %d have the next image; want %d to %d\n%s", f.most, got, wave, most, f.tail())
+		t.Errorf("then %d nodes were tainted at once, and %d have the next image; want %d to %d\n%s", f.most, got, wave, most, f.tail())
 	}
 }
 

@@ -190,7 +190,7 @@ func (r *refresh) images() map[string]int {
 // restarted process. The next image is rolled out, a canary first and then in waves within the budget.
 func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 	t.Parallel()
-	embedded(t) // the bubbles share it
+	embedded(t) // loads the embedded table before the synctest bubbles, which share it
 	const nodes, budget = 40, 4
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
@@ -249,7 +249,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		_ = r.Drift.Pass(t.Context(), time.Now())
 		r.begin()
 		if r.begun != 2 || len(r.moves) > 0 {
-			t.Errorf("%d moves begun, %d under way, while what the canary was replaced by was not fit for pods for a minute yet, want two, none", r.begun, len(r.moves))
+			t.Errorf("%d moves started, %d in progress, before the replacement of the canary was fit for a minute, want two started and none in progress", r.begun, len(r.moves))
 		}
 		r.minutes(nodes/budget + 3)
 		if got := r.images(); got[good] != nodes {
@@ -259,7 +259,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("%d moves at once, want up to %d", r.most, budget)
 		}
 		if _, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
-			t.Error("the pool still says that something is held")
+			t.Error("the pool still has the condition DriftHeld")
 		}
 	})
 }

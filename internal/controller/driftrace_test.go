@@ -96,19 +96,19 @@ func TestFailuresAddUp(t *testing.T) {
 		}
 	}
 	if allowed, stays := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 || len(stays) != 3 {
-		t.Errorf("%v may be replaced although what replaces them has just failed; %v stay", allowed, stays)
+		t.Errorf("%v may be replaced although their target has just failed; %v stay", allowed, stays)
 	}
 	for _, f := range driftcheck.FailuresOf(r.pool(t)) {
 		if len(f.Claims) != 2 {
 			t.Errorf("remembered are %v, want both", f.Claims)
 		}
 	}
-	// A cache that does not show it yet changes nothing, for a while.
+	// A cache that does not show the failure yet has no effect for a while.
 	if got := r.Drift.FailedOf(old, r.now()); len(got) != 1 {
 		t.Errorf("the failures of a pool that was read before are %v", got)
 	}
 	if got := r.Drift.FailedOf(old, r.now().Add(driftcheck.FreshFor)); len(got) != 0 {
-		t.Errorf("who takes the annotation away is not heard: %v", got)
+		t.Errorf("removing the annotation has no effect: %v", got)
 	}
 }
 
@@ -117,6 +117,6 @@ func TestFailuresAddUp(t *testing.T) {
 func TestMovesOutlastTheirClaims(t *testing.T) {
 	t.Parallel()
 	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; replacement.ReadyWithin < least {
-		t.Errorf("a move is undone after %s, and its claims may take %s", replacement.ReadyWithin, least)
+		t.Errorf("a move is undone after %s, but its claims may take %s", replacement.ReadyWithin, least)
 	}
 }

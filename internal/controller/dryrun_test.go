@@ -15,7 +15,7 @@ import (
 func newTriedRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
-	awsClient, ok := r.Claims.Buyer.(*ec2.Client)
+	awsClient, ok := r.Claims.Launcher.(*ec2.Client)
 	if !ok {
 		t.Fatal("the rig's buyer is not an EC2 client")
 	}
@@ -35,7 +35,7 @@ func TestClassIsTried(t *testing.T) {
 		"no launch templates": {deny("ec2:CreateLaunchTemplate"), "False CreateLaunchTemplateAuthCheckFailed policy of the controller's role"},
 		"no fleets":           {deny("ec2:CreateFleet"), "False CreateFleetAuthCheckFailed CreateFleet"},
 		"no instances":        {deny("ec2:RunInstances"), "False RunInstancesAuthCheckFailed RunInstances"},
-		"a quirk of EC2": {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400,
+		"an unknown error of EC2": {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400,
 			Code: "InvalidBlockDeviceMapping", Message: "too small"}}}, "False BlockDeviceMappingInvalid spec.blockDeviceMappings"},
 		"a new profile": {world.Faults{ProfileLag: time.Hour}, "Unknown InstanceProfileNameInvalid some seconds"},
 	} {
@@ -58,7 +58,7 @@ func TestClassIsTried(t *testing.T) {
 			r.NodeClasses.Trials.ByClass = nil // as after a minute
 			r.classes(t)
 			if !r.class(t).StatusConditions().IsReady() {
-				t.Errorf("mended, it is still not ready: %+v", r.class(t).Status.Conditions)
+				t.Errorf("fixed, it is still not ready: %+v", r.class(t).Status.Conditions)
 			}
 		})
 	}
@@ -102,6 +102,6 @@ func TestTrialWaitsForTheMarket(t *testing.T) {
 	r.Market.Offered = ec2.Market{}
 	r.classes(t)
 	if !r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady) {
-		t.Errorf("a class that was ready is not, as the market is not known: %+v", r.class(t).Status.Conditions)
+		t.Errorf("a class that was ready is no longer ready while the instance types are unknown: %+v", r.class(t).Status.Conditions)
 	}
 }

@@ -34,7 +34,7 @@ func TestEFA(t *testing.T) {
 		r.work(t)
 		bought := r.instances()
 		if len(bought) != 1 {
-			t.Fatalf("efa %q: bought %d machines\n%s", efa, len(bought), r.log)
+			t.Fatalf("efa %q: launched %d instances\n%s", efa, len(bought), r.log)
 		}
 		have := map[int64]int64{} // card → device
 		for _, n := range bought[0].Interfaces {
@@ -47,7 +47,7 @@ func TestEFA(t *testing.T) {
 		}
 		capacity := findClaim(t, r).Status.Capacity[awsv1.ResourceEFA]
 		if capacity.Value() != int64(want) {
-			t.Errorf("efa %q: the claim says %s", efa, capacity.String())
+			t.Errorf("efa %q: capacity of the claim: %s", efa, capacity.String())
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestExplained: instances that are late together count once, there is one canary, and what is written on the pool can be
+// TestExplained: instances that are late together count once, there is one canary, and the message on the pool can be
 // read again.
 func TestExplained(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestExplained(t *testing.T) {
 	later.Bought = now.Add(time.Minute)
 	again, isNewsAgain := h.Explained(now, "apps", later)
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
-		t.Fatalf("waits until %s and %s, want %s; news %t, %t", until, again, want, isNews, isNewsAgain)
+		t.Fatalf("waits until %s and %s, want %s; new cause %t, %t", until, again, want, isNews, isNewsAgain)
 	}
 	machines := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
@@ -32,11 +32,11 @@ func TestExplained(t *testing.T) {
 		t.Errorf("held until %s, want %s", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
-		t.Errorf("beside the canary it is held until %s", held)
+		t.Errorf("while the canary launches, the pool is on hold until %s", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
 	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
-		t.Error("a canary that was not bought counts")
+		t.Error("a failed canary launch counts")
 	}
 	later.Bought, later.Over = until.Add(2*time.Minute), until.Add(17*time.Minute)
 	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.Over.Add(10 * time.Minute)) {
@@ -51,7 +51,7 @@ func TestExplained(t *testing.T) {
 	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
 		t.Errorf("recalled until %s: %s", got, text)
 	}
-	pool.Generation++ // it was changed since
+	pool.Generation++ // the pool was changed
 	changed := &poolhealth.LaunchBackoff{}
 	changed.Restore(pool)
 	if got, _ := changed.Held(now, "apps"); !got.IsZero() {
@@ -59,7 +59,7 @@ func TestExplained(t *testing.T) {
 	}
 	h.Joined(now, "apps")
 	if got, _ := h.Held(until.Add(5*time.Minute), "apps"); !got.IsZero() {
-		t.Errorf("after a machine has joined it waits until %s", got)
+		t.Errorf("after an instance has joined it waits until %s", got)
 	}
 }
 
@@ -72,8 +72,8 @@ func TestChangedPool(t *testing.T) {
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
 		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
 	changed := map[string]func(*poolhealth.LaunchBackoff){
-		"told":     func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
-		"recalled": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
+		"reported": func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
+		"restored": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
 	}
 	for name, change := range changed {
 		for _, tt := range []struct {
@@ -81,19 +81,19 @@ func TestChangedPool(t *testing.T) {
 			fail  func(*poolhealth.LaunchBackoff)
 			holds bool
 		}{
-			{"late, bought before", func(h *poolhealth.LaunchBackoff) {
+			{"late, launched before the change", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: before, Over: now.Add(time.Minute)})
 			}, false},
-			{"late, bought since", func(h *poolhealth.LaunchBackoff) {
+			{"late, launched after the change", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: after, Over: now.Add(time.Minute)})
 			}, true},
-			{"known without a machine", func(h *poolhealth.LaunchBackoff) {
+			{"known without an instance", func(h *poolhealth.LaunchBackoff) {
 				h.Explained(now, "apps", poolhealth.Explained{Check: "AUTH-2", Ahead: true, Bought: before, Over: now.Add(time.Minute)})
 			}, true},
-			{"never joined, wanted before", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
-			{"never joined, wanted since", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
-			{"ended, wanted before", func(h *poolhealth.LaunchBackoff) { h.Died(now, before, "apps", "") }, false},
-			{"ended, wanted since", func(h *poolhealth.LaunchBackoff) { h.Died(now, after, "apps", "") }, true},
+			{"never joined, created before the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
+			{"never joined, created after the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
+			{"terminated, created before the change", func(h *poolhealth.LaunchBackoff) { h.EndedEarly(now, before, "apps", "") }, false},
+			{"terminated, created after the change", func(h *poolhealth.LaunchBackoff) { h.EndedEarly(now, after, "apps", "") }, true},
 		} {
 			h := &poolhealth.LaunchBackoff{}
 			change(h)

@@ -81,7 +81,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 			}
 			if r.events.has("NodeClaim/TerminatedFromOutside", id, "another client called TerminateInstances",
 				"aws cloudtrail lookup-events") == "" {
-				t.Errorf("it is not told: %v", r.events.told)
+				t.Errorf("no event was emitted: %v", r.events.told)
 			}
 			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {
 				t.Errorf("the log says it %d times", n)
@@ -109,6 +109,6 @@ func TestOwnTerminationsAreNotForeign(t *testing.T) {
 		}
 	}
 	if left := len(r.claims(t)); left > 0 || r.events.has("TerminatedFromOutside") != "" {
-		t.Errorf("%d claims are left; told: %q", left, r.events.has("TerminatedFromOutside"))
+		t.Errorf("%d claims are left; events: %q", left, r.events.has("TerminatedFromOutside"))
 	}
 }

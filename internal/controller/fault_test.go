@@ -27,7 +27,7 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	})
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
-	// The plan's claim accepts both types; one that accepts only the cheaper has no way out.
+	// The plan's claim accepts both types. Restrict it to the cheaper type, which has no capacity.
 	claim := r.claims(t)[0]
 	only := claim.DeepCopy()
 	for i, q := range only.Spec.Requirements {
@@ -39,7 +39,7 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	r.create(t, only)
 	r.work(t)
 	if r.events.has("NodeClaim/InsufficientCapacityError", "t3.medium") == "" {
-		t.Errorf("nobody was told of the shortage: %v", r.events.told)
+		t.Errorf("no event about the shortage: %v", r.events.told)
 	}
 	r.finishDeleted(t)
 	left := r.claims(t)
@@ -47,10 +47,10 @@ func TestShortageIsPlannedAround(t *testing.T) {
 		t.Fatalf("claims left: %d\n%s", len(left), r.log)
 	}
 	if n := r.instances(); len(n) != 1 || n[0].Type != "m5.large" {
-		t.Errorf("bought %+v, want one m5.large", n)
+		t.Errorf("launched %+v, want one m5.large", n)
 	}
-	if !r.Batch().IsHurried() {
-		t.Error("nobody plans the pods of the claim anew")
+	if !r.Batch().ClosesNow() {
+		t.Error("no plan is requested for the pods of the claim")
 	}
 	for _, typ := range r.Market.Market(time.Now())["default"].Types {
 		for _, o := range typ.Offerings {
@@ -83,7 +83,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
-		t.Errorf("%d claims are made that nothing can be bought for\n%s", n, r.log)
+		t.Errorf("%d claims are created that cannot be launched\n%s", n, r.log)
 	}
 	if !strings.Contains(r.log.String(), `"refused":1`) {
 		t.Errorf("the pod is not refused:\n%s", r.log)
@@ -97,7 +97,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 
 func (r *rig) Batch() *loop.Batch { return r.Provisioner.Batch }
 
-// finishDeleted reconciles the claims until those that are being deleted are gone.
+// finishDeleted reconciles the claims until all deleted claims are gone.
 func (r *rig) finishDeleted(t *testing.T) {
 	t.Helper()
 	for range 20 {
@@ -127,14 +127,14 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	wait := r.work(t)
 	launched, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionLaunched)
 	if launched.Status != "Unknown" || launched.Reason != "Unauthorized" || !strings.Contains(launched.Message, "CreateFleet") {
-		t.Errorf("the condition says %+v", launched)
+		t.Errorf("condition: %+v", launched)
 	}
 	if r.events.has("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
 		t.Errorf("events %v; next try in %s", r.events.told, wait)
 	}
 	until, cause := r.Provisioner.Holds.Held(r.now(), "apps")
 	if until.IsZero() || !strings.Contains(cause, "Unauthorized") {
-		t.Errorf("the pool is held until %s for %q", until, cause)
+		t.Errorf("the pool is on hold until %s for %q", until, cause)
 	}
 	r.pending(t, "more", "1500m", "3Gi")
 	r.plan(t)
@@ -146,7 +146,7 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	}
 	if healthy, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy); healthy.Status != "False" ||
 		!strings.Contains(healthy.Message, "Unauthorized") {
-		t.Errorf("the pool says %+v", healthy)
+		t.Errorf("condition of the pool: %+v", healthy)
 	}
 
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
@@ -156,7 +156,7 @@ func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 		t.Errorf("%d instances after it was allowed\n%s", n, r.log)
 	}
 	if until, _ := r.Provisioner.Holds.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("the pool is still held until %s", until)
+		t.Errorf("the pool is still on hold until %s", until)
 	}
 }
 
@@ -187,7 +187,7 @@ func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestLateClaimStopsNobody: a claim whose instance does not join delays neither plans nor other claims.
+// TestLateClaimStopsNobody: a claim whose instance does not join does not delay plans or other claims.
 func TestLateClaimStopsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -207,10 +207,10 @@ func TestLateClaimStopsNobody(t *testing.T) {
 		t.Errorf("%d instances and %d claims are left that did not join in time", len(r.instances()), len(r.claims(t)))
 	}
 	if r.events.has("NodeClaim/NodeNotJoining") == "" {
-		t.Errorf("nobody was told: %v", r.events.told)
+		t.Errorf("no event was emitted: %v", r.events.told)
 	}
 	if _, why := r.Provisioner.Holds.Held(r.now(), "apps"); !strings.Contains(why, "did not join the cluster 1 time in a row") {
-		t.Errorf("two machines of one time did not join, and the pool says %q", why)
+		t.Errorf("two instances launched at once did not join, but the pool is on hold: %q", why)
 	}
 }
 
@@ -229,8 +229,8 @@ func TestRefusedPodIsTold(t *testing.T) {
 
 // drip emits queued events at once.
 func (r *rig) drip() {
-	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
-		r.events.Tell(e.About, e.Reason, e.Message)
+	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
+		r.events.Emit(e.About, e.Reason, e.Message)
 	}
 }
 

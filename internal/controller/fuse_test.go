@@ -23,7 +23,7 @@ import (
 // later ones never get an answer, as after kill -9. The zero value only counts.
 type fuse struct {
 	at     int           // the process dies at this write, the first being 1; 0: at none
-	late   bool          // it dies when the write is done; otherwise the write is not done any more
+	late   bool          // the process dies after the write; otherwise before it
 	dead   chan struct{} // closed when it dies; nil if at is 0
 	buried chan struct{} // closed by the test when goroutines that wait for an answer may end; nil if at is 0
 
@@ -74,7 +74,7 @@ func (f *fuse) write(name string, do func() error) error {
 	return errCrashed
 }
 
-// unlimited is more writes than any test makes.
+// unlimited exceeds the number of writes of any test.
 const unlimited = 1 << 30
 
 // set restarts the count, lets n writes through, and refuses all after that. It serves tests in which no other process waits
@@ -120,7 +120,7 @@ func (f *fuse) count(name string) int {
 	return n
 }
 
-// guard returns a client whose writes go through the fuse.
+// guard returns a client that sends its writes through the fuse.
 func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 	name := func(verb string, o client.Object, sub string) string {
 		kind := fmt.Sprintf("%T", o)
@@ -222,7 +222,7 @@ func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	return service + ":" + action, isWrite
 }
 
-// hasMail reports whether the queue has messages that can be received now.
+// hasMail reports whether the queue has visible messages.
 func (r *rig) hasMail() bool {
 	visible := 0
 	r.Do(func(_ *world.World, now time.Time) {

@@ -32,7 +32,7 @@ func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
 	return r.claims(t)[0]
 }
 
-// forgedNode is a Node that another instance's kubelet creates with the provider ID of the claim.
+// forgedNode returns a Node that another instance's kubelet creates with the provider ID of the claim.
 func forgedNode(c karpv1.NodeClaim) *corev1.Node {
 	node := nodeOf(c, "ip-6-6-6-6.ec2.internal")
 	node.Spec.Taints = nil
@@ -45,9 +45,9 @@ func forgedNode(c karpv1.NodeClaim) *corev1.Node {
 func TestForgedNode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(node *corev1.Node, own *corev1.Node, claim karpv1.NodeClaim){
-		"as it is":              func(*corev1.Node, *corev1.Node, karpv1.NodeClaim) {},
+		"a plain Node":          func(*corev1.Node, *corev1.Node, karpv1.NodeClaim) {},
 		"the address is copied": func(n, own *corev1.Node, _ karpv1.NodeClaim) { n.Status.Addresses = own.Status.Addresses },
-		"it says it is registered": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
+		"it has the label registered": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
 			n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
 		},
 		"it has finalizer, owner, pool and address": func(n, own *corev1.Node, c karpv1.NodeClaim) {
@@ -76,7 +76,7 @@ func TestForgedNode(t *testing.T) {
 			}
 			registered, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 			if registered.Status == "True" || registered.Reason != lifecycle.WaitIdentity || !strings.Contains(registered.Message, forged.Name) {
-				t.Errorf("the claim says %+v", registered)
+				t.Errorf("condition of the claim: %+v", registered)
 			}
 			for _, about := range []string{"NodeClaim/NodeMismatch", "Node/NodeMismatch"} {
 				if r.events.has(about, forged.Name, "kubectl delete node") == "" {
@@ -118,7 +118,7 @@ func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: no pods are planned onto it, and the claim counts as before.
+// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node, and the claim counts as before.
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -210,7 +210,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 		"another name":        {"[settings.kubernetes]\nhostname-override = \"mine.example.com\"\n", "", "other.example.com", false},
 		"a domain":            {"", "a.example, corp.example", "HOST.corp.example", true},
 		"any name":            {"", "*", "mine", true},
-		"nothing is said":     {"", "", "mine", false},
+		"no user data":        {"", "", "mine", false},
 		"the domain is wrong": {"", "corp.example", "HOST.evil.example", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 			r.create(t, node)
 			r.work(t)
 			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
-				t.Errorf("the claim says %+v", got.Status.Conditions)
+				t.Errorf("condition of the claim: %+v", got.Status.Conditions)
 			}
 		})
 	}
@@ -248,7 +248,7 @@ func TestNodeWithoutAddress(t *testing.T) {
 		t.Errorf("it is compared again after %s", wait)
 	}
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != lifecycle.WaitConfirmation {
-		t.Errorf("the claim says %+v", c)
+		t.Errorf("condition of the claim: %+v", c)
 	}
 	node.Status.Addresses = addresses
 	if err := r.api.Status().Update(t.Context(), node); err != nil {
@@ -291,11 +291,11 @@ func TestTwoNodesThatCannotBeTold(t *testing.T) {
 	r.work(t)
 	got, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 	if got.Status == "True" || got.Reason != "MultipleNodesFound" {
-		t.Errorf("the claim says %+v\n%s", got, r.log)
+		t.Errorf("condition of the claim: %+v\n%s", got, r.log)
 	}
 	r.ahead += 16 * time.Minute
 	r.work(t)
 	if r.claim(t, claim.Name).DeletionTimestamp == nil {
-		t.Errorf("it waits for ever\n%s", r.log)
+		t.Errorf("it waits forever\n%s", r.log)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 )
 
-// honour makes the loop, with the given Gates.
+// honour creates the loop with the given gates.
 func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
-	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
+	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Events: r.events, Log: r.Claims.Log}
 }
 
 // lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
@@ -39,7 +39,7 @@ func (r *rig) lapsed(t *testing.T) []string {
 	return out
 }
 
-// everything has an object of each kind that uses all fields without effect, and the loop over its kind.
+// everything returns an object of each kind that uses all fields without effect, with the loop for its kind.
 func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
 	t.Helper()
 	at := func(into client.Object, text string) client.Object {
@@ -72,7 +72,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	gated := []string{
 		"NodePool fixed | spec.replicas | no node is launched for this NodePool: the feature gate StaticCapacity is off",
 		"EC2NodeClass reserving | spec.capacityReservationSelectorTerms | capacity reservations are not used: the feature gate ReservedCapacity is off",
-		"NodeOverlay cheaper | spec | prices and sizes are as AWS says: the feature gate NodeOverlay is off",
+		"NodeOverlay cheaper | spec | prices and sizes are those of AWS: the feature gate NodeOverlay is off",
 	}
 	for name, c := range map[string]struct {
 		gates nodeclass.Gates
@@ -93,7 +93,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 				t.Errorf("lines (-want +got):\n%s", diff)
 			}
 			if r.events.has("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
-				t.Errorf("no event tells of it")
+				t.Errorf("no event reports it")
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestHonourForgets(t *testing.T) {
 	}
 	visit(t, r.honour(nodeclass.Gates{}).Pool, "apps")
 	if lines := len(r.lapsed(t)); lines != 2 {
-		t.Errorf("%d lines, want 2: a pool of another controller is none of our business", lines)
+		t.Errorf("%d lines, want 2: a pool of another controller is not reported", lines)
 	}
 	visit(t, h.Pool, "gone")
 }

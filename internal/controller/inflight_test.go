@@ -21,16 +21,16 @@ func TestStale(t *testing.T) {
 	for name, c := range map[string]struct {
 		stays   bool // the node is not leaving
 		begun   time.Duration
-		deleted time.Duration // ago; 0: it is not
+		deleted time.Duration // how long ago it was deleted; 0: not deleted
 		want    bool
 	}{
-		"its move has begun":                           {begun: time.Minute},
-		"its move has begun long ago":                  {begun: 11 * time.Minute, want: true},
-		"it was deleted":                               {deleted: time.Minute},
-		"it was deleted long ago":                      {deleted: 11 * time.Minute, want: true},
-		"its move has begun long ago, and it goes now": {begun: 11 * time.Minute, deleted: time.Second, want: true},
-		"nobody knows since when":                      {},
-		"it does not leave":                            {begun: 11 * time.Minute, stays: true},
+		"its move has started":                             {begun: time.Minute},
+		"its move started long ago":                        {begun: 11 * time.Minute, want: true},
+		"it was deleted":                                   {deleted: time.Minute},
+		"it was deleted long ago":                          {deleted: 11 * time.Minute, want: true},
+		"its move started long ago, its deletion just now": {begun: 11 * time.Minute, deleted: time.Second, want: true},
+		"the start is not known":                           {},
+		"it is not leaving":                                {begun: 11 * time.Minute, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func spotNode(t *testing.T, types ...string) *rig {
 	r.work(t)
 	r.bind(t)
 	if i := r.instances(); len(i) != 1 || !i[0].Spot || len(r.nodes(t)) != 1 {
-		t.Fatalf("bought %+v, want one spot instance\n%s", i, r.log)
+		t.Fatalf("launched %+v, want one spot instance\n%s", i, r.log)
 	}
 	r.announced()
 	return r
@@ -63,14 +63,14 @@ func TestSpotInterruption(t *testing.T) {
 		t.Fatalf("read %d messages, %d are left", n, r.inQueue(t))
 	}
 	if r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot").IsZero() {
-		t.Errorf("nobody remembers that EC2 is short of %s in %s\n%s", old.Type, old.Zone, r.log)
+		t.Errorf("it is not recorded that EC2 has no capacity for %s in %s\n%s", old.Type, old.Zone, r.log)
 	}
 
 	if left := r.depart(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
 		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
 	}
-	if left := r.depart(t); left != 1 || !r.Claims.Batch.IsHurried() {
-		t.Fatal("nobody asks for a plan")
+	if left := r.depart(t); left != 1 || !r.Claims.Batch.ClosesNow() {
+		t.Fatal("no plan is requested")
 	}
 	if left := r.depart(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
 		t.Fatal("the node drains before anything was planned")
@@ -145,13 +145,13 @@ func (r *rig) podsOn(t testing.TB, node string) int {
 	return n
 }
 
-// eventOf is a message as EventBridge delivers it.
+// eventOf returns a message as EventBridge delivers it.
 func eventOf(source, detailType, detail string) string {
 	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` +
 		emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
 }
 
-// about is an event of EC2 about one instance.
+// about returns an event of EC2 about one instance.
 func about(id, detailType string, more ...string) string {
 	return eventOf("aws.ec2", detailType, `{"instance-id":"`+id+`"`+strings.Join(more, "")+`}`)
 }
@@ -163,7 +163,7 @@ func scheduled(id, more string) string {
 
 const stateChange = "EC2 Instance State-change Notification"
 
-// TestKinds: the effect of each kind of message.
+// TestKinds covers the effect of each kind of message.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const reservation = "cr-0123456789abcdef0"
@@ -179,28 +179,28 @@ func TestKinds(t *testing.T) {
 			kind: "rebalance_recommendation", event: "SpotRebalanceRecommendation"},
 		"scheduled change": {body: func(id string) string { return scheduled(id, "") },
 			kind: "scheduled_change", event: "InstanceUnhealthy", leaves: true},
-		"a change that is over": {body: func(id string) string { return scheduled(id, `,"endTime":"Fri, 20 Mar 2020 06:02:51 GMT"`) },
+		"a scheduled change in the past": {body: func(id string) string { return scheduled(id, `,"endTime":"Fri, 20 Mar 2020 06:02:51 GMT"`) },
 			kind: "scheduled_change"},
 		"reservation": {body: func(id string) string { return about(id, "EC2 Capacity Reservation Instance Interruption Warning") },
 			kind: "capacity_reservation_interrupted", event: "CapacityReservationInstanceInterrupted", leaves: true},
 		"capacity block": {body: func(string) string {
 			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"`+reservation+`"}`)
 		}, kind: "capacity_block_expiring", event: "CapacityReservationInstanceInterrupted", leaves: true},
-		"another's block": {body: func(string) string {
+		"a capacity block of another cluster": {body: func(string) string {
 			return eventOf("aws.ec2", "Capacity Block Reservation Expiration Warning", `{"capacity-reservation-id":"cr-0123456789abcdef9"}`)
 		}, kind: "capacity_block_expiring", stays: true},
 		"terminated": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
 			before: func(r *rig, id string) {
 				r.Do(func(w *world.World, now time.Time) { w.Lose(now, id) })
 			}, kind: "instance_terminated", event: "InstanceTerminating", leaves: true},
-		"terminated, it says": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
+		"terminated, but still running in EC2": {body: func(id string) string { return about(id, stateChange, `,"state":"terminated"`) },
 			kind: "instance_terminated", stays: true},
-		"stopped once, running now": {body: func(id string) string { return about(id, stateChange, `,"state":"stopped"`) },
+		"stopped, but running in EC2 now": {body: func(id string) string { return about(id, stateChange, `,"state":"stopped"`) },
 			kind: "instance_stopped", stays: true},
 		"running": {body: func(id string) string { return about(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
 		"unknown": {body: func(id string) string { return about(id, "EC2 Instance Dreams") }, kind: "no_op"},
 		"broken":  {body: func(string) string { return `{"source":` }, kind: "no_op"},
-		"nobody's machine": {body: func(string) string {
+		"an instance without an owner": {body: func(string) string {
 			return about("i-00000000000000001",
 				"EC2 Spot Instance Interruption Warning")
 		}, kind: "spot_interrupted", stays: true},
@@ -300,7 +300,7 @@ func TestOthersMessages(t *testing.T) {
 	}
 	m := r.Claims.Metrics
 	if n, w := counted(t, m.Left, "namesake"), counted(t, m.Left, "nobody"); n != 8 || w != 2 {
-		t.Errorf("left for a namesake %d times and for nobody %d times, want 8 and 2", n, w)
+		t.Errorf("left for a cluster with the same name %d times and for an unknown owner %d times, want 8 and 2", n, w)
 	}
 	if n := counted(t, m.Deleted); n != 1 {
 		t.Errorf("%d messages were deleted, want 1", n)
@@ -535,7 +535,7 @@ func BenchmarkMessages(b *testing.B) {
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
-// behind is a cache that lags behind: it shows the first lists of claims without their annotations.
+// behind is a cache that lags: its first lists show claims without their annotations.
 type behind struct {
 	client.Reader
 	lists atomic.Int32
@@ -557,13 +557,13 @@ func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	r := spotNode(t, "t3.medium", "m5.large")
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	ctx, stop := context.WithCancel(t.Context())
-	r.Interruption.Wake = make(chan struct{}, 1) // as Start does
+	r.Interruption.Wake = make(chan struct{}, 1) // Start does the same
 	r.read(t)
 	r.Interruption.Cache = &behind{Reader: r.api}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Interruption.SeeOff(ctx)
+		r.Interruption.DrainMarked(ctx)
 	}()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -148,13 +148,13 @@ func (l *lateRig) restart(t *testing.T) {
 			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
-		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
+		Events: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
 	l.Claims.Holds.Cache = l.api
 	l.Diagnoses, l.Claims.Diagnoses, l.Moves.Diagnoses, l.NodeClasses.Diagnoses = d, d, d, d
 }
 
-// look runs Diagnoses once, and reconciles the claims that have news.
+// look runs Diagnoses once, and reconciles the claims that it wakes.
 func (l *lateRig) look(t *testing.T) {
 	t.Helper()
 	if err := l.Diagnoses.Pass(t.Context()); err != nil {
@@ -238,7 +238,7 @@ func TestThousandLate(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		l.look(t)
 		if calls, _ := l.counts.reset(); calls != 0 {
-			t.Errorf("%d calls for what was known already", calls)
+			t.Errorf("%d calls although the report was still valid", calls)
 		}
 		told := map[string]int{}
 		for _, claim := range l.claims(t) {
@@ -259,13 +259,13 @@ func TestThousandLate(t *testing.T) {
 		}
 		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
 			if l.events.has(kind+"/"+string(kubeclient.ReasonNotJoining), unmapped) == "" {
-				t.Errorf("no event tells the %s", kind)
+				t.Errorf("no event on the %s", kind)
 			}
 		}
 		many := len(l.events.told)
 		l.launch(t, 1000, 1)
 		if n := len(l.claims(t)); n != 1000 {
-			t.Errorf("%d claims: more was bought", n)
+			t.Errorf("%d claims: more was launched", n)
 		}
 		time.Sleep(diagnoser.AgainSick)
 		began := time.Now()
@@ -274,7 +274,7 @@ func TestThousandLate(t *testing.T) {
 			t.Errorf("%d calls for a thousand claims, %d in one second, %s in all", calls, most, time.Since(began))
 		}
 		if again := strings.Join(l.events.told[many:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
-			t.Errorf("told again: %s", again)
+			t.Errorf("reported again: %s", again)
 		}
 	})
 }
@@ -302,10 +302,10 @@ func TestLaunchLoop(t *testing.T) {
 			l.classes(t)
 			last = l.untilBought(t, bought)
 			if pause := last.Sub(began.Add(lifecycle.RegistrationTimeout)); pause < want || pause > want+time.Minute {
-				t.Errorf("round %d: bought again %s after the last was given back, want %s", round, pause, want)
+				t.Errorf("round %d: launched again %s after the last was terminated, want %s", round, pause, want)
 			}
 			if bought++; len(l.instances()) != 1 {
-				t.Fatalf("round %d: %d machines, one canary is right", round, len(l.instances()))
+				t.Fatalf("round %d: %d instances, one canary is right", round, len(l.instances()))
 			}
 		}
 		l.passTime(t, 2*time.Minute)
@@ -315,7 +315,7 @@ func TestLaunchLoop(t *testing.T) {
 			t.Errorf("%d claims half a minute after the fix, want 2:\n%s", n, l.log)
 		}
 		if c := l.pool(t); strings.Contains(c.Message, unmapped) {
-			t.Errorf("the pool still says %s", c.Message)
+			t.Errorf("the pool still has the condition %s", c.Message)
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestMendedIsTried(t *testing.T) {
 			})
 			l.passTime(t, 3*time.Minute)
 			if c := l.pool(t); c.Reason != "ARCH_3" || !strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("the pool says %s: %s", c.Reason, c.Message)
+				t.Fatalf("condition of the pool: %s: %s", c.Reason, c.Message)
 			}
 			class := l.class(t)
 			data := "#!/bin/bash\necho mended"
@@ -355,7 +355,7 @@ func TestMendedIsTried(t *testing.T) {
 				l.passTime(t, 10*time.Second)
 			}
 			if c := l.pool(t); strings.Contains(c.Message, "the next try is at ") {
-				t.Errorf("mended, the pool says %s: %s", c.Reason, c.Message)
+				t.Errorf("fixed, condition of the pool: %s: %s", c.Reason, c.Message)
 			}
 			claim := l.claims(t)[0]
 			if err := l.api.Delete(t.Context(), &claim); err != nil {
@@ -363,7 +363,7 @@ func TestMendedIsTried(t *testing.T) {
 			}
 			deleted := time.Now()
 			if bought := l.untilBought(t, 1); bought.Sub(deleted) > 30*time.Second {
-				t.Errorf("bought again after %s:\n%s", bought.Sub(deleted), l.log)
+				t.Errorf("launched again after %s:\n%s", bought.Sub(deleted), l.log)
 			}
 		})
 	}
@@ -406,7 +406,7 @@ func (l *lateRig) untilBought(t *testing.T, before int) time.Time {
 		}
 		time.Sleep(5 * time.Second)
 	}
-	t.Fatal("nothing is ever bought again")
+	t.Fatal("nothing is ever launched again")
 	return time.Time{}
 }
 
@@ -442,7 +442,7 @@ func TestAheadOfLaunches(t *testing.T) {
 				}
 				l.classes(t)
 				if ready, _ := l.class(t).StatusConditions().Find(karpv1.ConditionReady); (ready.Status == metav1.ConditionTrue) != (c.mode != awsv1.PreflightEnforce) {
-					t.Errorf("before anybody has looked it is %s: %s", ready.Status, ready.Message)
+					t.Errorf("before the first pass it is %s: %s", ready.Status, ready.Message)
 				}
 				l.look(t)
 				l.classes(t)
@@ -454,14 +454,14 @@ func TestAheadOfLaunches(t *testing.T) {
 				}
 				l.launch(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {
-					t.Errorf("%d machines", len(l.instances()))
+					t.Errorf("%d instances", len(l.instances()))
 				}
 				if c.ready == metav1.ConditionTrue {
 					return
 				}
 				ofPool := l.poolReady(t)
 				if !strings.Contains(ofPool.Message, unmapped) || !strings.Contains(l.refusal(t), unmapped) {
-					t.Errorf("the pool says %s, the pod is told %s", ofPool.Message, l.refusal(t))
+					t.Errorf("condition of the pool: %s, the pod is told %s", ofPool.Message, l.refusal(t))
 				}
 				l.mapRole(t)
 				time.Sleep(diagnoser.AgainSick)
@@ -470,7 +470,7 @@ func TestAheadOfLaunches(t *testing.T) {
 				l.plan(t)
 				l.work(t)
 				if n := len(l.instances()); n != 1 {
-					t.Errorf("%d machines after the fix: %s", n, l.log)
+					t.Errorf("%d instances after the fix: %s", n, l.log)
 				}
 			})
 		})
@@ -517,7 +517,7 @@ func TestDisproved(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if isReady() {
-			t.Error("the finding is not heeded while it is young")
+			t.Error("the finding is ignored while it is young")
 		}
 		time.Sleep(nodeclass.ProvenAfter + time.Second)
 		if !isReady() {
@@ -532,7 +532,7 @@ func TestDisproved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if isReady() {
-			t.Error("the node is ready no more, and the finding is not heeded")
+			t.Error("the node is ready no more, and the finding is ignored")
 		}
 	})
 }

@@ -21,15 +21,15 @@ func TestMovesHeedPoolsThatWait(t *testing.T) {
 		f.round(t)
 	}
 	if f.text(t) != before {
-		t.Fatalf("something was bought for a pool that waits\n%s\n%s", f.text(t), f.tail())
+		t.Fatalf("something was launched for a pool that waits\n%s\n%s", f.text(t), f.tail())
 	}
 	f.ahead += until.Sub(f.now())
 	f.lead(t)
 	if n := counted(t, f.Moves.Metrics.Begun, "Underutilized"); n != 1 {
-		t.Fatalf("%d moves were begun after the pause, want one\n%s", n, f.tail())
+		t.Fatalf("%d moves were started after the pause, want one\n%s", n, f.tail())
 	}
 	if until, _ := f.Moves.Holds.Held(f.now(), "apps"); until.IsZero() {
-		t.Error("the first machine after the pause is no canary")
+		t.Error("the first instance after the pause is not a canary")
 	}
 }
 
@@ -45,6 +45,6 @@ func TestOneMachineIsACanary(t *testing.T) {
 		t.Error("it is not pool a alone that waits")
 	}
 	if h.Allows(two, until) || !h.Allows(two[:1], until) || h.Allows(two[:1], until) {
-		t.Error("after the pause it is not one machine that is bought, and one alone")
+		t.Error("after the pause, not exactly one instance is launched")
 	}
 }

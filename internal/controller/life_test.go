@@ -29,7 +29,7 @@ func TestPodGetsNode(t *testing.T) {
 	r.work(t)
 	claim, bought := r.claims(t)[0], r.instances()
 	if len(bought) != 1 || claim.Status.ProviderID != "aws:///"+bought[0].Zone+"/"+bought[0].ID {
-		t.Fatalf("bought %d instances, the claim knows %q\n%s", len(bought), claim.Status.ProviderID, r.log)
+		t.Fatalf("launched %d instances, the claim has %q\n%s", len(bought), claim.Status.ProviderID, r.log)
 	}
 	for key, want := range map[string]string{
 		corev1.LabelInstanceTypeStable: "t4g.medium", // the cheapest
@@ -67,7 +67,7 @@ func TestPodGetsNode(t *testing.T) {
 	r.empty(t)
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
-		t.Errorf("left: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
+		t.Errorf("remaining: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
 	}
 	r.ahead += 2 * gc.TemplateLife
 	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
@@ -99,7 +99,7 @@ func (r *rig) finish(t *testing.T) {
 	}
 }
 
-// TestDeletedNodeTakesItsInstanceAlong covers kubectl delete node.
+// TestDeletedNodeTakesItsInstanceAlong: after kubectl delete node, the instance is terminated.
 func TestDeletedNodeTakesItsInstanceAlong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -116,7 +116,7 @@ func TestDeletedNodeTakesItsInstanceAlong(t *testing.T) {
 	}
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
-		t.Errorf("left: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
+		t.Errorf("remaining: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
 	}
 	var pods corev1.PodList
 	if err := r.api.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {

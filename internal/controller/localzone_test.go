@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// boston is a local zone.
+// boston is the name of a local zone.
 var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
 
 // localRig is a rig with a subnet in a local zone that offers m5.large only, for a pool that accepts spot and on-demand.
@@ -53,7 +53,7 @@ func localRig(t *testing.T) *rig {
 	return r
 }
 
-// TestLocalZone: in a local zone only what it offers is launched, on-demand as long as there is no spot price.
+// TestLocalZone: in a local zone only types that it offers are launched, on-demand while there is no spot price.
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -68,7 +68,7 @@ func TestLocalZone(t *testing.T) {
 	}
 	for _, i := range r.instances() {
 		if i.Zone != boston.Name || i.Type != "m5.large" || i.Spot {
-			t.Errorf("bought %s in %s, spot: %t", i.Type, i.Zone, i.Spot)
+			t.Errorf("launched %s in %s, spot: %t", i.Type, i.Zone, i.Spot)
 		}
 	}
 	labels := r.claims(t)[0].Labels
@@ -77,7 +77,7 @@ func TestLocalZone(t *testing.T) {
 	}
 }
 
-// TestLocalZoneSpot: if EC2 has a spot price in the local zone, spot is used; for other types it has none.
+// TestLocalZoneSpot: spot is used for a type that has a spot price in the local zone, and not for other types.
 func TestLocalZoneSpot(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -107,6 +107,6 @@ func TestLocalZoneSpot(t *testing.T) {
 	r.plan(t)
 	r.work(t)
 	if i := r.instances(); len(i) != 1 || !i[0].Spot || i[0].Zone != boston.Name {
-		t.Errorf("bought %+v\n%s", i, r.log)
+		t.Errorf("launched %+v\n%s", i, r.log)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 )
 
-// TestLooksAreCounted: each scan for nodes to disrupt is timed by its reason, and what it evaluated is counted by the pool's
-// policy.
+// TestLooksAreCounted: each scan for nodes to disrupt is timed by its reason, and the moves that it evaluates are
+// counted by the pool's policy.
 func TestLooksAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -22,21 +22,21 @@ func TestLooksAreCounted(t *testing.T) {
 	m := f.Moves.Metrics
 	for _, labels := range [][]string{{"empty", "empty"}, {"drifted", ""}, {"underutilized", "multi"}} {
 		if counted(t, m.Evaluation, labels...) == 0 {
-			t.Errorf("no look was timed with %q", labels)
+			t.Errorf("no scan was timed with %q", labels)
 		}
 	}
 	const policy = "WhenEmptyOrUnderutilized"
 	if counted(t, m.Weighed, "approved", "apps", policy) != 1 || counted(t, m.Score, "approved", "apps", policy) != 1 ||
 		counted(t, m.Weighed, "rejected") != 0 {
-		t.Errorf("two nodes make way for one, and %d moves were approved, %d rejected", counted(t, m.Weighed, "approved"),
+		t.Errorf("two nodes are replaced with one, but %d moves were approved, %d rejected", counted(t, m.Weighed, "approved"),
 			counted(t, m.Weighed, "rejected"))
 	}
 	if n := counted(t, m.Taken, "apps", "Underutilized"); n != 0 {
-		t.Errorf("before anything was begun %d nodes used budgets up", n)
+		t.Errorf("before any move, %d nodes count against budgets", n)
 	}
 	f.lead(t)
 	if n := counted(t, m.Taken, "apps", "Underutilized"); n != 2 {
-		t.Errorf("%d nodes use budgets up, want both that go", n)
+		t.Errorf("%d nodes count against budgets, want both candidates", n)
 	}
 }
 
@@ -78,11 +78,11 @@ func TestChangedMindsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.Moves.Gate.Enter()
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.Moves.Gate.Leave()
 	f.check(t, err)
 	nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
-	found := consolidation.Find(f.Moves.Weighing(s, nodes))
+	found := consolidation.Find(f.Moves.ConsolidationInput(s, nodes))
 	if len(found.Moves) != 1 || len(found.Moves[0].Nodes) != 2 {
 		t.Fatalf("found are %+v, want one move of both nodes", found.Moves)
 	}
@@ -93,14 +93,14 @@ func TestChangedMindsAreCounted(t *testing.T) {
 	f.check(t, f.Moves.Choose(t.Context(), found.Moves))
 	m := f.Moves.Metrics
 	if n := counted(t, m.Invalid, "multi"); n != 2 || counted(t, m.Moves.Begun) != 0 {
-		t.Errorf("%d nodes stay after the second look, want both", n)
+		t.Errorf("%d nodes stay after the second scan, want both", n)
 	}
 
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
 	f.lead(t)
 	if n := counted(t, m.Invalid, "empty"); n != 0 {
-		t.Fatalf("%d nodes stay after one look", n)
+		t.Fatalf("%d nodes stay after one scan", n)
 	}
 	back := pods[0]
 	back.ResourceVersion = ""
@@ -123,6 +123,6 @@ func TestNoLookIsCutOff(t *testing.T) {
 	series := make(chan prometheus.Metric, 4)
 	r.Moves.Metrics.Timeouts.Collect(series)
 	if len(series) != 2 || counted(t, r.Moves.Metrics.Timeouts) != 0 {
-		t.Errorf("%d series say that %d looks were cut off, want single and multi, and none", len(series), counted(t, r.Moves.Metrics.Timeouts))
+		t.Errorf("%d series with %d timeouts, want the series single and multi with 0", len(series), counted(t, r.Moves.Metrics.Timeouts))
 	}
 }

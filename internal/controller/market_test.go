@@ -35,7 +35,7 @@ func TestPricesOutliveRefreshes(t *testing.T) {
 				}
 			}
 		}
-		t.Fatalf("nothing is told of the prices of %s", way)
+		t.Fatalf("there is no metric for the age of %s prices", way)
 		return 0
 	}
 	before := r.Market.Market(time.Now())
@@ -49,7 +49,7 @@ func TestPricesOutliveRefreshes(t *testing.T) {
 	}
 	deny("ec2:*")
 	if err := r.Market.Refresh(t.Context()); err == nil {
-		t.Error("nothing is said of a refresh that failed")
+		t.Error("a failed refresh is not logged")
 	}
 	if diff := cmp.Diff(before, r.Market.Market(time.Now())); diff != "" {
 		t.Errorf("the refresh that failed has changed the market (-before +after):\n%s", diff)
@@ -68,15 +68,15 @@ func TestPricesOutliveRefreshes(t *testing.T) {
 	known := r.Market.Market(time.Now())
 	deny("ec2:DescribeSpotPriceHistory")
 	if err := r.Market.Refresh(t.Context()); err == nil {
-		t.Error("nothing is said of spot prices that could not be had")
+		t.Error("missing spot prices are not logged")
 	}
 	if diff := cmp.Diff(known, r.Market.Market(time.Now())); diff != "" {
 		t.Errorf("spot prices are lost (-before +after):\n%s", diff)
 	}
 }
 
-// TestMarketBacksOff: a permission that is missing, for prices say, must not fetch a region's instance types every minute
-// for ever; a process that does not know them yet asks every minute.
+// TestMarketBacksOff: while a permission is missing, for example for prices, the instance types must not be read every
+// minute without end. A process that does not know them yet reads them every minute.
 func TestMarketBacksOff(t *testing.T) {
 	t.Parallel()
 	now, denied := time.Now(), errors.New("denied")

@@ -86,7 +86,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	r, claim := measuredRig(t)
 	r.start(t) // it ended before it saved
 	if _, ok := r.Market.Measured.Of(claim.Status.ImageID, "t3.medium"); ok {
-		t.Fatal("a new process knows what it has not read")
+		t.Fatal("a new process has measurements that it has not read")
 	}
 	r.Market.Measured.Load(t.Context(), r.now())
 	r.want(t, "after a restart, from the Node", r.Market.Measured, claim)
@@ -117,7 +117,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	m.Load(t.Context(), r.now())
 	r.want(t, "after a restart, from the ConfigMap", m, claim)
 	if m.Saved != m.Version {
-		t.Error("what was read is to be written again")
+		t.Error("unchanged measurements are written again")
 	}
 }
 
@@ -158,8 +158,8 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 		last = m.Report(m.Pass(t.Context(), r.now()), r.now())
 	}
 	r.want(t, "without permission", m, claim)
-	if n := strings.Count(r.log.String(), "cannot keep what nodes turned out to have"); n != 1 || last != offerings.MeasuredRetryMost {
-		t.Errorf("told %d times, next try after %s\n%s", n, last, r.log)
+	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || last != offerings.MeasuredRetryMost {
+		t.Errorf("reported %d times, next try after %s\n%s", n, last, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {
 		t.Errorf("no hint: %s", r.log)

@@ -27,13 +27,13 @@ func TestMessagesFromElsewhere(t *testing.T) {
 		change func(string) string
 		cause  string
 	}{
-		"another account":         {change(emulator.DefaultAccount, "999988887777"), "other_account"},
-		"no account":              {change(`"account":"`+emulator.DefaultAccount+`",`, ""), "other_account"},
-		"another region":          {change(testRegion, "eu-west-1"), "other_region"},
-		"no region":               {change(`"region":"`+testRegion+`",`, ""), "other_region"},
-		"another capacity type":   {change("", ""), "capacity_type"},
-		"an affected account":     {change(`"service":"EC2"`, `"service":"EC2","affectedAccount":"999988887777"`), "other_account"},
-		"an event of another one": {change(`"service":"EC2"`, `"service":"EC2","eventRegion":"eu-west-1"`), "other_region"},
+		"another account":       {change(emulator.DefaultAccount, "999988887777"), "other_account"},
+		"no account":            {change(`"account":"`+emulator.DefaultAccount+`",`, ""), "other_account"},
+		"another region":        {change(testRegion, "eu-west-1"), "other_region"},
+		"no region":             {change(`"region":"`+testRegion+`",`, ""), "other_region"},
+		"another capacity type": {change("", ""), "capacity_type"},
+		"an affected account":   {change(`"service":"EC2"`, `"service":"EC2","affectedAccount":"999988887777"`), "other_account"},
+		"an affected region":    {change(`"service":"EC2"`, `"service":"EC2","eventRegion":"eu-west-1"`), "other_region"},
 	} {
 		for kind, body := range kinds {
 			isHealth := strings.HasPrefix(name, "an ")

@@ -25,7 +25,7 @@ func TestDecisionsInKarpentersWords(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreCounted: a move that is undone, and a later one that completes.
+// TestDecisionsAreCounted: a move that is undone is counted, and so is a later one that completes.
 func TestDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -34,10 +34,10 @@ func TestDecisionsAreCounted(t *testing.T) {
 	m := f.Moves.Metrics
 	labels := []string{"replace", "underutilized", "multi"}
 	if n := counted(t, m.Decisions, labels...); n != 1 {
-		t.Errorf("%v moves were begun, want one", n)
+		t.Errorf("%v moves were started, want one", n)
 	}
 	if n := counted(t, m.PoolDecisions, append([]string{"apps"}, labels...)...); n != 1 {
-		t.Errorf("%v moves were begun in the pool, want one", n)
+		t.Errorf("%v moves were started in the pool, want one", n)
 	}
 	if n := counted(t, m.Eligible, "underutilized"); n != 2 {
 		t.Errorf("%v nodes may go, want both", n)

@@ -45,12 +45,12 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
 	f.live(t)
 	if got := f.types(); got != "4 t3.medium" {
-		t.Fatalf("8 moves of 4 pods were made within this hour, and there is %s\n%s", got, f.log)
+		t.Fatalf("8 moves of 4 pods were made within this hour, but remaining: %s\n%s", got, f.log)
 	}
 	f.ahead += time.Hour
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("the moves are an hour ago, and there is %s\n%s", got, f.log)
+		t.Fatalf("the moves are older than an hour, but remaining: %s\n%s", got, f.log)
 	}
 	f.ahead += disruptor.MoveHistoryInterval
 	f.lead(t)
@@ -84,7 +84,7 @@ func TestLimitOfMovesIsThePools(t *testing.T) {
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("11 of 12 moves are none too many, and there is %s\n%s", got, f.log)
+		t.Fatalf("11 of 12 allowed moves are made, but remaining: %s\n%s", got, f.log)
 	}
 }
 
@@ -105,15 +105,15 @@ func TestNothingIsBegunInIgnorance(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
 	store := &sealed{}
-	f.Moves.Travel.Store = store
+	f.Moves.History.Store = store
 	f.live(t)
 	if got := f.types(); got != "4 t3.medium" {
-		t.Fatalf("there is %s", got)
+		t.Fatalf("remaining: %s", got)
 	}
 	store.open = true
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("it can be read now, and there is %s", got)
+		t.Fatalf("the record can be read now, but remaining: %s", got)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 func TestMovesUnderWayCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s := disruptor.TravelScene{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
+	s := disruptor.HistoryInput{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
 	in := disruption.Input{Now: now}
 	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
 		s.Claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -159,14 +159,14 @@ func TestMovesUnderWayCount(t *testing.T) {
 		disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
 	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
 	if n := stays(); n != 0 {
-		t.Fatalf("6 of 8 moves are made, and one more may not be")
+		t.Fatalf("6 of 8 moves are made, but one more is not allowed")
 	}
 	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
 	mark.Put(s.Claims["a"], now)
 	if n := stays(); n != 1 {
-		t.Errorf("6 of 8 moves are made and 2 are under way, and one more may be")
+		t.Errorf("6 of 8 moves are made and 2 are in progress, but one more is allowed")
 	}
-	mark.Committed = true // then it is among the trips
+	mark.Committed = true // a committed move is recorded as a trip
 	mark.Put(s.Claims["a"], now)
 	if n := stays(); n != 0 {
 		t.Errorf("a move that is committed counts twice")

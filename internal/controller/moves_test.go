@@ -21,18 +21,18 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("left: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n != 4 {
-		t.Errorf("%d instances were bought in all, want 4", n)
+		t.Errorf("%d instances were launched in all, want 4", n)
 	}
 	if f.events.has("NodeClaim/DisruptionTerminating", "Underutilized", "saves $") == "" {
-		t.Errorf("nobody said why: %v", f.events.told)
+		t.Errorf("no event names the cause: %v", f.events.told)
 	}
 	m := f.Moves.Metrics
 	if counted(t, m.Ended, "Underutilized", "done") == 0 || summed(t, m.Saving, "promised") <= 0 ||
 		counted(t, m.Ended, "Underutilized", "undone") != 0 {
-		t.Error("the metrics do not tell of it")
+		t.Error("the metrics do not count the move")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
 	f.classes(t)
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("left: %s, where the class finds %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
+		t.Fatalf("remaining: %s, where the class finds %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
 	}
 	if saved := summed(t, f.Moves.Metrics.Saving, "realised"); saved <= 0 {
 		t.Errorf("realised is $%v", saved)
@@ -64,32 +64,32 @@ func TestNodesAreReplaced(t *testing.T) {
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Fatalf("left: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n != 3 {
-		t.Errorf("%d instances were bought in all, want 3\n%s", n, f.log)
+		t.Errorf("%d instances were launched in all, want 3\n%s", n, f.log)
 	}
 	saved := func(kind string) float64 { return summed(t, f.Moves.Metrics.Saving, kind) }
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
 		t.Errorf("promised $%v, realised $%v", promised, realised)
 	}
 	if f.events.has("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
-		t.Errorf("nobody said when it pays back: %v", f.events.told)
+		t.Errorf("no event reports the payback time: %v", f.events.told)
 	}
 }
 
-// TestBudgetsBoundMoves: never do more nodes leave at once than the budget allows.
+// TestBudgetsBoundMoves: no more nodes leave at once than the budget allows.
 func TestBudgetsBoundMoves(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 6, "1500m", "400m", "t3.medium")
 	f.budgets(t, karpv1.Budget{Nodes: "1"})
 	f.live(t)
 	if got := f.types(); got != "2 t3.medium" || f.most != 1 {
-		t.Errorf("left: %s, %d nodes left at once\n%s", got, f.most, f.log)
+		t.Errorf("remaining: %s, %d nodes left at once\n%s", got, f.most, f.log)
 	}
 }
 
-// TestMoveIsUndone: if the replacement does not join, nothing changes.
+// TestMoveIsUndone: if the replacement does not join, the old nodes accept pods again.
 func TestMoveIsUndone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -100,24 +100,24 @@ func TestMoveIsUndone(t *testing.T) {
 		f.round(t)
 	}
 	if f.isWhole(t) == "" || len(f.claims(t)) != 3 {
-		t.Fatalf("nothing was begun\n%s\n%s", f.text(t), f.log)
+		t.Fatalf("nothing was started\n%s\n%s", f.text(t), f.log)
 	}
 	f.ahead += replacement.ReadyWithin
 	for range 12 {
 		f.round(t)
 	}
 	if why := f.isWhole(t); why != "" || f.types() != before {
-		t.Fatalf("%s; there is %s\n%s\n%s", why, f.types(), f.text(t), f.log)
+		t.Fatalf("%s; remaining: %s\n%s\n%s", why, f.types(), f.text(t), f.log)
 	}
 	if f.events.has("NodeClaim/DisruptionUndone", "undone") == "" || counted(t, f.Moves.Metrics.Ended, "Underutilized", "undone") != 1 {
-		t.Errorf("nobody said so, or it was tried again at once: %v", f.events.told)
+		t.Errorf("no event reports it, or it was tried again at once: %v", f.events.told)
 	}
 	// After a while the move is tried again, and works.
 	f.slow = false
 	f.ahead += disruptor.HoldFirst
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
-		t.Errorf("left: %s\n%s", got, f.log)
+		t.Errorf("remaining: %s\n%s", got, f.log)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestWhatKeepsNodes(t *testing.T) {
 		"saves too little": func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMinimumSaving: "$100"} })
 		},
-		"pods ask for peace": func(t *testing.T, f *park) {
+		"pods with do-not-disrupt": func(t *testing.T, f *park) {
 			for _, p := range f.pods(t) {
 				p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
 				f.check(t, f.api.Update(t.Context(), &p))
@@ -171,10 +171,10 @@ func TestMoveWaitsForProtectedPod(t *testing.T) {
 	}
 	f.live(t)
 	if got := f.types(); got != "2 m5.2xlarge" {
-		t.Fatalf("left: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s\n%s", got, f.log)
 	}
 	if f.events.has("NodeClaim/DisruptionUndone", "has the annotation karpenter.sh/do-not-disrupt") == "" {
-		t.Errorf("nobody said why: %v", f.events.told)
+		t.Errorf("no event names the cause: %v", f.events.told)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestUnreadableMark(t *testing.T) {
 	f.check(t, f.api.Update(t.Context(), &node))
 	f.live(t)
 	if f.types() != "1 t3.medium" || !strings.Contains(f.log.String(), "cannot be read") {
-		t.Errorf("left: %s\n%s", f.types(), f.log)
+		t.Errorf("remaining: %s\n%s", f.types(), f.log)
 	}
 }
 
@@ -215,10 +215,10 @@ func moved(t *testing.T, crashAfter int) int {
 		f.live(t)
 	}
 	if got := f.types(); got != "1 t3.medium" {
-		t.Errorf("left: %s\n%s", got, f.log)
+		t.Errorf("remaining: %s\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n > 4 {
-		t.Errorf("%d instances were bought in all, want 3, or 4 where a move was undone\n%s", n, f.log)
+		t.Errorf("%d instances were launched in all, want 3, or 4 where a move was undone\n%s", n, f.log)
 	}
 	return writes
 }
@@ -227,7 +227,7 @@ func moved(t *testing.T, crashAfter int) int {
 func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // no node has room for another pod
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.check(t, err)
 	name, other := s.In.Snapshot.Nodes[0].Name, s.In.Snapshot.Nodes[1].Name
 	f.check(t, f.Moves.Choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
@@ -235,16 +235,16 @@ func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 		t.Fatal(why)
 	}
 	may := func() []string {
-		s, err := f.Moves.Scenery(t.Context(), f.now())
+		s, err := f.Moves.ReadInput(t.Context(), f.now())
 		f.check(t, err)
 		nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
 		return nodes
 	}
 	if got := may(); len(got) != 2 || slices.Contains(got, name) {
-		t.Errorf("looked at next are %v, and %s should be left alone", got, name)
+		t.Errorf("the next scan considers %v, but it should skip %s", got, name)
 	}
 	f.ahead += disruptor.HoldFirst
 	if got := may(); len(got) != 3 {
-		t.Errorf("after a while %v are looked at, want all three", got)
+		t.Errorf("after the exclusion the scan considers %v, want all three", got)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// comer runs the loops until a replacement is launched, and returns its claim.
+// comer runs the loops until a replacement is launched, and returns the claim of the replacement.
 func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	f.slow = true
@@ -34,11 +34,11 @@ func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 			}
 		}
 	}
-	t.Fatalf("nothing was bought in the place of a node\n%s\n%s", f.text(t), f.tail())
+	t.Fatalf("no replacement was launched\n%s\n%s", f.text(t), f.tail())
 	return karpv1.NodeClaim{}
 }
 
-// isReopened returns what a move has left on the old nodes; empty without any.
+// isReopened returns the marks and taints that a move has left on the old nodes; empty if there are none.
 func (f *park) isReopened(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -80,7 +80,7 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 					return
 				}
 			}
-			t.Fatalf("nobody saw that the instance is gone\n%s", f.tail())
+			t.Fatalf("the loops did not detect that the instance is gone\n%s", f.tail())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 				t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 			}
 			if f.events.has("NodeClaim/DisruptionUndone", "the move was undone") == "" {
-				t.Errorf("nobody said so: %v", f.events.told)
+				t.Errorf("it was not reported: %v", f.events.told)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		f.ahead += l.Diagnoses.After
 		f.check(t, f.Moves.Advance(t.Context()))
 		if f.isReopened(t) == "" {
-			t.Fatalf("the move was undone before anybody knew why\n%s", f.tail())
+			t.Fatalf("the move was undone before the cause was known\n%s", f.tail())
 		}
 		l.look(t)
 		f.check(t, f.Moves.Advance(t.Context()))
@@ -127,14 +127,14 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 			t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 		}
 		if f.events.has("NodeClaim/DisruptionUndone", "replacement NodeClaim "+c.Name+" does not join the cluster: "+unmapped) == "" {
-			t.Errorf("nobody said why: %v", f.events.told)
+			t.Errorf("no event names the cause: %v", f.events.told)
 		}
 		f.ahead += 2 * disruptor.HoldFirst
 		for range 3 {
 			f.round(t)
 		}
 		if f.isReopened(t) != "" || len(f.claims(t)) != 2 || len(f.instances()) != 2 {
-			t.Fatalf("it was tried again, or what was bought did not stay\n%s\n%s", f.text(t), f.tail())
+			t.Fatalf("the move was repeated, or its replacement did not stay\n%s\n%s", f.text(t), f.tail())
 		}
 		l.mapRole(t)
 		f.slow = false
@@ -142,7 +142,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		l.look(t)
 		f.live(t)
 		if got := f.types(); got != "1 t3.medium" {
-			t.Errorf("left: %s\n%s\n%s", got, f.text(t), f.tail())
+			t.Errorf("remaining: %s\n%s\n%s", got, f.text(t), f.tail())
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 		f.ahead += time.Minute
 	}
 	if len(f.instances()) != 1 || len(f.claims(t)) != 1 {
-		t.Errorf("left: %d instances, %d claims\n%s", len(f.instances()), len(f.claims(t)), f.tail())
+		t.Errorf("remaining: %d instances, %d claims\n%s", len(f.instances()), len(f.claims(t)), f.tail())
 	}
 }
 
@@ -192,13 +192,13 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	}
 	if f.events.has("NodeClaim/DisruptionUndone",
 		c.Name+" has joined but was not ready for pods within 10m0s: the Node is not ready") == "" {
-		t.Errorf("nobody said why: %v", f.events.told)
+		t.Errorf("no event names the cause: %v", f.events.told)
 	}
 	if failed := driftcheck.FailuresOf(f.pool(t)); len(failed) != 1 {
 		t.Errorf("the pool remembers %v, want that it failed", failed)
 	}
 	if left := f.claim(t, c.Name); left != nil && left.DeletionTimestamp == nil {
-		t.Error("nobody gives the node back")
+		t.Error("the node is not terminated")
 	}
 }
 
@@ -242,12 +242,12 @@ func TestDriftWaitsForNodesOnTheirWay(t *testing.T) {
 	f.ahead += time.Minute
 	f.lead(t)
 	if n := counted(t, f.Moves.Metrics.Begun); n != 0 || len(f.claims(t)) != 2 {
-		t.Fatalf("%d moves were begun, and there are %d claims\n%s", n, len(f.claims(t)), f.tail())
+		t.Fatalf("%d moves were started, and there are %d claims\n%s", n, len(f.claims(t)), f.tail())
 	}
 	f.boot(t)
 	f.work(t)
 	f.lead(t)
 	if n := counted(t, f.Moves.Metrics.Begun, "Drifted"); n != 1 || len(f.claims(t)) != 2 {
-		t.Errorf("%d moves were begun, and there are %d claims, want one and two\n%s", n, len(f.claims(t)), f.tail())
+		t.Errorf("%d moves were started, and there are %d claims, want one and two\n%s", n, len(f.claims(t)), f.tail())
 	}
 }

@@ -55,7 +55,7 @@ func TestNamesakes(t *testing.T) {
 		}
 		for _, n := range both {
 			if n.bought < 40 || n.interrupted < 15 {
-				t.Errorf("%s: only %d instances bought and %d interrupted: too quiet to prove anything", n.uid, n.bought, n.interrupted)
+				t.Errorf("%s: only %d instances launched and %d interrupted: too quiet to prove anything", n.uid, n.bought, n.interrupted)
 			}
 			if said := n.log.String(); !strings.Contains(said, "another cluster has our name") || !strings.Contains(said, n.other) {
 				t.Errorf("%s does not say that %s has its name", n.uid, n.other)

@@ -23,7 +23,7 @@ const tenants = 6
 // keep working.
 func TestNamesakesWhoseTagsChange(t *testing.T) {
 	t.Parallel()
-	embedded(t) // the bubbles share it
+	embedded(t) // loads the embedded table before the synctest bubbles, which share it
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
 		a := &rig{uid: testUID, url: "http://aws.example"}
@@ -57,7 +57,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 				t.Errorf("%s says %q, and %v drift", n.uid, says, n.drifted(t, karpv1.ConditionDrifted))
 			}
 			if now := n.alive(); !slices.Equal(now, before[i]) {
-				t.Fatalf("%s has replaced nodes unasked: %v, now %v\n%s", n.uid, before[i], now, n.tail())
+				t.Fatalf("%s has replaced nodes without approval: %v, now %v\n%s", n.uid, before[i], now, n.tail())
 			}
 		}
 
@@ -67,17 +67,18 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		live(t, 30, both...)
 		if left := slices.DeleteFunc(one.alive(),
 			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(one.alive()) != tenants {
-			t.Errorf("of %s, who has allowed it, %v are left, and there are %d\n%s", one.uid, left, len(one.alive()), one.tail())
+			t.Errorf("%s, whose user has allowed it, still has %v of the old nodes; it has %d nodes\n%s",
+				one.uid, left, len(one.alive()), one.tail())
 		}
 		if now := two.alive(); !slices.Equal(now, before[1]) || two.saysOf(t, karpv1.ConditionDriftHeld) == "" {
-			t.Errorf("%s, who has not, had %v and has %v\n%s", two.uid, before[1], now, two.tail())
+			t.Errorf("%s, whose user has not allowed it, had %v and has %v\n%s", two.uid, before[1], now, two.tail())
 		}
 
 		two.pods++ // both keep working: it may launch, although its nodes are drifted
 		live(t, 4, both...)
 		if now := two.alive(); len(now) != tenants+1 ||
 			slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(now, id) }) {
-			t.Errorf("with one more pod %s has %v, and had %v\n%s", two.uid, now, before[1], two.tail())
+			t.Errorf("with one more pod, %s has %v, before it had %v\n%s", two.uid, now, before[1], two.tail())
 		}
 		a.Do(func(_ *world.World, now time.Time) {
 			if err := a.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
@@ -86,7 +87,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 		})
 		live(t, 4, two)
 		if says := two.saysOf(t, karpv1.ConditionDriftHeld); says != "" {
-			t.Errorf("with the tag away again %s says %q", two.uid, says)
+			t.Errorf("without the tag, %s has the condition %q", two.uid, says)
 		}
 	})
 }

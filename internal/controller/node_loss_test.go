@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// readyNode leads one pod to a ready node.
+// readyNode creates one pod, and returns when its node is ready.
 func (r *rig) readyNode(t *testing.T) corev1.Node {
 	t.Helper()
 	r.classes(t)
@@ -29,7 +29,7 @@ func (r *rig) readyNode(t *testing.T) corev1.Node {
 	return r.nodes(t)[0]
 }
 
-// tearOut deletes a Node as a user does who removes its finalizers.
+// tearOut removes the finalizers of a Node and deletes it, as a user might.
 func (r *rig) tearOut(t *testing.T, node corev1.Node) {
 	t.Helper()
 	node.Finalizers = nil
@@ -47,12 +47,12 @@ func TestClaimFollowsItsNode(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.tearOut(t, r.readyNode(t))
 	if wait := r.work(t); findClaim(t, r).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("the claim goes at once, or is looked at in %s: a kubelet that starts anew has no chance", wait)
+		t.Fatalf("the claim is deleted at once, or is reconciled in %s: a restarting kubelet needs time", wait)
 	}
 	r.ahead += lifecycle.LostTimeout
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t)) > 0 {
-		t.Errorf("left: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+		t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
 	}
 	if claim := findClaim(t, r); claim.Status.NodeName != node.Name || !claim.StatusConditions().IsReady() {
-		t.Errorf("the claim does not know: %+v", claim.Status)
+		t.Errorf("status of the claim: %+v", claim.Status)
 	}
 }
 
-// TestPrepare covers what a Node gets when it joins, and what it does not get.
+// TestPrepare covers the labels, annotations and taints that a Node gets when it joins.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -91,8 +91,8 @@ func TestPrepare(t *testing.T) {
 		labels    map[string]string
 		wantTaint bool
 	}{
-		"bare":                             {nil, true},
-		"its bootstrap has set the taints": {map[string]string{karpv1.LabelDoNotSyncTaints: "true"}, false},
+		"bare":                        {nil, true},
+		"taints set by its bootstrap": {map[string]string{karpv1.LabelDoNotSyncTaints: "true"}, false},
 		// The process ended before it recorded this on the claim, and the CNI has removed its taint since.
 		"prepared before": {map[string]string{karpv1.LabelRegistered: "true"}, false},
 	} {
@@ -102,12 +102,12 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: taints %v", name, node.Spec.Taints)
 		}
 		if node.Annotations["a"] != "b" || node.Annotations[conversion.AnnotationPods] != "" {
-			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
+			t.Errorf("%s: annotations %v: the list of pods belongs on the claim only, and may have 96 KiB", name, node.Annotations)
 		}
 	}
 }
 
-// silence changes a Node as node-lifecycle-controller does when its kubelet stops reporting.
+// silence marks a Node as node-lifecycle-controller does when its kubelet stops reporting.
 func (r *rig) silence(t *testing.T, name string) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
@@ -130,10 +130,10 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 		silent     string
 		want       string
 	}{
-		"the first goes silent, before it is registered": {false, "first", "second"},
-		"the second goes silent, before":                 {false, "second", "first"},
-		"the first goes silent after it was registered":  {true, "first", "second"},
-		"the second goes silent after":                   {true, "second", "first"},
+		"the first stops reporting before registration":  {false, "first", "second"},
+		"the second stops reporting before registration": {false, "second", "first"},
+		"the first stops reporting after registration":   {true, "first", "second"},
+		"the second stops reporting after registration":  {true, "second", "first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,7 +155,7 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			registered, _ := findClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
 			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !c.registered &&
 				registered.Reason != karpv1.ReasonMultipleNodesFound {
-				t.Fatalf("%d Nodes, and the claim says %+v", len(r.nodes(t)), registered)
+				t.Fatalf("%d Nodes; condition of the claim: %+v", len(r.nodes(t)), registered)
 			}
 			r.silence(t, names[c.silent])
 			r.work(t)
@@ -163,7 +163,7 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			claim = findClaim(t, r)
 			nodes := r.nodes(t)
 			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
-				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
+				t.Fatalf("%d Nodes, the first is %s, status of the claim: %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
 			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 ||
 				len(r.instances()) != 1 || claim.DeletionTimestamp != nil {

@@ -51,7 +51,7 @@ func madeAndDeleted(t *testing.T, crashAfter int) int {
 		t.Fatal(err)
 	}
 	if profiles+templates > 0 || err == nil {
-		t.Errorf("left: %d instance profiles, %d launch templates, the class: %t\n%s", profiles, templates, err == nil, r.log)
+		t.Errorf("remaining: %d instance profiles, %d launch templates, the class: %t\n%s", profiles, templates, err == nil, r.log)
 	}
 	return writes
 }

@@ -53,7 +53,7 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionAMIsReady: "False AMINotFound ami-00000000000000000"},
 		},
-		"an alias that this version does not have": {
+		"an alias without an image for the Kubernetes version": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "al2@latest"}}
 			},
@@ -81,20 +81,20 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataSizeLimitExceeded 16384"},
 		},
-		"user data that is no TOML": {
+		"invalid TOML as user data": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}},
 					text("[settings]\nmotd = hello\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is no TOML"},
 		},
-		"user data that is no YAML": {
+		"invalid YAML as user data": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 3: is no NodeConfig"},
 		},
-		"a setting that no kubelet has": {
+		"an unknown kubelet setting": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.Kubelet = &awsv1.KubeletConfiguration{More: map[string]runtime.RawExtension{"maxPod": {Raw: []byte("5")}}}
 			},
@@ -113,7 +113,7 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{karpv1.ConditionReady: "True"},
 		},
-		"user data that is half a block": {
+		"user data with an open block": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "windows2022@latest"}},
 					text("<powershell>\nhostname\n")
@@ -160,7 +160,7 @@ func TestNodeClassStatus(t *testing.T) {
 			},
 			want: map[string]string{awsv1.ConditionPlacementGroupReady: "False PlacementGroupNotFound name g in this region"},
 		},
-		"not allowed to look": {
+		"no permission to describe": {
 			change: func(*awsv1.EC2NodeClass) {},
 			faults: world.Faults{Denials: []world.Denial{{Call: "ec2:DescribeSubnets"}}},
 			want:   map[string]string{awsv1.ConditionSubnetsReady: "False Unauthorized DescribeSubnets"},
@@ -210,7 +210,7 @@ func TestReadyClassStaysReady(t *testing.T) {
 		t.Errorf("%+v, %v; status %+v", result, err, after.Status)
 	}
 	if !strings.Contains(r.log.String(), "DescribeSubnets") {
-		t.Error("the log does not say what went wrong")
+		t.Error("the log does not report what went wrong")
 	}
 }
 
@@ -313,7 +313,7 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 	}
 }
 
-// noIAM is IAM that cannot be reached.
+// noIAM is an IAM client that cannot reach IAM.
 type noIAM struct{ nodeclass.ProfileClient }
 
 func (noIAM) Profile(context.Context, string) (iam.Profile, error) {

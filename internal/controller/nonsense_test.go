@@ -19,7 +19,7 @@ func TestNonsenseKeepsNodesAndIsNamed(t *testing.T) {
 		field  string
 	}{
 		"a budget of 200%": {karpv1.Budget{Nodes: "200%"}, `spec.disruption.budgets[0].nodes: "200%" is more than 100%`},
-		"a schedule of nobody": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"),
+		"an invalid schedule": {karpv1.Budget{Nodes: "2", Schedule: ptr.To("61 25 * * *"),
 			Duration: &karpv1.Duration{Duration: 1}}, "spec.disruption.budgets[0].schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,11 +54,11 @@ func TestNonsenseKeepsNodesAndIsNamed(t *testing.T) {
 			f.wanted = 3
 			f.budgets(t, karpv1.Budget{Nodes: "100%"})
 			if _, text := said(); strings.Contains(text, "budgets") {
-				t.Errorf("it is mended, and says %q", text)
+				t.Errorf("the settings are fixed, but the condition is %q", text)
 			}
 			f.live(t)
 			if got := f.types(); got != "2 t3.medium" {
-				t.Errorf("left: %s\n%s", got, f.log)
+				t.Errorf("remaining: %s\n%s", got, f.log)
 			}
 		})
 	}

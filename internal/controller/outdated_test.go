@@ -82,7 +82,7 @@ func TestOutdatedClaim(t *testing.T) {
 				t.Errorf("events %v", r.events.told)
 			}
 			if strings.HasSuffix(name, "young") && (wait <= 0 || wait > lifecycle.JoinGrace) {
-				t.Errorf("it is looked at again after %s", wait)
+				t.Errorf("it is reconciled again after %s", wait)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestCuredClaims(t *testing.T) {
 					l.restart(t)
 					l.classes(t)
 				}
-				var ticks time.Duration // no two readings of a clock are the same
+				var ticks time.Duration // two readings of a clock are never equal
 				l.Diagnoses.Now = func() time.Time {
 					ticks += time.Millisecond
 					return time.Now().Add(ticks)
@@ -213,7 +213,7 @@ func TestCauseBetweenTries(t *testing.T) {
 			t.Helper()
 			if c := l.pool(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 ||
 				!strings.Contains(c.Message, want) {
-				t.Errorf("%s, the pool says %s %s: %s", when, c.Status, c.Reason, c.Message)
+				t.Errorf("%s, condition of the pool: %s %s: %s", when, c.Status, c.Reason, c.Message)
 			}
 		}
 		says("while it waits", "the next try is at ")
@@ -235,7 +235,7 @@ func TestCauseBetweenTries(t *testing.T) {
 		l.join(t)
 		l.passTime(t, 10*time.Second)
 		if c := l.pool(t); c.Reason == "AUTH_2" || strings.Contains(c.Message, unmapped) {
-			t.Errorf("an instance has joined, the pool says %s %s: %s", c.Status, c.Reason, c.Message)
+			t.Errorf("an instance has joined, condition of the pool: %s %s: %s", c.Status, c.Reason, c.Message)
 		}
 	})
 }

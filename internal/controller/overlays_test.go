@@ -91,14 +91,14 @@ func TestOverlayPrice(t *testing.T) {
 			r.work(t)
 			bought := r.instances()
 			if len(bought) != 1 || bought[0].Type != c.want {
-				t.Fatalf("bought %+v, want one %s\n%s", bought, c.want, r.log)
+				t.Fatalf("launched %+v, want one %s\n%s", bought, c.want, r.log)
 			}
 			claim := r.claims(t)[0]
 			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.counts {
-				t.Errorf("the claim says of the price overlay: %q", got)
+				t.Errorf("price overlay annotation of the claim: %q", got)
 			}
 			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {
-				t.Error("the claim speaks of a capacity overlay")
+				t.Error("the claim has the annotation for a capacity overlay")
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestOverlayCapacity(t *testing.T) {
 	loop := r.overlays()
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
-		t.Fatalf("%d claims for a pod that no known machine takes", n)
+		t.Fatalf("%d claims for a pod that no known instance takes", n)
 	}
 	has := overlayFor("has", ofType("m5.large"),
 		karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})
@@ -138,7 +138,7 @@ func TestOverlayCapacity(t *testing.T) {
 	r.plan(t)
 	r.work(t)
 	if bought := r.instances(); len(bought) != 1 || bought[0].Type != "m5.large" {
-		t.Fatalf("bought %+v, want one m5.large\n%s", bought, r.log)
+		t.Fatalf("launched %+v, want one m5.large\n%s", bought, r.log)
 	}
 	claim := r.claims(t)[0]
 	for field, list := range map[string]corev1.ResourceList{"capacity": claim.Status.Capacity, "allocatable": claim.Status.Allocatable} {
@@ -198,7 +198,7 @@ func TestOverlayConditions(t *testing.T) {
 	builds := r.Market.Laid
 	r.Market.Market(time.Now())
 	if r.Market.Laid != builds {
-		t.Error("overlays are laid over the market anew although nothing has changed")
+		t.Error("the overlays are applied again although nothing has changed")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestOverlayGivesAPrice(t *testing.T) {
 		return false
 	}
 	if has() {
-		t.Fatal("a type without a price can be bought")
+		t.Fatal("a type without a price can be launched")
 	}
 	loop := r.overlays()
 	preview := overlayFor("preview", ofType("m5.large"))
@@ -232,7 +232,7 @@ func TestOverlayGivesAPrice(t *testing.T) {
 	}
 }
 
-// fixedBook never changes.
+// fixedBook is a price book that never changes.
 type fixedBook struct{ book pricing.Book }
 
 func (b fixedBook) Book() pricing.Book            { return b.book }

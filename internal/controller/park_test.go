@@ -61,7 +61,7 @@ func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // the launches for pods that have been bound are past
+	f.ahead += 2 * time.Minute // the launches for the bound pods count no longer
 	f.Moves.Now = f.now
 	return f
 }
@@ -183,7 +183,7 @@ func (f *park) live(t *testing.T) {
 		}
 		calm = 0
 	}
-	t.Fatalf("it does not come to rest: %s\n%s\n%s", f.isWhole(t), f.text(t), f.log)
+	t.Fatalf("it does not converge: %s\n%s\n%s", f.isWhole(t), f.text(t), f.log)
 }
 
 // text describes the nodes, and the marks of moves on them.
@@ -203,7 +203,7 @@ func (f *park) text(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// isWhole returns what is between the start and the end of a move; empty without any.
+// isWhole returns the marks and taints of moves in progress; empty if there are none.
 func (f *park) isWhole(t *testing.T) string {
 	t.Helper()
 	claims := f.claims(t)

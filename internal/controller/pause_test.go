@@ -35,7 +35,7 @@ func idleRig(t *testing.T) *rig {
 	return r
 }
 
-// leaving reports whether the loop removes the only node.
+// leaving reports whether the loop deletes the only node.
 func (r *rig) leaving(t *testing.T) bool {
 	t.Helper()
 	r.ahead += time.Minute
@@ -53,15 +53,15 @@ func TestPauseHoldsAllPools(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.leaving(t) {
-			t.Fatalf("paused by %q, and the node goes", value)
+			t.Fatalf("paused by %q, but the node is deleted", value)
 		}
 	}
 	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
-		t.Errorf("the log does not say who paused: %s", r.log)
+		t.Errorf("the log does not report who paused: %s", r.log)
 	}
 	r.ahead += 2 * time.Hour // the last pause has ended
 	if !r.leaving(t) {
-		t.Error("the pause is over, and the node stays")
+		t.Error("the pause is over, but the node stays")
 	}
 }
 
@@ -81,11 +81,11 @@ func TestPauseHoldsOnePool(t *testing.T) {
 	}
 	note("true")
 	if r.leaving(t) {
-		t.Fatal("its pool is paused, and the node goes")
+		t.Fatal("its pool is paused, but the node is deleted")
 	}
 	note("false")
 	if !r.leaving(t) {
-		t.Error("its pool is not paused any more, and the node stays")
+		t.Error("its pool is not paused any more, but the node stays")
 	}
 }
 
@@ -101,15 +101,15 @@ func TestAnnotatedClaimIsKept(t *testing.T) {
 	}
 	note("true")
 	if r.leaving(t) {
-		t.Fatal("its claim asks to be kept, and the node goes")
+		t.Fatal("its claim has do-not-disrupt, but the node is deleted")
 	}
-	note("1h") // which only pods can say
+	note("1h") // valid only on pods
 	if !r.leaving(t) {
-		t.Error("nobody asks to keep the node any more, and it stays")
+		t.Error("no annotation keeps the node any more, but it stays")
 	}
 }
 
-// lever is a switch that can fail.
+// lever is a pause switch that can fail.
 type lever struct {
 	value  string
 	broken bool
@@ -132,7 +132,7 @@ func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
 	now := policyTime
 	isPaused := func() bool { return p.Current(t.Context(), now).By != "" }
 	if isPaused() || log.Len() > 0 {
-		t.Fatalf("nobody paused: %s", log)
+		t.Fatalf("not paused: %s", log)
 	}
 	l.broken = true
 	now = now.Add(30 * time.Second)
@@ -141,7 +141,7 @@ func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
 	}
 	now = now.Add(31 * time.Second)
 	if !isPaused() || !strings.Contains(log.String(), "no way") {
-		t.Errorf("a minute without an answer does not pause, or nobody is told: %s", log)
+		t.Errorf("a minute without an answer does not pause, or it is not logged: %s", log)
 	}
 	l.broken = false
 	now = now.Add(loop.PausesEvery)
@@ -162,7 +162,7 @@ func TestLongerPauseCounts(t *testing.T) {
 		return policyTime.Add(time.Duration(hours) * time.Hour)
 	}
 	for _, c := range []struct {
-		pool, all int // hours until the end; 0: without one
+		pool, all int // hours until the end of the pause; 0: no end
 		want      string
 	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
 		got := loop.PauseState{By: "all", Until: at(c.all)}.Over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
@@ -171,6 +171,6 @@ func TestLongerPauseCounts(t *testing.T) {
 		}
 	}
 	if got := (loop.PauseState{}).Over(disruption.Policy{}); got.Paused != "" {
-		t.Errorf("nobody paused: %+v", got)
+		t.Errorf("not paused: %+v", got)
 	}
 }

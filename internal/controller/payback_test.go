@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// TestUsualJoin: the median of the initialized claims.
+// TestUsualJoin: the usual join time is the median of the initialized claims.
 func TestUsualJoin(t *testing.T) {
 	t.Parallel()
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -29,10 +29,10 @@ func TestUsualJoin(t *testing.T) {
 	}{
 		"no NodeClaim":  {nil, loop.AssumedJoin},
 		"none is ready": {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
-		"one took for ever": {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second),
+		"one outlier": {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second),
 			late}, 50 * time.Second},
-		"the clock was odd":  {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
-		"as long as one did": {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},
+		"a negative duration": {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
+		"one claim":           {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},
 	} {
 		if got := loop.UsualJoin(c.claims); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -50,7 +50,7 @@ func TestMoveIsSaid(t *testing.T) {
 		"Drifted: 1 node makes way for 1 and moves 2 pods": {Reason: disruption.Drifted,
 			Nodes: 1, Claims: 1, Pods: 2},
 	} {
-		if got := m.Said(); got != want {
+		if got := m.Summary(); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}

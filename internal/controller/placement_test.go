@@ -201,7 +201,7 @@ func TestPartitionGroup(t *testing.T) {
 		t.Errorf("launched (-want +got):\n%s\n%s", diff, r.log)
 	}
 	if told := r.events.has("NodeClaim", "placement-group-partition"); !strings.Contains(told, claims[2].Name) {
-		t.Errorf("told: %q", told)
+		t.Errorf("events: %q", told)
 	}
 	r.join(t)
 	r.work(t)
@@ -360,16 +360,16 @@ func TestPlacementBook(t *testing.T) {
 	}
 	group := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlaceCluster}
 	if !b.Saw(now, class, group) {
-		t.Error("the first look is no news")
+		t.Error("the first answer does not count as more room")
 	}
 	if got := b.Settle(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
-		t.Errorf("the first launch may ask for %+v", got)
+		t.Errorf("the first launch may request %+v", got)
 	}
 	if got := b.Settle(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
-		t.Errorf("the second may ask for %+v", got)
+		t.Errorf("the second launch may request %+v", got)
 	}
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("closed while the first is under way: %v", got)
+		t.Errorf("closed while the first is in progress: %v", got)
 	}
 	b.Over("launch-1")
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
@@ -377,7 +377,7 @@ func TestPlacementBook(t *testing.T) {
 	}
 	b.Take(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("closed when one was bought in a: %v", got)
+		t.Errorf("closed when one was launched in a: %v", got)
 	}
 
 	group.Strategy, group.Members = catalog.PlaceSpread, map[string]string{"i-1": "a"}
@@ -386,18 +386,18 @@ func TestPlacementBook(t *testing.T) {
 	}
 	b.Saw(now, class, group)
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
-		t.Errorf("with six, one of them bought lately, closed are %v", got)
+		t.Errorf("with six, one of them launched lately, closed are %v", got)
 	}
 	b.Take(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("with seven, closed are %v", got)
 	}
 	if !b.Saw(now.Add(2*offerings.PlacedShown), class, group) || len(b.Closed(now.Add(2*offerings.PlacedShown), "pg-1", zones)) != 0 {
-		t.Error("what EC2 does not show after two minutes still counts")
+		t.Error("an instance that EC2 does not show after two minutes still counts")
 	}
 	class.Spec.PlacementGroupSelector.ID = aws.String("pg-2")
 	if _, ok := b.Of(class); ok {
-		t.Error("what was found for another selector counts")
+		t.Error("a group found for another selector counts")
 	}
 }
 
@@ -415,15 +415,15 @@ func TestPlacementOf(t *testing.T) {
 		needs []requirements.Requirement
 		want  []int32 // any of them; empty: an error
 	}{
-		"does not care":       {parts, "", nil, []int32{0}},
-		"all":                 {parts, "", is(requirements.In, "1", "2", "3"), []int32{0}},
-		"one":                 {parts, "", is(requirements.In, "2"), []int32{2}},
-		"two":                 {parts, "", is(requirements.NotIn, "2"), []int32{1, 3}},
-		"a label":             {parts, "3", is(requirements.In, "1", "2", "3"), []int32{3}},
-		"one there is not":    {parts, "", is(requirements.In, "4"), nil},
-		"no partitions":       {plain, "", is(requirements.In, "1"), nil},
-		"wants none, has one": {plain, "", is(requirements.DoesNotExist), []int32{0}},
-		"no group":            {ec2.PlacementGroup{}, "", nil, []int32{0}},
+		"no requirement":                    {parts, "", nil, []int32{0}},
+		"all partitions":                    {parts, "", is(requirements.In, "1", "2", "3"), []int32{0}},
+		"one partition":                     {parts, "", is(requirements.In, "2"), []int32{2}},
+		"two partitions":                    {parts, "", is(requirements.NotIn, "2"), []int32{1, 3}},
+		"a label":                           {parts, "3", is(requirements.In, "1", "2", "3"), []int32{3}},
+		"a missing partition":               {parts, "", is(requirements.In, "4"), nil},
+		"no partitions":                     {plain, "", is(requirements.In, "1"), nil},
+		"DoesNotExist in a partition group": {plain, "", is(requirements.DoesNotExist), []int32{0}},
+		"no group":                          {ec2.PlacementGroup{}, "", nil, []int32{0}},
 	} {
 		accepted, wrong := requirements.All(c.needs...)
 		if wrong != nil {

@@ -77,7 +77,7 @@ func TestUnhelped(t *testing.T) {
 	ready(now, "x", "ns/odd")
 	odd.Created = now.Add(time.Second)
 	if planned, _, _ := sort(now.Sub(start) + time.Second); planned != "odd other " {
-		t.Errorf("a new pod of the name pays for the old one: planned are %q", planned)
+		t.Errorf("a new pod with the same name is backed off: planned are %q", planned)
 	}
 	if len(u.Pods) != 0 {
 		t.Errorf("remembered are %v", u.Pods)
@@ -153,10 +153,10 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		r.ahead = 0
 	}
 	if n := strings.Count(r.log.String(), "nodes launched for a pod did not make it schedulable"); n != 1 {
-		t.Errorf("told %d times\n%s", n, r.log)
+		t.Errorf("reported %d times\n%s", n, r.log)
 	}
 	var told []string
-	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
+	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
 		told = append(told, e.Message)
 	}
 	if said := strings.Join(told, "\n"); strings.Count(said, "2 nodes in a row became ready for the pod") != 1 {

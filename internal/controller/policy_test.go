@@ -70,49 +70,49 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 	}{
 		"a budget of 200%": {budgets: []karpv1.Budget{{Nodes: "200%"}},
 			want: `spec.disruption.budgets[0].nodes: "200%" is more than 100%`, wantHeld: []string{drifted, empty, under}},
-		"one below 0": {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
-		"one of words": {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}},
+		"a budget below 0": {budgets: []karpv1.Budget{{Nodes: "-1"}}, want: `"-1" is below 0`, wantHeld: []string{drifted, empty, under}},
+		"a budget of words": {budgets: []karpv1.Budget{{Nodes: "some", Reasons: []karpv1.DisruptionReason{"Empty"}}},
 			want: "neither a number", wantHeld: []string{empty}},
-		"a schedule of nobody": {budgets: budget("0", "every day", time.Hour),
+		"an invalid schedule": {budgets: budget("0", "every day", time.Hour),
 			want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
-		"31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
-		"no duration": {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration",
+		"a schedule on 31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
+		"a schedule without duration": {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration",
 			wantHeld: []string{drifted, empty, under}},
-		"no schedule": {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}},
+		"a duration without schedule": {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}},
 			want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
 		"a duration below 0": {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
 		"a saving of abc": {annotations: note(karpv1.AnnotationMinimumSaving, "abc"),
 			want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
 		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "is not a percentage", wantHeld: []string{under}},
 		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "is not a percentage", wantHeld: []string{under}},
-		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "no amount", wantHeld: []string{under}},
-		"a life of a day": {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "no duration",
+		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "is not an amount", wantHeld: []string{under}},
+		"a lifetime in days": {annotations: note(karpv1.AnnotationMinimumLifetime, "1d"), want: "is not a duration",
 			wantHeld: []string{drifted, under}},
-		"longer than it lives": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "all nodes expire before that age",
+		"a lifetime longer than expireAfter": {annotations: note(karpv1.AnnotationMinimumLifetime, "721h"), want: "all nodes expire before that age",
 			wantHeld: []string{drifted, under}},
-		"no moves at all": {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
-		"drift off": {annotations: note(karpv1.AnnotationDrift, "off"), want: "neither observe nor replace",
+		"no moves allowed": {annotations: note(karpv1.AnnotationMaximumMoves, "0"), want: "above 0", wantHeld: []string{drifted, under}},
+		"an unknown drift mode": {annotations: note(karpv1.AnnotationDrift, "off"), want: "is not observe or replace",
 			wantHeld: []string{drifted}},
-		"ignore what is not": {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
+		"an unknown field to ignore": {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
 			want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
 		"a canary of -1": {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
-		"waves of none":  {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "never comes", wantHeld: []string{drifted}},
+		"waves of 0%":    {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "would replace no node", wantHeld: []string{drifted}},
 		"waves above budgets": {annotations: note(karpv1.AnnotationDriftWave, "20%"),
 			budgets: []karpv1.Budget{{Nodes: "10%"}}, want: "20% is more than spec.disruption.budgets[0] allows, 10%", wantHeld: []string{drifted}},
-		"canaries above them": {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}},
+		"canaries above budgets": {annotations: note(karpv1.AnnotationDriftCanary, "3"), budgets: []karpv1.Budget{{Nodes: "2"}},
 			want: "3 is more than spec.disruption.budgets[0] allows, 2", wantHeld: []string{drifted}},
-		"a slip of the pen": {annotations: note("joiner.sh/minimum-savings", "10%"),
+		"a misspelled annotation": {annotations: note("joiner.sh/minimum-savings", "10%"),
 			want: "joiner.sh/minimum-savings: there is no such annotation (is joiner.sh/minimum-saving meant?)", wantHeld: []string{under}},
-		"a pause misspelt": {annotations: note("joiner.sh/pausd", "true"), want: "is joiner.sh/paused meant?",
+		"a misspelled pause": {annotations: note("joiner.sh/pausd", "true"), want: "is joiner.sh/paused meant?",
 			wantHeld: []string{drifted, empty, under}},
-		"what nobody knows":  {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
-		"a pause until when": {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "pauses without an end"},
+		"an unknown annotation":         {annotations: note("joiner.sh/favourite-colour", "blue"), want: "there is no such annotation"},
+		"a pause until an invalid time": {annotations: note(karpv1.AnnotationPaused, "tomorrow"), want: "the pause has no end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := nodestate.PolicyOf(policyPool(c.annotations, c.budgets...), policyTime)
 			if got := nodestate.PolicyProblem(p); !strings.Contains(got, c.want) {
-				t.Errorf("it is told as %q, want %q in it", got, c.want)
+				t.Errorf("it is reported as %q, want %q in it", got, c.want)
 			}
 			var held []string
 			for _, r := range []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized} {
@@ -136,12 +136,12 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 func TestExpiresBeforeItJoins(t *testing.T) {
 	t.Parallel()
 	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
-		2 * time.Second: "again and again", nodestate.Soonest: ""} {
+		2 * time.Second: "again and again", nodestate.MinExpireAfter: ""} {
 		pool := policyPool(nil)
 		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
 		p := nodestate.PolicyOf(pool, policyTime)
 		if got := nodestate.PolicyProblem(p); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("after %s: it is told as %q, want %q in it", life, got, want)
+			t.Errorf("after %s: it is reported as %q, want %q in it", life, got, want)
 		}
 		if _, held := p.Forbidden(disruption.Empty); held {
 			t.Errorf("after %s: nodes stay", life)
@@ -157,21 +157,21 @@ func TestConditionsOfPolicies(t *testing.T) {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
 		!strings.Contains(c.Message, "no drifted or underutilized node is disrupted") {
-		t.Errorf("what makes no sense is told as %+v", c)
+		t.Errorf("invalid settings are reported as %+v", c)
 	}
 	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)
 	if want := "annotation joiner.sh/paused of the NodePool, until 2026-03-01T12:00:00Z"; !strings.Contains(c.Message, want) {
-		t.Errorf("the pause is told as %+v, want %q in it", c, want)
+		t.Errorf("the pause is reported as %+v, want %q in it", c, want)
 	}
 	if c, _ := pool.StatusConditions().Find(karpv1.ConditionValidationSucceeded); c.Status != metav1.ConditionTrue {
-		t.Errorf("nodes are not bought for the sake of a policy: %+v", c)
+		t.Errorf("an invalid policy prevents launches: %+v", c)
 	}
 	pool.Annotations = nil
 	seen.Policy = nodestate.PolicyOf(pool, policyTime)
 	seen.Write(pool, policyTime)
 	for _, name := range []string{karpv1.ConditionDisruptionPolicyValid, karpv1.ConditionDisruptionPaused} {
 		if c, ok := pool.StatusConditions().Find(name); ok {
-			t.Errorf("what is mended is still told: %+v", c)
+			t.Errorf("a fixed problem is still reported: %+v", c)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestPreflight(t *testing.T) {
 			passed: "False OtherCluster", wantPart: "the cluster staging", ready: metav1.ConditionFalse, wantValidation: "the cluster staging"},
 		"an image of another family": {change: other, passed: "False ImageMismatch",
 			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionFalse, wantValidation: "set spec.amiFamily to AL2"},
-		"the same, only told": {change: mode("warn", other), passed: "False ImageMismatch",
+		"an image of another family, warned": {change: mode("warn", other), passed: "False ImageMismatch",
 			wantPart: "spec.amiFamily: it is AL2023", ready: metav1.ConditionTrue},
 		"a misspelt setting": {change: misspelt, passed: "False SettingUnknown", wantPart: fatal,
 			ready: metav1.ConditionFalse, wantValidation: fatal},
@@ -69,9 +69,9 @@ func TestPreflight(t *testing.T) {
 		"a misspelt setting, warned": {change: mode("warn", misspelt), passed: "False SettingUnknown", wantPart: fatal,
 			ready: metav1.ConditionTrue},
 		"a misspelt setting, off": {change: mode("off", misspelt), ready: metav1.ConditionTrue},
-		"a mode that there is not": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
+		"an unknown mode": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
 			wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
-		"what cannot be written": {
+		"user data that cannot be rendered": {
 			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs nothing",
 			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
 		},
@@ -98,7 +98,7 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("ValidationSucceeded says %q, want %q", valid.Message, c.wantValidation)
 			}
 			if told := r.events.has("PreflightFailed"); (told != "") != (strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue) {
-				t.Errorf("told: %q", told)
+				t.Errorf("events: %q", told)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestOneProbesForAll(t *testing.T) {
 	r.plan(t)
 	claims := r.claims(t)
 	if len(claims) != 2 {
-		t.Fatalf("%d claims, want 2: nobody probes\n%s", len(claims), r.log)
+		t.Fatalf("%d claims, want 2: none probes\n%s", len(claims), r.log)
 	}
 	class := testClass()
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "default"}, class); err != nil {
@@ -56,7 +56,7 @@ func TestOneProbesForAll(t *testing.T) {
 		r.Claims.Offers.Shortages.Launched(ec2.Instance{Type: "t3.medium", Zone: zone, CapacityType: "on-demand"})
 	}
 	if _, err := r.Claims.Offers.Request(&claims[1], class, 0, base); err != nil {
-		t.Errorf("when the first has bought, the second may not: %v", err)
+		t.Errorf("the first launch has succeeded, but the second is refused: %v", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		t.Errorf("%d calls in ten minutes after the first %d, want 3: a probe each 3 minutes\n%s", probes, first, r.log)
 	}
 	if n := r.Calls()["ec2:DescribeInstances"]; n > 0 {
-		t.Errorf("%d looks for instances of claims that nothing can have been bought for", n)
+		t.Errorf("%d searches for instances of claims without a launch", n)
 	}
 	r.drip()
 	if n := len(r.instances()); n > 0 || r.events.has("Pod/FailedScheduling", string(packing.NoCapacity)) == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// strip removes the named tags from an instance, or all of them.
+// strip removes the named tags from an instance; all tags if none are named.
 func (r *rig) strip(t *testing.T, id string, keys ...string) {
 	t.Helper()
 	r.Do(func(w *world.World, now time.Time) {
@@ -35,11 +35,11 @@ func (r *rig) strip(t *testing.T, id string, keys ...string) {
 func TestStrippedInstance(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
-		"all tags":              nil,
-		"the UID and the pool":  {ec2.TagUID, ec2.TagNodePool},
-		"the cluster's name":    {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster},
-		"all but the UID":       {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagNodeClaim},
-		"all but the NodeClaim": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagUID},
+		"all tags":                      nil,
+		"the UID and the pool":          {ec2.TagUID, ec2.TagNodePool},
+		"the cluster's name":            {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster},
+		"all tags except the UID":       {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagNodeClaim},
+		"all tags except the NodeClaim": {ec2.TagClusterName, ec2.TagClusterPrefix + testCluster, ec2.TagNodePool, ec2.TagNodeClass, ec2.TagUID},
 	} {
 		for _, how := range []string{"terminated by the user", "tags put back"} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestStrippedInstance(t *testing.T) {
 				}
 				c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionInstanceTerminating)
 				if c.Status != "False" || c.Reason != "InstanceTagsMissing" || !strings.Contains(c.Message, instance.ID) {
-					t.Errorf("the claim says %+v", c)
+					t.Errorf("condition of the claim: %+v", c)
 				}
 				told := r.events.has("NodeClaim/InstanceTagsMissing", "aws ec2 create-tags --region us-east-1 --resources "+instance.ID,
 					"aws ec2 terminate-instances --region us-east-1 --instance-ids "+instance.ID)

@@ -29,7 +29,7 @@ func (r *rig) withQueue(t testing.TB) {
 	r.Interruption = &interruptions.Handler{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
 		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
-		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Tell: r.events,
+		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Events: r.events,
 		Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }

@@ -57,11 +57,11 @@ func newMultitude(t *testing.T, nodes int) *rig {
 		t.Fatal(err)
 	}
 	r.create(t, residentOf(first.Status.NodeName, first.Name))
-	r.ahead += 2 * time.Minute // the launches for pods that have been bound are past
+	r.ahead += 2 * time.Minute // the launches for the bound pods count no longer
 	return r
 }
 
-// residentOf is a pod that has long run on the Node, and leaves almost no room.
+// residentOf returns a pod that has long run on the Node and leaves almost no room.
 func residentOf(node, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
@@ -77,8 +77,8 @@ func residentOf(node, name string) *corev1.Pod {
 	}
 }
 
-// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is being deleted after two passes of the loop,
-// whatever the consolidation loop does, and no other node is changed.
+// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is deleted after two passes of the
+// loop, independent of the consolidation loop, and no other node is changed.
 func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -93,7 +93,7 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	}
 	look()
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
+		t.Errorf("nothing is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 	const name = "copy-0777"
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
@@ -112,22 +112,22 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	}
 	look()
 	if names := leaving(); len(names) != 0 {
-		t.Fatalf("one look was enough for %v: a pod that was just being bound is not seen", names)
+		t.Fatalf("%v are deleted after one pass, which may miss a pod that is just being bound", names)
 	}
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessAgain {
-		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessAgain)
+		t.Errorf("a node was found empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessAgain)
 	}
 	r.ahead += disruptor.EmptinessAgain
 	look()
 	if names := leaving(); len(names) != 1 || names[0] != name {
-		t.Fatalf("%v are on their way out after two looks, want %s\n%s", names, name, r.log)
+		t.Fatalf("%v are leaving after two passes, want %s\n%s", names, name, r.log)
 	}
 	claim := &karpv1.NodeClaim{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
 		t.Errorf("its claim is not being deleted: %v", err)
 	}
 	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
-		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
+		t.Errorf("no new node is empty, but the next pass comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 }
 
@@ -149,16 +149,16 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 		r.ahead += disruptor.EmptinessAgain
 	}
 	if late.node == "" {
-		t.Fatal("nobody asked whether pods had come")
+		t.Fatal("the API server was not asked for new pods")
 	}
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("NodeClaim %s is deleted, and a pod had come to its node\n%s", c.Name, r.log)
+			t.Errorf("NodeClaim %s is deleted, although a pod was bound to its node\n%s", c.Name, r.log)
 		}
 	}
 	var node corev1.Node
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !nodestate.IsOpen(&node) {
-		t.Errorf("the Node is closed, or gone: %v, taints %v", err, node.Spec.Taints)
+		t.Errorf("the Node is tainted, or gone: %v, taints %v", err, node.Spec.Taints)
 	}
 }
 
@@ -172,7 +172,7 @@ type lateBinding struct {
 func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var closed corev1.Node
 	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || nodestate.IsOpen(&closed) {
-		l.t.Errorf("pods can still come when it is asked for those of %s: %v", node, err)
+		l.t.Errorf("the Node %s is not tainted when its pods are read: %v", node, err)
 	}
 	if l.node == "" {
 		l.node = node
@@ -202,7 +202,7 @@ func TestConflictReopensNode(t *testing.T) {
 		failed = err != nil
 		var node corev1.Node
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !nodestate.IsOpen(&node) {
-			t.Errorf("the Node is closed, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
+			t.Errorf("the Node is tainted, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
 		}
 	}
 	if !failed {
@@ -242,7 +242,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery,
 		time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
 		if got := e.Pause(took); got != want {
-			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
+			t.Errorf("after a pass of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
 	// Two scans of a second each, and the longest pauses, are within five seconds.
@@ -253,7 +253,8 @@ func TestLooksLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It is removed, and no pod is moved onto it to remove the other one.
+// TestNobodyIsMovedToWhereNobodyIs: one of two nodes is empty. The empty node is removed. No pod moves onto it to
+// remove the other node.
 func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
@@ -264,13 +265,13 @@ func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
-		t.Fatalf("%v moves were begun\n%s", begun, f.log)
+		t.Fatalf("%v moves were started\n%s", begun, f.log)
 	}
 	f.live(t)
 	left := f.pods(t)
 	if got := f.types(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
 		left[0].Spec.NodeName != pods[1].Spec.NodeName {
-		t.Errorf("left: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+		t.Errorf("remaining: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
 }
 
@@ -319,7 +320,7 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 		}
 	}
 	if leaving != 1 { // the pending pod uses one of the two
-		t.Errorf("%d nodes are on their way out while somebody plans, want 1\n%s", leaving, r.log)
+		t.Errorf("%d nodes are leaving while a plan is made, want 1\n%s", leaving, r.log)
 	}
 	close(goOn)
 	if err := <-done; err != nil {
@@ -336,12 +337,12 @@ func TestGateCountsWhatWasChosen(t *testing.T) {
 	g.Note("stays", now)
 	g.Forget("stays")
 	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
-		// A loop that started before the choice counts it as well.
-		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.GateMemory)); early != want || late != want {
+		// A loop that started before the choice counts the chosen node too.
+		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.LockMemory)); early != want || late != want {
 			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
 		}
 	}
-	if g.Going("chosen", now.Add(nodestate.GateMemory+1)) {
-		t.Error("what the cache must show by now is remembered still")
+	if g.Going("chosen", now.Add(nodestate.LockMemory+1)) {
+		t.Error("a start older than LockMemory is still remembered")
 	}
 }

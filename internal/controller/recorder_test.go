@@ -14,16 +14,16 @@ import (
 // TestDripTakesTurns: the events of one namespace do not delay or displace those of others, and memory stays bounded.
 func TestDripTakesTurns(t *testing.T) {
 	t.Parallel()
-	d := loop.NewDrip(&events{})
+	d := loop.NewRateLimitedRecorder(&events{})
 	pod := func(namespace string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
-	for i := range 2 * loop.RecorderKeeps {
+	for i := range 2 * loop.MaxQueuedEvents {
 		d.Later(pod("many"), kubeclient.ReasonFailedScheduling, fmt.Sprint(i))
 	}
 	d.Later(pod("one"), kubeclient.ReasonNominated, "hello")
-	if d.Size != loop.RecorderKeeps {
-		t.Errorf("%d events are kept, want %d", d.Size, loop.RecorderKeeps)
+	if d.Size != loop.MaxQueuedEvents {
+		t.Errorf("%d events are kept, want %d", d.Size, loop.MaxQueuedEvents)
 	}
 	isTold := false
 	for range 2 {
@@ -45,7 +45,7 @@ func TestDripTakesTurns(t *testing.T) {
 		}
 		last = at
 	}
-	if n != loop.RecorderKeeps {
-		t.Errorf("%d events were told, want %d", n, loop.RecorderKeeps)
+	if n != loop.MaxQueuedEvents {
+		t.Errorf("%d events were told, want %d", n, loop.MaxQueuedEvents)
 	}
 }

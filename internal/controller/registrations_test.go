@@ -112,7 +112,7 @@ func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 	wait := r.visit(t, claim.Name)
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue ||
 		wait <= 0 || wait > lifecycle.CheckEvery {
-		t.Fatalf("%+v, looked at again in %s", c, wait)
+		t.Fatalf("%+v, reconciled again in %s", c, wait)
 	}
 	node := r.nodes(t)[0]
 	memory := node.Status.Capacity["memory"]
@@ -127,10 +127,10 @@ func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if r.events.has("NodeClaim/FailedConsistencyCheck", "memory") == "" {
-		t.Error("nobody said so")
+		t.Error("it was not reported")
 	}
 	if got := r.claim(t, claim.Name); !got.StatusConditions().IsReady() || got.DeletionTimestamp != nil {
-		t.Error("it does more than inform")
+		t.Error("the condition has an effect beyond reporting")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// ail makes a Node unhealthy for the given time.
+// ail gives a Node a condition that has been unhealthy for the given time.
 func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
@@ -29,7 +29,7 @@ func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType,
 	}
 }
 
-func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Tell: r.events} }
+func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Events: r.events} }
 
 // TestNodeIsRepaired: a node that has been unhealthy for too long is replaced with all of its pods, even protected ones.
 func TestNodeIsRepaired(t *testing.T) {
@@ -41,8 +41,8 @@ func TestNodeIsRepaired(t *testing.T) {
 		status    corev1.ConditionStatus
 		after     time.Duration
 	}{
-		"not heard of": {corev1.NodeReady, corev1.ConditionUnknown, 30 * time.Minute},
-		"GPU":          {"AcceleratedHardwareReady", corev1.ConditionFalse, 10 * time.Minute},
+		"kubelet stopped reporting": {corev1.NodeReady, corev1.ConditionUnknown, 30 * time.Minute},
+		"GPU":                       {"AcceleratedHardwareReady", corev1.ConditionFalse, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestNodeIsRepaired(t *testing.T) {
 			r.repairing()
 			wait := r.visit(t, claim.Name)
 			if r.claim(t, claim.Name).DeletionTimestamp != nil || wait <= 0 || wait > 2*time.Minute {
-				t.Fatalf("it has time left, and is looked at again in %s\n%s", wait, r.log)
+				t.Fatalf("it has time left, and is reconciled again in %s\n%s", wait, r.log)
 			}
 			r.ahead += wait
 			r.visit(t, claim.Name)
@@ -75,17 +75,18 @@ func TestNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairHasABreaker: if more than a fifth of a pool is unhealthy, new instances would not help.
+// TestRepairHasABreaker: if more than a fifth of a pool is unhealthy, no node is replaced, because new instances would
+// not help.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "a", "b", "c")
 	r.repairing()
 	r.ail(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
-	r.ail(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due, and unwell all the same
+	r.ail(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due for repair, but counted as unhealthy
 	wait := r.visit(t, claims[0].Name)
 	if r.claim(t, claims[0].Name).DeletionTimestamp != nil || wait <= 0 || wait > 5*time.Minute {
-		t.Fatalf("two of three nodes are unwell and one is replaced, or is looked at again in %s\n%s", wait, r.log)
+		t.Fatalf("two of three nodes are unhealthy and one is replaced, or is reconciled again in %s\n%s", wait, r.log)
 	}
 	for _, kind := range []string{"Node", "NodeClaim"} {
 		if r.events.has(kind+"/NodeRepairBlocked", "2 of 3 nodes of NodePool apps") == "" {
@@ -102,6 +103,6 @@ func TestRepairHasABreaker(t *testing.T) {
 	}
 	r.visit(t, claims[0].Name)
 	if r.claim(t, claims[0].Name).DeletionTimestamp == nil {
-		t.Errorf("one of three is unwell and stays\n%s", r.log)
+		t.Errorf("one of three is unhealthy and stays\n%s", r.log)
 	}
 }

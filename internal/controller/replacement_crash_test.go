@@ -48,11 +48,11 @@ func replaced(t *testing.T, crashAfter int) int {
 	claims := r.claims(t)
 	if len(r.instances()) != 1 || len(r.nodes(t)) != 1 || len(claims) != 1 || claims[0].Name == old ||
 		!claims[0].StatusConditions().IsReady() {
-		t.Errorf("left: %d instances, %d nodes, %d claims; want one that is ready and new\n%s", len(r.instances()),
+		t.Errorf("remaining: %d instances, %d nodes, %d claims; want one that is ready and new\n%s", len(r.instances()),
 			len(r.nodes(t)), len(claims), r.log)
 	}
 	if n := len(r.estate.Region.Instances.All()); n != 2 {
-		t.Errorf("%d instances were bought in all, want 2\n%s", n, r.log)
+		t.Errorf("%d instances were launched in all, want 2\n%s", n, r.log)
 	}
 	return writes
 }
@@ -105,7 +105,7 @@ func recruited(t *testing.T, crashAfter int) int {
 		}
 	}
 	if n := len(r.estate.Region.Instances.All()); n != 2 {
-		t.Errorf("%d instances were bought in all, want 2\n%s", n, r.log)
+		t.Errorf("%d instances were launched in all, want 2\n%s", n, r.log)
 	}
 	return r.fuse.writes()
 }

@@ -14,8 +14,8 @@ import (
 func TestReplacementThatFails(t *testing.T) {
 	t.Parallel()
 	for name, deleteIt := range map[string]func(t *testing.T, r *rig, next string){
-		"EC2 is short of it": func(t *testing.T, r *rig, next string) { r.visit(t, next) },
-		"somebody deletes it": func(t *testing.T, r *rig, next string) {
+		"EC2 has no capacity": func(t *testing.T, r *rig, next string) { r.visit(t, next) },
+		"a user deletes its claim": func(t *testing.T, r *rig, next string) {
 			if err := r.api.Delete(t.Context(), r.claim(t, next)); err != nil {
 				t.Fatal(err)
 			}
@@ -43,11 +43,11 @@ func TestReplacementThatFails(t *testing.T) {
 			}
 			r.visit(t, old)
 			if r.claim(t, next) != nil || r.claim(t, old).DeletionTimestamp != nil {
-				t.Fatalf("the node goes although its pod has no other place\n%s", r.log)
+				t.Fatalf("the node is deleted although its pod has no other place\n%s", r.log)
 			}
 			r.succeed(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {
-				t.Errorf("left: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+				t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	return claims
 }
 
-// run binds to the claim's node the pods that it was created for.
+// run binds the pods that the claim was created for to the claim's node.
 func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
 	t.Helper()
 	var pods corev1.PodList
@@ -67,7 +67,7 @@ func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	r.start(t) // the process has records of the younger claim
 }
 
-// claim returns the claim with the name; nil if it is gone.
+// claim returns the claim with the name; nil if the claim is gone.
 func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -101,8 +101,8 @@ func (r *rig) other(t *testing.T, name string) karpv1.NodeClaim {
 
 const tooOld = 721 * time.Hour // testPool expires nodes after 720 hours
 
-// TestExpiredNodeIsReplacedFirst: its pods run until the node launched for them is ready. A later change of
-// the pool's expireAfter does not affect existing claims.
+// TestExpiredNodeIsReplacedFirst: the pods of an expired node run until the node launched for them is ready. A later
+// change of the pool's expireAfter does not affect existing claims.
 func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -123,10 +123,10 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		r.visit(t, old)
 	}
 	if r.claim(t, old).DeletionTimestamp != nil {
-		t.Fatalf("the node goes before there is another place for its pod\n%s", r.log)
+		t.Fatalf("the node is deleted before there is another place for its pod\n%s", r.log)
 	}
 	if r.events.has("NodeClaim/DisruptionWaitingReadiness") == "" {
-		t.Error("nobody said what is waited for")
+		t.Error("no event reports what the node waits for")
 	}
 
 	r.visit(t, next)
@@ -134,7 +134,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	r.visit(t, next)
 	r.visit(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
-		t.Fatalf("the replacement is ready and the node stays\n%s", r.log)
+		t.Fatalf("the replacement is ready, but the node stays\n%s", r.log)
 	}
 	for range 50 {
 		if r.claim(t, old) == nil {
@@ -145,14 +145,14 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	m := r.Claims.Metrics
 	if counted(t, m.Disrupted, "expired", "apps", "on-demand", "graceful") != 1 ||
 		counted(t, m.Displaced, "expired", "apps", "on-demand", "graceful") != 1 {
-		t.Error("the metrics do not tell of one node, and one pod, that had to go")
+		t.Error("the metrics do not count one disrupted node and one displaced pod")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {
 		t.Errorf("%d instances are left\n%s", n, r.log)
 	}
 }
 
-// TestReplacementThatDoesNotCome: nodes do not stay much longer than their expiration.
+// TestReplacementThatDoesNotCome: without a replacement, nodes stay only a limited time after their expiration.
 func TestReplacementThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -162,7 +162,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	r.plan(t)
 	r.ahead += lifecycle.ReplaceWithin - time.Minute
 	if wait := r.visit(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("it goes before its time, or is not looked at again: %s\n%s", wait, r.log)
+		t.Fatalf("it goes before its time, or is not reconciled again: %s\n%s", wait, r.log)
 	}
 	r.start(t) // the next leader continues from the annotation
 	r.ahead += time.Minute
@@ -172,15 +172,15 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestWhoseReplacementIsNotWaitedFor covers nodes that go at once.
+// TestWhoseReplacementIsNotWaitedFor covers nodes that are deleted without waiting for a replacement.
 func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, r *rig)
 		stays   bool
 	}{
-		"replaced first": {func(*testing.T, *rig) {}, true},
-		"nothing to move": {func(t *testing.T, r *rig) {
+		"with a movable pod": {func(*testing.T, *rig) {}, true},
+		"without pods": {func(t *testing.T, r *rig) {
 			if err := r.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {
 				t.Fatal(err)
 			}
@@ -274,9 +274,9 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	r.visit(t, old)
 	since := nodestate.ReplacingSince(r.claim(t, old))
 	if since.IsZero() {
-		t.Fatalf("the claim does not say since when it is replaced\n%s", r.log)
+		t.Fatalf("the claim has no time since when it is replaced\n%s", r.log)
 	}
-	r.ahead += 4 * time.Minute // half of it is left for its pods
+	r.ahead += 4 * time.Minute // half of the grace period is left for its pods
 	for range 3 {
 		r.visit(t, old)
 	}

@@ -125,7 +125,7 @@ func TestReservationVanishes(t *testing.T) {
 		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
 	}
 	if told := r.events.has("InsufficientCapacity"); !strings.Contains(told, "reserved capacity for m5.large in "+made.Zone.Name) {
-		t.Errorf("told: %q", told)
+		t.Errorf("events: %q", told)
 	}
 }
 
@@ -265,9 +265,9 @@ func TestReservedBook(t *testing.T) {
 	b.Saw(now.Add(2*time.Second), said(4))
 	left("EC2 counts one", 3)
 	b.Saw(now.Add(3*time.Second), said(2))
-	left("EC2 counts both, and somebody else's", 2)
+	left("EC2 counts both, and one of another user", 2)
 	if more := b.Saw(now.Add(4*time.Second), said(3)); len(more) != 1 {
-		t.Errorf("one was given back: %v", more)
+		t.Errorf("one was terminated: %v", more)
 	}
 	b.Take(now.Add(5*time.Second), "cr-1")
 	b.Saw(now.Add(5*time.Second+offerings.ReservedShown), said(3))
@@ -310,13 +310,13 @@ func TestChooseReserved(t *testing.T) {
 		bought bool
 		want   string
 	}{
-		"anything":    {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
-		"one of them": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
+		"anything":        {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
+		"one reservation": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
 		"a block": {needs: []requirements.Requirement{is(catalog.LabelReservationType, catalog.ReservationBlock)},
 			want: "reserved: b/x=cr-5"},
-		"an interruptible":   {needs: []requirements.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
-		"a full one":         {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
-		"one that is absent": {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
+		"an interruptible": {needs: []requirements.Requirement{is(catalog.LabelReservationInterruptible, "true")}, want: "reserved: c/x=cr-7"},
+		"a full one":       {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
+		"a missing one":    {needs: []requirements.Requirement{is(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
 		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
 			is(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},

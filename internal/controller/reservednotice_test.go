@@ -25,7 +25,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 		"a block ends before it is used": {block, false, func(r *rig, made *world.CapacityReservation, _ *world.World, now time.Time) {
 			r.estate.Region.ExpireBlock(now, made.ID, now.Add(40*time.Minute))
 		}},
-		"its owner takes it back": {func(c *world.CapacityReservation) { c.Interruptible = true }, true,
+		"its owner reclaims it": {func(c *world.CapacityReservation) { c.Interruptible = true }, true,
 			func(r *rig, _ *world.CapacityReservation, w *world.World, now time.Time) {
 				w.Reclaim(now, r.estate.Region.Instances.All()[0].ID)
 			}},

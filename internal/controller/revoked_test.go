@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
-// come makes launched instances join, without running the loops that make decisions.
+// come makes launched instances join. It does not run the loops that decide about disruption.
 func (f *park) come(t *testing.T) {
 	t.Helper()
 	f.slow = false
@@ -40,7 +40,7 @@ func (f *park) leavers(t *testing.T) (out []string) {
 	return out
 }
 
-// lostSwitch is a switch that cannot be read.
+// lostSwitch is a pause switch that cannot be read.
 type lostSwitch struct{}
 
 func (lostSwitch) String() string { return "ConfigMap a/joiner" }
@@ -52,12 +52,12 @@ func (lostSwitch) Read(context.Context) (string, error) { return "", errors.New(
 func TestNothingGoesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]func(f *park) (show func()){
-		"what can be bought": func(f *park) func() {
+		"unknown offerings": func(f *park) func() {
 			known := f.Market.Offered
 			f.Market.Offered = ec2.Market{}
 			return func() { f.Market.Offered = known }
 		},
-		"whether all is paused": func(f *park) func() {
+		"unreadable pause": func(f *park) func() {
 			known := f.Moves.Pauses
 			f.Moves.Pauses = &loop.Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
 			return func() { f.Moves.Pauses = known }
@@ -79,7 +79,7 @@ func TestNothingGoesUnseen(t *testing.T) {
 			show()
 			f.live(t)
 			if got := f.types(); got != "1 t3.medium" {
-				t.Errorf("left: %s\n%s", got, f.tail())
+				t.Errorf("remaining: %s\n%s", got, f.tail())
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestUsersChangeTheirMind(t *testing.T) {
 		change func(t *testing.T, f *park)
 		says   string
 	}{
-		"pauses": {false, func(t *testing.T, f *park) {
+		"pauses the pool": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationPaused, "true") })
 		}, "was paused"},
 		"turns consolidation off": {false, func(t *testing.T, f *park) {
@@ -106,7 +106,7 @@ func TestUsersChangeTheirMind(t *testing.T) {
 		"wants only empty nodes to go": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
 		}, "no longer allows disruption to save money"},
-		"says what makes no sense": {false, func(t *testing.T, f *park) {
+		"writes an invalid setting": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationMinimumSaving, "much") })
 		}, "no longer allows the move"},
 		"keeps the Node": {false, func(t *testing.T, f *park) {
@@ -121,7 +121,7 @@ func TestUsersChangeTheirMind(t *testing.T) {
 				f.check(t, f.api.Update(t.Context(), &c))
 			}
 		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the NodeClaim"},
-		"takes the change back": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "is no longer drifted"},
+		"reverts the change": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "is no longer drifted"},
 		"only observes drift": {true, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationDrift, "observe") })
 		}, "only observes drift now"},
@@ -144,12 +144,12 @@ func TestUsersChangeTheirMind(t *testing.T) {
 				t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 			}
 			if f.events.has("NodeClaim/DisruptionUndone", c.says) == "" {
-				t.Errorf("nobody said why: %v", f.events.told)
+				t.Errorf("no event names the cause: %v", f.events.told)
 			}
 			f.slow = false
 			f.live(t)
 			if got := f.types(); got != before {
-				t.Errorf("left: %s, want %s\n%s", got, before, f.tail())
+				t.Errorf("remaining: %s, want %s\n%s", got, before, f.tail())
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestNobodyStaysClosed(t *testing.T) {
 	f.ahead += disruptor.StrayAfter - time.Second
 	f.check(t, f.Moves.Advance(t.Context()))
 	if f.isReopened(t) == "" {
-		t.Fatalf("it was opened before anybody could say why it is closed\n%s", f.tail())
+		t.Fatalf("it was opened before the cause of its taint could be known\n%s", f.tail())
 	}
 	f.ahead += time.Second
 	f.check(t, f.Moves.Advance(t.Context()))
@@ -177,7 +177,7 @@ func TestNobodyStaysClosed(t *testing.T) {
 		t.Fatalf("%s\n%s", why, f.tail())
 	}
 	if !strings.Contains(f.log.String(), "that no longer exists") {
-		t.Errorf("nobody said so\n%s", f.tail())
+		t.Errorf("it was not reported\n%s", f.tail())
 	}
 }
 
@@ -223,7 +223,7 @@ func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
 		}
 	}
 	if node := f.nodes(t)[0]; nodestate.IsOpen(&node) {
-		t.Errorf("it takes pods again\n%s", f.tail())
+		t.Errorf("it accepts pods again\n%s", f.tail())
 	}
 }
 
@@ -271,12 +271,12 @@ func TestGateKeepsWhatWasGranted(t *testing.T) {
 	g.Reserve("a")
 	g.Reserve("b")
 	if late := now.Add(time.Hour); !g.Going("a", late) || g.Going("c", late) {
-		t.Error("what was granted is forgotten, or something that was not is known")
+		t.Error("a chosen node is forgotten, or a node that was not chosen is recorded")
 	}
 	g.Note("a", now)
 	g.Forget("b")
-	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.GateMemory)) || g.Going("a", now.Add(nodestate.GateMemory+1)) {
-		t.Error("what began is not remembered for as long as the cache may be behind, or what stays is")
+	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.LockMemory)) || g.Going("a", now.Add(nodestate.LockMemory+1)) {
+		t.Error("a started disruption is not remembered for LockMemory, or a released node is still recorded")
 	}
 }
 
@@ -324,7 +324,7 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 		}
 		mark(r, t, claims[0].Name)
 		if r.keep(t); len(r.claims(t)) != 2 {
-			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
+			t.Fatalf("%d claims: one is launched in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
 		}
 		_, err := r.Claims.Objects.(*writer.Writer).CreateStaticReplacement(t.Context(), "apps",
 			map[string]string{nodestate.AnnotationReplaces: "m"})

@@ -188,7 +188,7 @@ func (i indexer) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// bear sets the fields of new objects that a real API server sets.
+// bear sets the fields that a real API server sets on new objects.
 func (r *rig) bear() interceptor.Funcs {
 	born := 0
 	var mu sync.Mutex
@@ -254,41 +254,41 @@ func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.C
 	market.Measured = &offerings.Measured{Store: kubeclient.MeasuredStore{Live: r.api, Writer: api,
 		Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
 	pauses := &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
-	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Tell: r.events, Metrics: m}
+	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Events: r.events, Metrics: m}
 	offers := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
 	found := &driftcheck.Reconciler{Cache: r.api, Fleet: awsClient, Market: market, Objects: writer, Authority: "Y2E=",
-		Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
+		Reserves: true, Events: r.events, Metrics: m, Log: log, Now: r.now}
 	r.Controllers = Controllers{
 		Market: market, Pods: pods,
 		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan,
-			Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Tell: loop.NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
+			Claims: writer, Ledger: ledger, Holds: holds, PodBackoff: unhelped,
+			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events), Metrics: m, Log: log, Now: r.now},
 		Drift: found,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer,
-			Evictor: writer, Buyer: awsClient, Machines: awsClient, Offers: offers,
-			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
+			Evictor: writer, Launcher: awsClient, Machines: awsClient, Offers: offers,
+			Ledger: ledger, Batch: batch, Holds: holds, PodBackoff: unhelped, Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Registrations: registrations,
 			Replacements:  &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: awsClient,
-			Tell: r.events, Metrics: m, Log: log},
+			Events: r.events, Metrics: m, Log: log},
 		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: awsClient,
 			Versions: fixedVersion("1.33"), Reservations: awsClient, Placements: awsClient, Offers: offers, Refresh: time.Minute,
-			Batch: batch, Tell: r.events, Metrics: m, Log: log},
+			Batch: batch, Events: r.events, Metrics: m, Log: log},
 		Pools: &nodepool.Reconciler{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market,
 			Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &disruptor.Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market,
 			Solve: provisioner.Plan, Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
+			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Events: r.events, Metrics: m, Log: log},
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
-			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
-			Staying: staying, Travel: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
+			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
+			Staying: staying, History: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
 				Namespace: "kube-system"}, Log: log}},
 		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Machines: awsClient,
-			Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
+			Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Events: r.events, Metrics: m, Log: log},
 		Shifts: &offerings.ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market,
-			Batch: batch, Tell: r.events, Metrics: m, Log: log},
+			Batch: batch, Events: r.events, Metrics: m, Log: log},
 	}
 }
 
@@ -302,7 +302,7 @@ type events struct {
 	told []string // "NodeClaim/InsufficientCapacityError: …"
 }
 
-func (e *events) Tell(about client.Object, reason kubeclient.Reason, message string) {
+func (e *events) Emit(about client.Object, reason kubeclient.Reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind := fmt.Sprintf("%T", about)
@@ -437,7 +437,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 	return list.Items
 }
 
-// instances returns those that cost money.
+// instances returns the instances that cost money.
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
@@ -465,7 +465,7 @@ func (r *rig) join(t *testing.T) {
 	}
 }
 
-// nodeOf is a Node of any name with the claim's provider ID.
+// nodeOf returns a Node with the given name and the claim's provider ID.
 func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
@@ -477,7 +477,7 @@ func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	}
 }
 
-// nodeOf is the Node that the kubelet on the claim's instance creates.
+// nodeOf returns the Node that the kubelet on the claim's instance creates.
 func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	id := c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
@@ -493,7 +493,7 @@ func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// renamed is the Node of the same kubelet under its other name, the instance ID.
+// renamed returns the Node of the same kubelet under the instance ID as name.
 func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	node := r.nodeOf(t, c)

@@ -82,14 +82,15 @@ func (r sequenceRig) seconds(t *testing.T, n int) {
 	}
 }
 
-// TestPodsLeaveInTurn: from both nodes, each pod when the replacement of the one before is scheduled.
+// TestPodsLeaveInTurn: pods of both nodes are evicted in order, each after the replacement of the previous pod is
+// scheduled.
 func TestPodsLeaveInTurn(t *testing.T) {
 	t.Parallel()
 	r := newSequenceRig(t)
 	for _, step := range []struct{ successor, want string }{
 		{"", "first"},
 		{"a", "first second"},
-		{"b", "first second web third"}, // "web" has no owner that would make another
+		{"b", "first second web third"}, // "web" has no owner that would recreate it
 		{"c", "first second web third api"},
 	} {
 		if step.successor != "" {
@@ -106,8 +107,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before
-// its move is committed.
+// TestInAHurryThereAreNoTurns: pods are evicted at once from an interrupted node, and from a node that a user deletes
+// before its move is committed.
 func TestInAHurryThereAreNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){
@@ -165,7 +166,8 @@ func TestTurnsHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// TestNothingElseWhilePodsLeaveInTurn: tainting further nodes meanwhile would take room away.
+// TestNothingElseWhilePodsLeaveInTurn: no other move starts while pods are evicted in order, because tainted nodes
+// reduce the room.
 func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -178,11 +180,11 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 		pods    []*corev1.Pod
 		want    bool
 	}{
-		"its machines are on the way": {turns: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
-		"pods leave":                  {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
-		"all have left":               {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
-		"it takes for ever":           {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: nodestate.StaleAfter + 1},
-		"they leave together":         {deleted: true, pods: []*corev1.Pod{pod}},
+		"its replacements are launching": {turns: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
+		"pods are evicted":               {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
+		"all pods are gone":              {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
+		"it takes too long":              {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: nodestate.StaleAfter + 1},
+		"a move without order":           {deleted: true, pods: []*corev1.Pod{pod}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +208,7 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	s, err := f.Moves.Scenery(t.Context(), f.now())
+	s, err := f.Moves.ReadInput(t.Context(), f.now())
 	f.check(t, err)
 	goes, turns := &s.In.Snapshot.Nodes[0], []string(nil)
 	for i := range goes.Pods {
@@ -226,7 +228,7 @@ func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	f.check(t, f.Moves.Save(t.Context(), f.now()))
 	for _, c := range f.claims(t) {
 		if other, _ := nodestate.MoveOf(&c); other != nil && other.ID != mark.ID {
-			t.Errorf("%s was begun, too: %+v", c.Name, other)
+			t.Errorf("%s was started, too: %+v", c.Name, other)
 		}
 	}
 	f.live(t)

@@ -27,10 +27,10 @@ type shelf struct {
 	indexes map[string]client.IndexerFunc // by kind and field
 }
 
-// shelved are the cached objects of a kind.
+// shelved holds the cached objects of a kind.
 type shelved struct {
 	objects map[client.ObjectKey]client.Object
-	stale   map[client.ObjectKey]bool // written since they were read
+	stale   map[client.ObjectKey]bool // objects that were written after they were read
 }
 
 // shelve puts a shelf before the rig's API server, and restarts the loops.

@@ -167,7 +167,7 @@ func (r *rig) waiting(t *testing.T) []cluster.Pod {
 	return s.Pods
 }
 
-// TestSlicesDoNotTakeEachOthersRoom: the next slice counts what the last one placed, on nodes or NodeClaims.
+// TestSlicesDoNotTakeEachOthersRoom: the next slice counts the pods that the last slice placed on nodes and NodeClaims.
 func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")

@@ -27,9 +27,9 @@ func TestPoolProblem(t *testing.T) {
 		"reserved label": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"karpenter.sh/nodepool is set for you"},
 		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} },
-			"kept for the controller"},
+			"reserved for the controller"},
 		"AWS domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.k8s.aws/y": "x"} },
-			"kept for the controller"},
+			"reserved for the controller"},
 		"usable AWS label": {func(n *karpv1.NodeClaimTemplate) {
 			n.Labels = map[string]string{"karpenter.k8s.aws/instance-family": "m5"}
 		}, ""},
@@ -101,7 +101,7 @@ func TestRefusalSummary(t *testing.T) {
 	}
 }
 
-// TestNewest: what this process wrote last is used until the cache has it, or a later version.
+// TestNewest: the last version that this process wrote is used until the cache has that version or a later one.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	claim := func(id, version string) *karpv1.NodeClaim {
@@ -110,7 +110,7 @@ func TestNewest(t *testing.T) {
 	var n loop.NewestVersions
 	n.Note(claim("1", "10"))
 	for _, step := range []struct{ uid, cached, want string }{
-		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // forgotten once the cache has it
+		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // the record is dropped when the cache has the version
 	} {
 		if got := n.Of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
 			t.Errorf("cached %s: %s, want %s", step.cached, got.ResourceVersion, step.want)
@@ -129,11 +129,11 @@ func TestNewest(t *testing.T) {
 // TestDripLeavesOutWhatIsTooMuch: the recorder drops excess events, and never blocks.
 func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
-	d := loop.NewDrip(&events{})
-	for range 2 * loop.RecorderKeeps {
+	d := loop.NewRateLimitedRecorder(&events{})
+	for range 2 * loop.MaxQueuedEvents {
 		d.Later(&corev1.Pod{}, "Nominated", "x")
 	}
-	if n := d.Size; n != loop.RecorderKeeps {
+	if n := d.Size; n != loop.MaxQueuedEvents {
 		t.Errorf("it keeps %d", n)
 	}
 }
@@ -151,13 +151,13 @@ func TestNeedsPlan(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"unschedulable": {func(*corev1.Pod) {}, true},
-		"bound":         {func(p *corev1.Pod) { p.Spec.NodeName = "n" }, false},
-		"deleted":       {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
-		"nominated":     {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, true}, // for a node that may be gone
-		"gated":         {func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }, false},
-		"not looked at": {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
-		"finished":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+		"unschedulable":     {func(*corev1.Pod) {}, true},
+		"bound":             {func(p *corev1.Pod) { p.Spec.NodeName = "n" }, false},
+		"deleted":           {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
+		"nominated":         {func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, true}, // the nominated node may be gone
+		"gated":             {func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }, false},
+		"not scheduled yet": {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
+		"finished":          {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 	} {
 		if got := nodestate.NeedsPlan(pod(c.change)); got != c.want {
 			t.Errorf("%s: %t", name, got)

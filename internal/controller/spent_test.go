@@ -31,10 +31,10 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 		isShort  bool // EC2 has no capacity while answers are lost
 		upgrades int
 	}{
-		"it was bought":                     {false, 1},
-		"it was bought, upgraded twice":     {false, 2},
-		"nothing was bought":                {true, 1},
-		"nothing was bought, and once more": {true, 2},
+		"launched":                     {false, 1},
+		"launched, upgraded twice":     {false, 2},
+		"not launched":                 {true, 1},
+		"not launched, upgraded twice": {true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +48,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 			r.plan(t)
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
-				r.Claims.Buyer = deaf{r.Claims.Buyer}
+				r.Claims.Launcher = deaf{r.Claims.Launcher}
 				until := r.now().Add(time.Duration(n)*nodeclaim.DoubtFor + nodeclaim.LaunchFirst) // until the n-th attempt
 				for r.now().Before(until) {
 					r.ahead += max(r.visit(t, claim), time.Second)
@@ -63,7 +63,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 				r.ahead += max(r.visit(t, claim), time.Second)
 			}
 			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances.All()) != 1 {
-				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances.All()), r.log)
+				t.Errorf("the claim has no instance, or %d were launched\n%s", len(r.estate.Region.Instances.All()), r.log)
 			}
 		})
 	}

@@ -79,12 +79,12 @@ func (s *stage) clean() {
 	}
 }
 
-// sweepTemplates deletes the launch templates of nodes, as a user may who considers them unused.
+// sweepTemplates deletes the launch templates of nodes, as a user might.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.LaunchTemplates.All() {
 			if template.Tags["karpenter.sh/nodepool"] == "" {
-				continue // of dry runs
+				continue // a template of dry runs
 			}
 			_, err := s.estate.Region.LaunchTemplates.Delete(template.ID, "")
 			s.check(err)
@@ -114,7 +114,7 @@ func (s *stage) schedule() {
 	}
 }
 
-// isCalm reports whether there are as many nodes as the pods need, all of them complete, and none of them the old one.
+// isCalm reports whether there are as many nodes as the pods need, all complete, without the old node.
 func (s *stage) isCalm() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfit := func(c karpv1.NodeClaim) bool {
@@ -125,8 +125,8 @@ func (s *stage) isCalm() bool {
 		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
 }
 
-// text describes both sides in words that are equal for all correct runs: names, times
-// and the zone of the launch are left out.
+// text describes the state of cluster and AWS in words that are equal for all correct runs: names, times and the zone
+// of the launch are left out.
 func (s *stage) text() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

@@ -86,7 +86,7 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {
 				t.Fatalf("%d NodeClaims are created, want %d for %s\n%s", len(claims), c.want, c.pods, r.log)
 			}
-			if got := r.Provisioner.Batch.IsHurried(); got != c.again {
+			if got := r.Provisioner.Batch.ClosesNow(); got != c.again {
 				t.Errorf("another plan is asked for at once: %t, want %t", got, c.again)
 			}
 			if c.want == 0 && !strings.Contains(r.log.String(), "did not create a part of a plan: the cluster changed while the plan was made") {
@@ -129,11 +129,11 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 		isLate bool
 		want   int
 	}{
-		"a node came":                       {[]cluster.Node{node("new", "", 2000)}, true, 0},
+		"a node joined":                     {[]cluster.Node{node("new", "", 2000)}, true, 0},
 		"it is too small":                   {[]cluster.Node{node("new", "", 900)}, true, 1},
 		"the plan was fast":                 {[]cluster.Node{node("new", "", 2000)}, false, 1},
 		"a NodeClaim that was known joined": {[]cluster.Node{node("ip-1", "claim-1", 2000)}, true, 1},
-		"another NodeClaim was made":        {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
+		"another NodeClaim was created":     {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 			now.Nodes = c.nodes
 			got, lost := provisioner.Review{Before: before, Now: now, IsLate: c.isLate}.Revalidated(plan)
 			if len(got.PlannedNodes) != c.want || (lost.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
-				t.Errorf("%d machines are left, want %d; lost: %s", len(got.PlannedNodes), c.want, lost)
+				t.Errorf("%d instances are left, want %d; lost: %s", len(got.PlannedNodes), c.want, lost)
 			}
 		})
 	}
@@ -162,12 +162,13 @@ func TestLatePlanAndLimits(t *testing.T) {
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
 		if got, _ := r.Revalidated(plan); len(got.PlannedNodes) != want {
-			t.Errorf("with %d nodes more %d machines are left, want %d", nodes, len(got.PlannedNodes), want)
+			t.Errorf("with %d nodes more %d instances are left, want %d", nodes, len(got.PlannedNodes), want)
 		}
 	}
 }
 
-// TestProgress: a loop that works on one thing for minutes is reported with what it works on; a loop that waits is not.
+// TestProgress: a loop that works on one step for minutes is reported with that step. A loop that waits is not
+// reported.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

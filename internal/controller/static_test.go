@@ -29,11 +29,11 @@ func (r *rig) static(t *testing.T, replicas, limit int64) {
 	r.Claims.Replacements.Statics = true
 	r.Statics = &nodepool.StaticReconciler{
 		Cache: r.api, Cluster: r.Claims.Cluster, Claims: r.Claims.Objects.(*writer.Writer), Objects: r.Claims.Objects, Ledger: r.Claims.Ledger,
-		Holds: r.Claims.Holds, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
+		Holds: r.Claims.Holds, Events: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }
 
-// keep reconciles the pool once, and returns when it is due again.
+// keep reconciles the pool once, and returns when the pool is due again.
 func (r *rig) keep(t *testing.T) time.Duration {
 	t.Helper()
 	result, err := r.Statics.Reconcile(t.Context(), named("apps"))
@@ -60,7 +60,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.static(t, 3, 4)
 	if wait := r.keep(t); len(r.claims(t)) != 0 || wait > nodepool.NotReadyEvery {
-		t.Fatalf("nodes of a pool that is not ready, looked at again in %s", wait)
+		t.Fatalf("nodes of a pool that is not ready, reconciled again in %s", wait)
 	}
 	r.classes(t)
 	for range 2 {
@@ -74,7 +74,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	r.classes(t)
 	var pool karpv1.NodePool
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, &pool); err != nil || pool.Status.Nodes != 3 {
-		t.Errorf("the pool says it has %d nodes, %v", pool.Status.Nodes, err)
+		t.Errorf("condition of the pool: it has %d nodes, %v", pool.Status.Nodes, err)
 	}
 	if len(r.nodes(t)) != 3 || len(r.instances()) != 3 {
 		t.Fatalf("%d nodes, %d instances\n%s", len(r.nodes(t)), len(r.instances()), r.log)
@@ -86,7 +86,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 
 	r.static(t, 6, 4)
 	if wait := r.keep(t); len(r.claims(t)) != 4 || wait > nodepool.LimitedEvery {
-		t.Fatalf("%d claims within a limit of 4 nodes, looked at again in %s\n%s", len(r.claims(t)), wait, r.log)
+		t.Fatalf("%d claims within a limit of 4 nodes, reconciled again in %s\n%s", len(r.claims(t)), wait, r.log)
 	}
 
 	busy := r.nodes(t)[0].Name
@@ -159,7 +159,7 @@ func TestStaticNodeIsReplacedByItsLike(t *testing.T) {
 			r.work(t)
 			r.work(t)
 			if r.claim(t, old).DeletionTimestamp == nil || len(r.staying(t)) != 2 {
-				t.Errorf("the replacement is ready and the old node stays\n%s", r.log)
+				t.Errorf("the replacement is ready, but the old node stays\n%s", r.log)
 			}
 		})
 	}

@@ -25,20 +25,20 @@ func TestTroubles(t *testing.T) {
 			interruptions.FailsFor, "instance_status", true},
 		"its host fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.SystemCheck) },
 			interruptions.FailsFor, "system_status", true},
-		"it fails for a moment": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
+		"the instance fails for a short time": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
 			interruptions.FailsFor / 2, "", false},
-		"it failed": {func(w *world.World, now time.Time, id string) {
+		"the instance has recovered": {func(w *world.World, now time.Time, id string) {
 			w.Impair(now, id, world.InstanceCheck)
 			w.Impair(now, id)
 		}, interruptions.FailsFor, "", false},
-		"it will be retired": {func(w *world.World, now time.Time, id string) {
+		"scheduled retirement": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 		}, 0, "event_status", false},
-		"it fails and will be retired": {func(w *world.World, now time.Time, id string) {
+		"failure and scheduled retirement": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 			w.Impair(now, id, world.SystemCheck)
 		}, interruptions.FailsFor, "system_status", true},
-		"it was rebooted": {func(w *world.World, now time.Time, id string) {
+		"a reboot in the past": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "system-reboot", "a new host", now.Add(time.Minute))
 		}, interruptions.FailsFor, "", false},
 	} {
@@ -71,13 +71,13 @@ func TestTroubles(t *testing.T) {
 				t.Errorf("%d are counted, want one of %q", n, c.category)
 			}
 			if told := r.events.has("NodeClaim/InstanceUnhealthy"); (told != "") != (c.category != "") {
-				t.Errorf("told: %q", told)
+				t.Errorf("events: %q", told)
 			}
 		})
 	}
 }
 
-// TestTroubleOfAll: if more than a fifth of the instances fail, new ones would fail as well.
+// TestTroubleOfAll: if more than a fifth of the instances fail, none is replaced, because new ones would fail as well.
 func TestTroubleOfAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -97,11 +97,11 @@ func TestTroubleOfAll(t *testing.T) {
 		}
 	}
 	if r.events.has("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
-		t.Errorf("nobody was told: %v", r.events.told)
+		t.Errorf("no event was emitted: %v", r.events.told)
 	}
 }
 
-// TestTroublesDenied: Karpenter's older policies do not allow the call.
+// TestTroublesDenied: the missing permission, as in Karpenter's older policies, is reported as an error.
 func TestTroublesDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

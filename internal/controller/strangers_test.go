@@ -27,16 +27,16 @@ func TestClassOfAnotherVPC(t *testing.T) {
 	}{
 		"subnet": {true, true, false, false, awsv1.ConditionSubnetsReady,
 			"False SubnetsNotFound spec.subnetSelectorTerms", false},
-		"subnet, where it is": {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
+		"subnet, with the other VPC in the message": {true, true, false, false, awsv1.ConditionSubnetsReady, "False SubnetsNotFound (only in vpc-", false},
 		"group": {true, false, true, false, awsv1.ConditionSecurityGroupsReady,
 			"False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},
-		"one of two": {true, true, false, true, awsv1.ConditionSubnetsReady,
+		"one of two subnets": {true, true, false, true, awsv1.ConditionSubnetsReady,
 			"True SubnetsReady some of spec.subnetSelectorTerms found nothing", true},
 		"one of two groups": {true, false, true, true, awsv1.ConditionSecurityGroupsReady,
 			"True SecurityGroupsReady some of spec.securityGroupSelectorTerms", true},
 		"VPC unknown: subnets of two": {false, true, false, true, awsv1.ConditionSubnetsReady,
 			"False SubnetVPCMismatch spec.subnetSelectorTerms", false},
-		"VPC unknown: another's group": {false, false, true, false, awsv1.ConditionSecurityGroupsReady,
+		"VPC unknown: group of another VPC": {false, false, true, false, awsv1.ConditionSecurityGroupsReady,
 			"False SecurityGroupSubnetVPCMismatch spec.securityGroupSelectorTerms", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestClassOfAnotherVPC(t *testing.T) {
 	}
 }
 
-// TestProfileWithoutRole: nodes with such a profile could not join.
+// TestProfileWithoutRole: a class whose instance profile has no role is not ready, because its nodes could not join.
 func TestProfileWithoutRole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

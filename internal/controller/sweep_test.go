@@ -82,58 +82,58 @@ func TestSweep(t *testing.T) {
 
 		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string
 	}{
-		"all in pairs": {
+		"all instances have claims": {
 			instances: []string{"i-1 ours for=a"}, claims: []string{"a on=i-1"},
 		},
 		"an instance without a claim": {
 			instances: []string{"i-1 ours for=gone", "i-2 ours"}, wantInstances: "i-1 i-2",
 		},
-		"one too young to be missed": {
+		"an instance too young to be an orphan": {
 			instances: []string{"i-1 ours young"},
 		},
-		"one whose claim has not written it down yet": {
+		"an instance that its claim has not recorded yet": {
 			instances: []string{"i-1 ours for=a"}, claims: []string{"a"},
 		},
-		"one whose claim is being deleted and looks for it": {
+		"an instance whose claim is being deleted": {
 			instances: []string{"i-1 ours for=a"}, claims: []string{"a deleted"},
 		},
-		"a second one for the same claim": {
+		"a second instance for the same claim": {
 			instances: []string{"i-1 ours for=a", "i-2 ours for=a"}, claims: []string{"a on=i-1"}, wantInstances: "i-2",
 		},
-		"one that ends already": {
+		"an instance that is terminating": {
 			instances: []string{"i-1 ours ended"},
 		},
-		"other people's": {
+		"instances of other owners": {
 			instances: []string{"i-1 namesake", "i-2 foreign", "i-3 legacy", "i-4 legacy", "i-5 legacy"},
 			claims:    []string{"a on=i-4"}, ready: "i-5", wantNamesakes: "i-1", wantLegacy: "i-3",
 		},
 		"a claim without an instance": {
 			claims: []string{"a on=i-1", "b on=i-2"}, ready: "i-2", wantClaims: "a",
 		},
-		"a claim whose instance ends": {
+		"a claim whose instance is terminating": {
 			instances: []string{"i-1 ours ended"}, claims: []string{"a on=i-1"}, wantClaims: "a",
 		},
-		"a claim too young to be missed, or going anyway": {
+		"a young claim, and a deleted one": {
 			claims: []string{"a on=i-1 young", "b on=i-2 deleted", "c"},
 		},
-		"ten at once may be true": {
+		"ten of ten are removed": {
 			instances: many(10, "i-%d ours for=c%d"), wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9",
 		},
-		"eleven of eleven is too much": {
+		"eleven of eleven are not removed": {
 			instances: many(11, "i-%d ours for=c%d"), wantHeld: "instance 11/11",
 		},
-		"eleven of a hundred is not": {
+		"eleven of a hundred are removed": {
 			instances: append(many(89, "i-%d ours for=c%d"), many(11, "i-lost%d ours for=lost%d")...), claims: many(89, "c%d on=i-%d"),
 			wantInstances: "i-lost0 i-lost1 i-lost2 i-lost3 i-lost4 i-lost5 i-lost6 i-lost7 i-lost8 i-lost9 i-lost10",
 		},
-		"eleven of eleven, where somebody said that they may go": {
+		"eleven of eleven with a breaker share of 1": {
 			instances: many(11, "i-%d ours for=c%d"), breaker: loop.Breaker{Share: 1},
 			wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9 i-10",
 		},
-		"two of two, where one is the most": {
+		"two of two with a breaker count of 1": {
 			instances: many(2, "i-%d ours for=c%d"), breaker: loop.Breaker{Count: 1}, wantHeld: "instance 2/2",
 		},
-		"EC2 shows nothing any more": {
+		"EC2 returns no instances": {
 			claims: many(50, "c%d on=i-%d"), wantHeld: "nodeclaim 50/50",
 		},
 	} {

@@ -22,11 +22,11 @@ func TestLateTags(t *testing.T) {
 	}{
 		"as launched":         {want: "node", tagged: true},
 		"the user's own name": {user: map[string]string{"Name": "mine"}, want: "mine", tagged: true},
-		"of another's making": {before: func(_ map[string]string, remove *[]string) {
+		"launched by Karpenter": {before: func(_ map[string]string, remove *[]string) {
 			*remove = []string{ec2.TagUID, ec2.TagNodeClaim, ec2.TagName}
 		},
 			want: "node", tagged: true},
-		"a namesake's": {before: func(tags map[string]string, _ *[]string) { tags[ec2.TagUID] = "another" }, want: "claim"},
+		"of a cluster with the same name": {before: func(tags map[string]string, _ *[]string) { tags[ec2.TagUID] = "another" }, want: "claim"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -74,11 +74,11 @@ func TestDeathWhileBooting(t *testing.T) {
 			t.Fatalf("%d claims are left\n%s", n, r.log)
 		}
 		if r.events.has("NodeClaim/NodeNotJoining", died, why) == "" {
-			t.Errorf("nobody was told why: %v", r.events.told)
+			t.Errorf("no event with the cause: %v", r.events.told)
 		}
 		until, cause := r.Provisioner.Holds.Held(r.now(), "apps")
 		if !strings.Contains(cause, why) {
-			t.Errorf("the pool is held until %s for %q", until, cause)
+			t.Errorf("the pool is on hold until %s for %q", until, cause)
 		}
 		r.plan(t)
 		if n := len(r.claims(t)); n != 0 {
@@ -95,6 +95,6 @@ func TestDeathWhileBooting(t *testing.T) {
 	r.join(t)
 	r.work(t)
 	if claim := findClaim(t, r); !claim.StatusConditions().IsReady() || len(r.instances()) != 1 {
-		t.Errorf("%d instances; the claim says %+v\n%s", len(r.instances()), claim.Status.Conditions, r.log)
+		t.Errorf("%d instances; condition of the claim: %+v\n%s", len(r.instances()), claim.Status.Conditions, r.log)
 	}
 }

@@ -85,7 +85,7 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 		return err
 	}
 	loops := []func(context.Context) error{
-		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Tell.Start, l.Provisioner.Start, l.Emptiness.Start,
+		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Events.Start, l.Provisioner.Start, l.Emptiness.Start,
 		l.Moves.Start, l.Sweeper.Start, l.Drift.Start,
 	}
 	if l.Interruption != nil {
@@ -183,7 +183,7 @@ func watchStatics(m manager.Manager) *builder.Builder {
 	})
 	return builder.ControllerManagedBy(m).Named("static").
 		For(&karpv1.NodePool{}, builder.WithPredicates(nodestate.PoolMatters())).
-		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.CrewMatters()))
+		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.ClaimCountMatters()))
 }
 
 // watchHonour returns loops that check an object when it is created and when its spec or annotations change. The

@@ -65,7 +65,7 @@ func TestZonalShift(t *testing.T) {
 	made := r.shiftAway(t, 0, time.Hour)
 	r.followShifts(t)
 	if told := r.events.has("NodePool/ZonalShiftActive", away.ID, "until"); told == "" {
-		t.Errorf("the pool is not told: %v", r.events.told)
+		t.Errorf("no event on the pool: %v", r.events.told)
 	}
 	r.alone(t, "during", 6)
 	r.plan(t)
@@ -81,7 +81,7 @@ func TestZonalShift(t *testing.T) {
 	told := len(r.events.told)
 	r.followShifts(t)
 	if len(r.events.told) != told {
-		t.Errorf("told again: %v", r.events.told[told:])
+		t.Errorf("reported again: %v", r.events.told[told:])
 	}
 
 	// Pods that must be there wait, and get a node when the shift is cancelled.
@@ -136,7 +136,7 @@ func TestShiftEnds(t *testing.T) {
 	r.ahead = 2 * time.Hour
 	closed("its time is over")
 	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil || r.events.has("ZonalShiftCleared") == "" {
-		t.Errorf("its end is not told: %v", err)
+		t.Errorf("the end of the shift is not reported: %v", err)
 	}
 	r.Do(func(w *world.World, now time.Time) {
 		w.Faults.Denials = nil
@@ -147,7 +147,7 @@ func TestShiftEnds(t *testing.T) {
 	r.followShifts(t)
 	closed("AWS's own", zones[2].Name)
 	if r.events.has("ZonalShiftActive", zones[2].ID, "by AWS") == "" {
-		t.Errorf("told: %v", r.events.told)
+		t.Errorf("events: %v", r.events.told)
 	}
 }
 
@@ -164,10 +164,10 @@ func TestShiftOfOtherZones(t *testing.T) {
 	r.shiftAway(t, 2, time.Hour)
 	r.followShifts(t)
 	if told := r.events.has("ZonalShift"); told != "" {
-		t.Errorf("told: %s", told)
+		t.Errorf("events: %s", told)
 	}
 	if !strings.Contains(r.log.String(), "zonal shift") {
-		t.Error("the log does not say it either")
+		t.Error("the log does not report it either")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestShiftedZoneIsNotSwept(t *testing.T) {
 		m.Shifted.Set([]eks.Shift{{ZoneID: shifted}})
 		out := gc.Sweep(gc.SweepInput{Claims: []*karpv1.NodeClaim{&claim}, Shifted: m.ShiftedZones(time.Now()), Now: time.Now()})
 		if len(out.Claims) != want {
-			t.Errorf("with traffic shifted away from %s: %d claims are given up, want %d", shifted, len(out.Claims), want)
+			t.Errorf("with traffic shifted away from %s: %d claims are deleted, want %d", shifted, len(out.Claims), want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Diagnoser struct {
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Batch   *loop.Batch               // gets a request for a plan when a cause is fixed
 	After   time.Duration             // a claim is late when its instance has no Node this long after its launch
-	Tell    loop.EventRecorder        // emits events
+	Events  loop.EventRecorder        // emits events
 	Drip    *loop.RateLimitedRecorder // emits the events on pods and claims, of which there may be thousands; nil: they are emitted at once
 	Metrics *metrics.Metrics          // the metrics of this process
 	Log     *slog.Logger              // the log of this process
@@ -78,11 +78,11 @@ type report struct {
 
 // lateClaim is a claim whose instance has no Node, although Diagnoser.After has passed since its launch.
 type lateClaim struct {
-	claim  *karpv1.NodeClaim
-	pool   string    // name of its NodePool
-	class  string    // name of its EC2NodeClass
-	id     string    // ID of its instance
-	bought time.Time // when the instance was launched
+	claim      *karpv1.NodeClaim
+	pool       string    // name of its NodePool
+	class      string    // name of its EC2NodeClass
+	id         string    // ID of its instance
+	launchedAt time.Time // when the instance was launched
 }
 
 // lateScan is the result of one scan of the cache.
@@ -180,13 +180,14 @@ func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, b
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
 		return lateClaim{}, false
 	}
-	bought := seen.LaunchedAt
-	if bought.IsZero() {
-		bought = seen.Created
+	launchedAt := seen.LaunchedAt
+	if launchedAt.IsZero() {
+		launchedAt = seen.Created
 	}
 	id := claim.Status.ProviderID
-	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, id[strings.LastIndexByte(id, '/')+1:], bought},
-		!now.Before(bought.Add(d.After))
+	instance := id[strings.LastIndexByte(id, '/')+1:]
+	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, instance, launchedAt},
+		!now.Before(launchedAt.Add(d.After))
 }
 
 // isResolved reports whether the subnets, security groups and images of the class are known.
@@ -236,7 +237,7 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	}
 	// A claim became late after the last report, and no known finding explains it.
 	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
-		return l.bought.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
+		return l.launchedAt.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
 	})
 }
 

@@ -116,7 +116,7 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	for _, l := range seen.late {
 		if v := verdicts[l.claim.UID]; v.Known && l.pool != "" {
 			d.Holds.Explained(now, l.pool, poolhealth.Explained{Check: v.Check, Cause: v.Message, Ahead: v.ahead,
-				Bought: l.bought, Over: l.bought.Add(lifecycle.RegistrationTimeout)})
+				Bought: l.launchedAt, Over: l.launchedAt.Add(lifecycle.RegistrationTimeout)})
 		}
 	}
 	d.mu.Lock()
@@ -128,10 +128,10 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 			!r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
 			continue
 		}
-		d.Holds.Anew(pool)
+		d.Holds.Reset(pool)
 		d.Log.Info("the cause that kept nodes from joining is gone", "nodePool", pool, "check", check)
 		if d.Batch != nil {
-			d.Batch.Hurry("fixed " + pool)
+			d.Batch.AskNow("fixed " + pool)
 		}
 	}
 }
@@ -223,13 +223,13 @@ func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown b
 
 // publishOne emits the events about one late claim.
 func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
-	later := d.Tell.Tell
+	later := d.Events.Emit
 	if d.Drip != nil {
 		later = d.Drip.Later
 	}
 	later(l.claim, kubeclient.ReasonNotJoining, v.Message)
 	if pool := seen.pools[l.pool]; pool != nil {
-		d.Tell.Tell(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
+		d.Events.Emit(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
 	}
 	for _, pod := range d.pending(ctx, conversion.PodsOf(l.claim)) {
 		later(pod, kubeclient.ReasonNotJoining, "The node that was launched for the pod does not join the cluster: "+v.Message)

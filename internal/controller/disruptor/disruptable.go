@@ -24,7 +24,7 @@ import (
 // use, and accept a nil receiver, which records nothing.
 type DisruptableConditionWriter struct {
 	Objects loop.ObjectWriter  // writes objects to the API server
-	Tell    loop.EventRecorder // emits events
+	Events  loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 
 	mu     sync.Mutex
@@ -212,5 +212,5 @@ func (s *DisruptableConditionWriter) publish(d dueStay, now time.Time) {
 	if d.stay.Cause.IsOfMoney() {
 		reason = kubeclient.ReasonUnconsolidatable
 	}
-	s.Tell.Tell(d.claim, reason, d.stay.Sentence())
+	s.Events.Emit(d.claim, reason, d.stay.Sentence())
 }

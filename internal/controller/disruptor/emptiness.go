@@ -36,7 +36,7 @@ type Emptiness struct {
 	Ledger  *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Pauses  *loop.Pauses                // pauses of voluntary disruption
 	Staying *DisruptableConditionWriter // shared with Disruptor
-	Tell    loop.EventRecorder          // emits events
+	Events  loop.EventRecorder          // emits events
 	Metrics *metrics.Metrics            // the metrics of this process
 	Log     *slog.Logger                // the log of this process
 
@@ -44,7 +44,7 @@ type Emptiness struct {
 	// because kube-scheduler may just be binding a pod to it.
 	proposed map[string]bool
 	IsNews   bool                        // the last pass proposed nodes that the pass before did not
-	told     map[string]disruption.Cause // by node: why it stayed in the last pass
+	logged   map[string]disruption.Cause // by node: why it stayed in the last pass
 }
 
 // Intervals of the loop. After a pass that proposes new nodes, the next pass starts sooner. So a node is deleted at
@@ -65,9 +65,9 @@ func (e *Emptiness) Start(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		begun := time.Now()
-		err := e.Pass(ctx, begun)
-		timer.Reset(e.Pause(time.Since(begun)))
+		started := time.Now()
+		err := e.Pass(ctx, started)
+		timer.Reset(e.Pause(time.Since(started)))
 		if err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := loop.SortError(err)
 			if next != kubeclient.Reread && next != kubeclient.Gone {
@@ -102,7 +102,7 @@ func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	if err != nil || market == nil {
 		return err
 	}
-	books := nodestate.ReadBooks(objects, e.Pods, e.Pauses.Current(ctx, now), now)
+	books := nodestate.ReadRecords(objects, e.Pods, e.Pauses.Current(ctx, now), now)
 	in := disruption.Input{
 		Snapshot: snapshot, Policies: books.Policies, Records: books.Records(snapshot), Now: now,
 	}
@@ -143,7 +143,7 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodestate.Records) (disruption.Proposal, []emptyNode) {
 	e.Gate.Enter()
 	defer e.Gate.Leave()
-	begunIn(in, flights, b.Claims, e.Gate)
+	markLeaving(in, flights, b.Claims, e.Gate)
 	proposal := disruption.Propose(in)
 	e.countInvalid(in, proposal)
 	by := nodestate.NodesByName(in.Snapshot)
@@ -201,15 +201,15 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodesta
 // report sets the metrics, and logs why an empty node stays when the cause has changed.
 func (e *Emptiness) report(p disruption.Proposal) {
 	nodestate.CountRooms(e.Metrics, p.Rooms)
-	told := map[string]disruption.Cause{}
+	logged := map[string]disruption.Cause{}
 	for _, s := range p.Stays {
-		told[s.Node] = s.Cause
-		if e.told[s.Node] == s.Cause {
+		logged[s.Node] = s.Cause
+		if e.logged[s.Node] == s.Cause {
 			continue
 		}
 		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
 	}
-	e.told = told
+	e.logged = logged
 	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
 }
 

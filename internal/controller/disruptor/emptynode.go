@@ -38,7 +38,7 @@ func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 
 // remove deletes the claims of empty nodes.
 func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Time) error {
-	begun := time.Now()
+	started := time.Now()
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, l := range leaving {
@@ -48,7 +48,7 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 				e.Gate.Forget(l.claim.UID)
 				return err
 			}
-			e.Gate.Note(l.claim.UID, now.Add(time.Since(begun))) // earlier removals may have taken a while
+			e.Gate.Note(l.claim.UID, now.Add(time.Since(started))) // earlier removals may have taken a while
 			return err
 		})
 	}
@@ -89,7 +89,7 @@ func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time)
 	reason := strings.ToLower(string(l.move.Reason))
 	nodestate.PodLoss{Claim: claim, Reason: reason}.Count(e.Metrics)
 	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.Count(e.Metrics, []*karpv1.NodeClaim{claim})
-	e.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
+	e.Events.Emit(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", l.move.Pool, "reason", reason, "Node", l.node,
 		"providerID", claim.Status.ProviderID)
 	return nil

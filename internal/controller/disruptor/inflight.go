@@ -89,16 +89,16 @@ func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.
 func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
 	out := replacement.Seen{Started: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
 	for _, c := range f.Leaving {
-		out.Candidates = append(out.Candidates, replacement.Candidate{Claim: c.Name, State: f.leavingOf(c)})
+		out.Candidates = append(out.Candidates, replacement.Candidate{Claim: c.Name, State: f.candidateState(c)})
 	}
 	for _, c := range f.coming {
-		out.Replacements = append(out.Replacements, comerOf(c, late))
+		out.Replacements = append(out.Replacements, replacementOf(c, late))
 	}
 	return out
 }
 
-// comerOf returns the state of a replacement.
-func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replacement {
+// replacementOf returns the state of a replacement.
+func replacementOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replacement {
 	conditions := c.StatusConditions()
 	out := replacement.Replacement{Claim: c.Name, State: replacement.Launching}
 	why, isDoomed := late.WillNotJoin(c)
@@ -117,8 +117,8 @@ func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replace
 	return out
 }
 
-// leavingOf returns the state of a candidate.
-func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.CandidateState {
+// candidateState returns the state of a candidate.
+func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.CandidateState {
 	m, _ := nodestate.MoveOf(c)
 	node := f.nodes[c.Name]
 	switch {
@@ -149,7 +149,7 @@ func (f *InFlightMove) isReady(s replacement.Seen) bool {
 // blocks the move. A PodDisruptionBudget that allows no eviction now does not block the move, because the drain waits
 // for it. unbound are the pods that kube-scheduler would leave pending.
 func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
-	lost := homeless(s, plan, unbound)
+	lost := unplaced(s, plan, unbound)
 	for _, c := range f.Leaving {
 		node := f.nodes[c.Name]
 		if node == nil || c.DeletionTimestamp != nil {
@@ -170,8 +170,8 @@ func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound ma
 	return ""
 }
 
-// homeless returns why pods have no ready node to go to, by "namespace/name".
-func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
+// unplaced returns why pods have no ready node to go to, by "namespace/name".
+func unplaced(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
 	ready, lost := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
 		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving

@@ -16,11 +16,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// begin starts a move. It writes the mark to the claims, creates the replacements with buy, and taints the nodes, in
+// begin starts a move. It writes the mark to the claims, creates the replacements with create, and taints the nodes, in
 // this order: a plan that sees the nodes tainted then also sees the replacements for their pods. If a step fails, the
 // next call of Advance undoes the move.
 func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
-	nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
+	nodes []*corev1.Node, create func(annotations map[string]string) error, now time.Time) error {
 	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
 	for _, c := range leaving {
 		m.Gate.Note(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
@@ -33,7 +33,7 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	m.Log.Info("started to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes,
 		"newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
-	if err := buy(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
+	if err := create(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
 		return err
 	}
 	return onNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
@@ -100,7 +100,7 @@ func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) 
 	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
 		return err
 	}
-	m.Travel.Moved(now, mark.Reason, left, f.Pods)
+	m.History.Moved(now, mark.Reason, left, f.Pods)
 	for i, c := range f.Leaving {
 		f.Leaving[i] = m.newest.Of(c)
 	}

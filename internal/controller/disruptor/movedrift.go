@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// freshen starts to replace drifted nodes, as many as the budgets allow.
-func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Time) error {
+// replaceDrifted starts to replace drifted nodes, as many as the budgets allow.
+func (m *Disruptor) replaceDrifted(ctx context.Context, s *DisruptionInput, now time.Time) error {
 	looked := time.Now()
 	moves := m.drifting(ctx, s, now)
 	nodestate.CountEvaluation(m.Metrics, disruption.Drifted, "", looked)
@@ -30,7 +30,7 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 		return nil
 	}
 	granted = m.refreshStatic(ctx, s, granted, now)
-	moves, later := m.timely(s, consolidation.Replace(m.Weighing(s, granted), granted), now)
+	moves, later := m.completable(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
 	m.Staying.Note(stayDriftRoom, slices.Concat(others, later)...)
 	s.release(m.Gate, granted, moves)
 	return moves
@@ -41,7 +41,7 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
-	begunIn(s.In, s.Flights, s.Claims, m.Gate)
+	markLeaving(s.In, s.Flights, s.Claims, m.Gate)
 	nodes, stays := disruption.Candidates(s.In, disruption.Drifted)
 	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
@@ -66,10 +66,10 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	return granted, slices.Concat(waiting, tired)
 }
 
-// timely returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan in two
+// completable returns the moves that can be completed now, and why other nodes stay. A node stays until the next scan in two
 // cases: the launches of its pool are on hold, or a pod would go to a node that is not ready yet, such as the
 // replacement of an earlier move. A node with a pod that fits on no node is held for a while.
-func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result,
+func (m *Disruptor) completable(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, stuck := range found.Stuck {

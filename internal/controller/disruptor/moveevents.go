@@ -16,15 +16,15 @@ import (
 
 // recordWait emits an event and logs what the move waits for, once for each reason.
 func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
-	if m.told[f.Mark.ID] == step.Reason {
+	if m.logged[f.Mark.ID] == step.Reason {
 		return
 	}
-	if m.told == nil {
-		m.told = map[string]string{}
+	if m.logged == nil {
+		m.logged = map[string]string{}
 	}
-	m.told[f.Mark.ID] = step.Reason
+	m.logged[f.Mark.ID] = step.Reason
 	for _, c := range f.Leaving {
-		m.Tell.Tell(c, kubeclient.ReasonWaitingReadiness, f.Mark.Said()+"; the move waits: "+step.Reason)
+		m.Events.Emit(c, kubeclient.ReasonWaitingReadiness, f.Mark.Summary()+"; the move waits: "+step.Reason)
 	}
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
 }
@@ -41,7 +41,7 @@ func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	}
 	for _, c := range f.Leaving {
 		nodestate.PodLoss{Claim: c, Reason: strings.ToLower(reason), Pods: f.Mark.Pods / max(f.Mark.Nodes, 1)}.Count(m.Metrics)
-		m.Tell.Tell(c, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+f.Mark.Said())
+		m.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+f.Mark.Summary())
 	}
 	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames(), "pods", f.Mark.Pods,
 		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
@@ -53,7 +53,7 @@ func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	decision, kind, found := f.Mark.Decision()
 	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
 	for _, c := range f.Leaving {
-		m.Tell.Tell(c, kubeclient.ReasonMoveUndone, f.Mark.Said()+"; the move was undone: "+why)
+		m.Events.Emit(c, kubeclient.ReasonMoveUndone, f.Mark.Summary()+"; the move was undone: "+why)
 	}
 	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(),
 		"newNodeClaims", f.claimNames())
@@ -77,8 +77,8 @@ func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, mo
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
 		text = append(text, string(cause)+": "+strconv.Itoa(counts[cause]))
 	}
-	if said := strings.Join(text, ", "); said != m.Search.told {
-		m.Search.told = said
+	if said := strings.Join(text, ", "); said != m.Search.logged {
+		m.Search.logged = said
 		m.Log.Info("searched all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
 	}
 }

@@ -37,7 +37,7 @@ type MoveHistory struct {
 	read    bool             // the records of earlier processes were read
 	news    bool             // there are unsaved records
 	written time.Time        // when the records were last saved
-	told    string           // the last logged error
+	logged  string           // the last logged error
 }
 
 // MoveHistoryInterval is the shortest interval between writes. A crash loses the records since the last write.
@@ -71,11 +71,11 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	t.written = now
 	err := t.Store.Write(ctx, t.Trips.Encode())
 	if err == nil {
-		t.news, t.told = false, ""
+		t.news, t.logged = false, ""
 		return nil
 	}
-	if text := err.Error(); text != t.told && ctx.Err() == nil {
-		t.told = text
+	if text := err.Error(); text != t.logged && ctx.Err() == nil {
+		t.logged = text
 		_, hint := loop.SortError(err)
 		t.Log.Warn("cannot write the history of moved pods; a restart would lose it", "error", text, "hint", hint)
 	}
@@ -110,7 +110,8 @@ func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*k
 
 // Stays returns which of the nodes must stay, and why. If together is true, all nodes would leave in this order, and
 // each counts for the next; otherwise each node is judged alone.
-func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s TravelScene, together bool) []disruption.Stay {
+func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput,
+	together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {
 		return nil
 	}
@@ -138,15 +139,15 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 	return trips.Stays(traffic)
 }
 
-// TravelScene is the input of Stays in addition to the snapshot.
-type TravelScene struct {
+// HistoryInput is the input of Stays in addition to the snapshot.
+type HistoryInput struct {
 	Claims map[string]*karpv1.NodeClaim // NodeClaims by name
 	Pods   map[string][]*corev1.Pod     // pods by Node name, see podsByNode
 }
 
 // started returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count from the
 // start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly limit.
-func (s TravelScene) started(now time.Time) []disruption.Trip {
+func (s HistoryInput) started(now time.Time) []disruption.Trip {
 	var out []disruption.Trip
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
 		c := s.Claims[name]

@@ -48,11 +48,11 @@ type Disruptor struct {
 	Diagnoses *diagnoser.Diagnoser        // finds claims that will not join; nil disables this
 	Pods      *nodestate.PodWatch         // when pods last came to nodes and left them
 	Pauses    *loop.Pauses                // pauses of voluntary disruption
-	Travel    *MoveHistory                // limits how often pods are moved
+	History   *MoveHistory                // limits how often pods are moved
 	Staying   *DisruptableConditionWriter // shared with Emptiness
 	Gate      *nodestate.DisruptionLock   // shared with Emptiness
 	Batch     *loop.Batch                 // collects requests for the next plan
-	Tell      loop.EventRecorder          // emits events
+	Events    loop.EventRecorder          // emits events
 	Metrics   *metrics.Metrics            // the metrics of this process
 	Log       *slog.Logger                // the log of this process
 	Now       loop.Clock                  // the clock; nil uses time.Now
@@ -66,7 +66,7 @@ type Disruptor struct {
 	newest  loop.NewestVersions     // claims as this loop wrote them last
 	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move
-	told    map[string]string       // by ID of the move: the logged reason why it waits
+	logged  map[string]string       // by ID of the move: the logged reason why it waits
 	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
 	Search  searching               // state of the scans for moves; the zero value means no scan yet
 }
@@ -107,13 +107,13 @@ func (m *Disruptor) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		m.complain(m.Advance(ctx))
-		m.complain(m.Look(ctx))
+		m.logError(m.Advance(ctx))
+		m.logError(m.Look(ctx))
 	}
 }
 
-// complain counts and logs an error that the next pass may not fix.
-func (m *Disruptor) complain(err error) {
+// logError counts and logs an error that the next pass may not fix.
+func (m *Disruptor) logError(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -191,7 +191,7 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 		return seen, nil
 	}
 	market := m.Market.Market(now)
-	if why := unsaid(paused, market); why != "" {
+	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
 			seen[i].Blocked, seen[i].BlockedSince = why, now // BlockedSince is now, so the move waits and is not undone
 		}
@@ -214,9 +214,9 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot
 	return seen, nil
 }
 
-// unsaid returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
+// missingInput returns which input of a decision is missing: after a start, or while an API does not answer. It is empty if
 // no input is missing.
-func unsaid(paused loop.PauseState, market catalog.Market) string {
+func missingInput(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:
 		return "the offerings of EC2 are not known yet"
@@ -269,7 +269,7 @@ func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string,
 
 // forget drops the records of claims and moves that no longer exist.
 func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
-	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
+	if len(m.held)+len(m.blocked)+len(m.logged) == 0 {
 		return
 	}
 	claims := map[types.UID]bool{}
@@ -290,9 +290,9 @@ func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
 			delete(m.blocked, id)
 		}
 	}
-	for id := range m.told {
+	for id := range m.logged {
 		if !known[id] {
-			delete(m.told, id)
+			delete(m.logged, id)
 		}
 	}
 }

@@ -23,10 +23,10 @@ import (
 
 // searching is the state of the scans for moves.
 type searching struct {
-	Next time.Time // earliest time of the next scan
-	last uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
-	full time.Time // time of the last scan
-	told string    // the last logged counts of nodes that stay
+	Next   time.Time // earliest time of the next scan
+	last   uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
+	full   time.Time // time of the last scan
+	logged string    // the last logged counts of nodes that stay
 
 	steady consolidation.ChurnDetector // measures how often pods come and go
 
@@ -54,12 +54,12 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	}
 	m.Search.Next = now.Add(searchEvery)
 	defer loop.Working(ctx, loop.LoopSearch, "").End()
-	if err := errors.Join(m.Travel.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
+	if err := errors.Join(m.History.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
 		return err
 	}
-	s, err := m.Scenery(ctx, now)
+	s, err := m.ReadInput(ctx, now)
 	if err == nil && s != nil {
-		err = m.freshen(ctx, s, now)
+		err = m.replaceDrifted(ctx, s, now)
 	}
 	if err != nil || s == nil {
 		return err
@@ -67,8 +67,8 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	return m.Save(ctx, now)
 }
 
-// Scenery reads the input of a scan. It returns nil until the offerings of EC2 are known.
-func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInput, error) {
+// ReadInput reads the input of a scan. It returns nil until the offerings of EC2 are known.
+func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionInput, error) {
 	objects, err := m.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
 		return nil, err
@@ -82,7 +82,7 @@ func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInpu
 		return nil, err
 	}
 	snapshot.Pools = m.Holds.Marked(snapshot.Pools, now)
-	b := nodestate.ReadBooks(objects, m.Pods, m.Pauses.Current(ctx, now), now)
+	b := nodestate.ReadRecords(objects, m.Pods, m.Pauses.Current(ctx, now), now)
 	out := &DisruptionInput{market: market, objects: objects, Claims: b.Claims, In: disruption.Input{
 		Snapshot: snapshot, Policies: b.Policies, Records: b.Records(snapshot), Drifted: map[string]string{}, Now: now,
 	}}
@@ -90,7 +90,7 @@ func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInpu
 		out.In.Plan = m.Solve(snapshot, market)
 	}
 	out.Flights = m.flights(objects)
-	begunIn(out.In, out.Flights, out.Claims, m.Gate)
+	markLeaving(out.In, out.Flights, out.Claims, m.Gate)
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
 		claim := b.Claims[n.Claim]
@@ -109,8 +109,8 @@ func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInpu
 	return out, nil
 }
 
-// begunIn marks the nodes that are already leaving, and excludes their replacements from disruption.
-func begunIn(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, gate *nodestate.DisruptionLock) {
+// markLeaving marks the nodes that are already leaving, and excludes their replacements from disruption.
+func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, gate *nodestate.DisruptionLock) {
 	going, made := map[string]bool{}, map[string]bool{}
 	for _, f := range flights {
 		for _, c := range f.Leaving {
@@ -140,7 +140,7 @@ func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes 
 	if s.pods == nil {
 		s.pods = podsByNode(s.objects)
 	}
-	stays := m.Travel.Stays(s.In, reason, nodes, TravelScene{s.Claims, s.pods}, together)
+	stays := m.History.Stays(s.In, reason, nodes, HistoryInput{s.Claims, s.pods}, together)
 	stay := map[string]bool{}
 	for _, one := range stays {
 		stay[one.Node] = true
@@ -163,9 +163,9 @@ func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 // deadlocksEvery is how often deadlocks are counted.
 const deadlocksEvery = time.Minute
 
-// worthTheirPrice returns the candidates that are in none of the moves, as nodes that stay because their disruption
+// notWorthMoving returns the candidates that are in none of the moves, as nodes that stay because their disruption
 // would not save enough.
-func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.Stay {
+func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Stay {
 	goes := nodestate.NodesOfMoves(moves)
 	var out []disruption.Stay
 	for _, name := range nodes {
@@ -199,7 +199,7 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (som
 // found moves before they start.
 func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	looked := time.Now()
-	s, err := m.Scenery(ctx, now)
+	s, err := m.ReadInput(ctx, now)
 	if err != nil || s == nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	nodestate.CountRooms(m.Metrics, rooms)
 	nodes, full := s.withRoom(nodes, rooms)
 	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
-	m.complain(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
+	m.logError(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
 	m.countDeadlocks(s.objects, now)
 	m.Search.steady.Observe(s.In.Snapshot, now)
 	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
@@ -222,9 +222,9 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
 		return nil
 	}
-	begun := time.Now()
-	found := consolidation.Find(m.Weighing(s, nodes))
-	took := time.Since(begun)
+	started := time.Now()
+	found := consolidation.Find(m.ConsolidationInput(s, nodes))
+	took := time.Since(started)
 	m.Metrics.Search.Observe(took.Seconds())
 	m.Search.Next = now.Add(max(searchEvery, searchShare*took))
 	m.Search.last, m.Search.full = mark, now
@@ -234,7 +234,7 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)
 	m.recordStays(stays, nodes, found.Moves)
-	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
+	m.Staying.Note(stayWorth, notWorthMoving(nodes, found.Moves)...)
 	m.Staying.Note(staySavingRoom)
 	if len(found.Moves) == 0 {
 		return nil
@@ -246,7 +246,7 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 // Choose starts the moves that the budgets allow, if they are still valid.
 func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) error {
 	now := m.Now.Now()
-	s, err := m.Scenery(ctx, now)
+	s, err := m.ReadInput(ctx, now)
 	if err != nil || s == nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 	nodes, granted := m.grantMoves(s, moves)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
-		confirmed = consolidation.Revalidate(m.Weighing(s, nodes), granted).Moves
+		confirmed = consolidation.Revalidate(m.ConsolidationInput(s, nodes), granted).Moves
 	}
 	nodestate.CountInvalid(m.Metrics, moves, loop.SetOf(nodes), granted, confirmed)
 	s.release(m.Gate, granted, confirmed)
@@ -286,7 +286,7 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
-	begunIn(s.In, s.Flights, s.Claims, m.Gate)
+	markLeaving(s.In, s.Flights, s.Claims, m.Gate)
 	nodes, _ = disruption.Candidates(s.In, disruption.Underutilized)
 	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
 	may := loop.SetOf(nodes)
@@ -325,8 +325,8 @@ func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string
 	}
 }
 
-// Weighing returns the input of consolidation with these candidates.
-func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.Input {
+// ConsolidationInput returns the input of consolidation with these candidates.
+func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) consolidation.Input {
 	out := consolidation.Input{
 		Snapshot:    disruption.WithoutVacant(s.In),
 		Market:      s.market,
@@ -390,7 +390,7 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 		if reason == disruption.Underutilized {
 			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
 		}
-		m.complain(m.begin(ctx, mark, claims, nodes,
+		m.logError(m.begin(ctx, mark, claims, nodes,
 			func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
 	}
 	return nil

@@ -49,7 +49,7 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 			Claims: 1,
 			Pods:   len(by[name].Pods),
 		}
-		m.complain(m.begin(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
+		m.logError(m.begin(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
 			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, a)
 			if err == nil {
 				m.Metrics.Claims.Created.WithLabelValues("disrupted", pool.Name, "false").Inc()

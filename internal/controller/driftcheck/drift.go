@@ -50,7 +50,7 @@ type Reconciler struct {
 	// Reserves is true if capacity reservations are compared too.
 	Reserves bool
 	Breaker  loop.Breaker       // limits how many nodes may drift at once because of a change in AWS; zero: the defaults of package drift
-	Tell     loop.EventRecorder // emits events
+	Events   loop.EventRecorder // emits events
 	Metrics  *metrics.Metrics   // the metrics of this process
 	Log      *slog.Logger       // the log of this process
 	Now      loop.Clock         // the clock; nil uses time.Now

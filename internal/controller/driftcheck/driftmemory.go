@@ -267,7 +267,8 @@ func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class
 	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { KeepImages(c, next) }); err != nil {
 		return err
 	}
-	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
+	d.Log.Error("an image is not used any more, because a node with it failed", "EC2NodeClass", class.Name,
+		"image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
 	return nil
 }
 
@@ -278,7 +279,7 @@ func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) erro
 		registered, _ := c.Find(karpv1.ConditionRegistered)
 		isStuck := registered.Status == "True" && !c.IsTrue(karpv1.ConditionInitialized) &&
 			now.Sub(registered.LastTransitionTime.Time) >= lifecycle.RegistrationTimeout
-		if _, told := p.failed[n.target]; !isStuck || told || p.proven[n.target] || len(n.verdicts) > 0 {
+		if _, isReported := p.failed[n.target]; !isStuck || isReported || p.proven[n.target] || len(n.verdicts) > 0 {
 			continue
 		}
 		initialized, _ := c.Find(karpv1.ConditionInitialized)

@@ -106,7 +106,7 @@ func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) 
 		return err
 	}
 	if reason != "" {
-		d.Tell.Tell(p.pool, kubeclient.ReasonDriftHeld, message)
+		d.Events.Emit(p.pool, kubeclient.ReasonDriftHeld, message)
 	}
 	if reason != "" && (!wasHeld || before.Reason != reason) {
 		d.Log.Warn("drifted nodes are not replaced", "nodePool", p.pool.Name, "reason", reason, "cause", message)
@@ -149,7 +149,7 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 		return err
 	}
 	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
-		d.Tell.Tell(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
+		d.Events.Emit(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
 		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason),
 			"cause", v.Message, "observed", p.wish.ObserveDrift)
 	}
@@ -163,11 +163,11 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 	if isDrifted != (drifts && !observe) || isObserved != (drifts && observe) {
 		return false
 	}
-	told := drifted
+	current := drifted
 	if observe {
-		told = observed
+		current = observed
 	}
-	return !drifts || told.Reason == string(v.Reason) && told.Message == v.Message && told.ObservedGeneration == claim.Generation
+	return !drifts || current.Reason == string(v.Reason) && current.Message == v.Message && current.ObservedGeneration == claim.Generation
 }
 
 // measure sets the metrics of drift.

@@ -92,21 +92,21 @@ func (s *Collector) report(ctx context.Context, out SweepResult) {
 	for _, o := range out.Held {
 		s.Metrics.BreakerOpen.WithLabelValues(o.Kind).Set(1)
 	}
-	told := map[string]bool{}
+	logged := map[string]bool{}
 	all := sightings(out, s.Name)
 	for _, one := range all {
-		told[one.key] = true
-		if !s.told[one.key] {
+		logged[one.key] = true
+		if !s.logged[one.key] {
 			s.Log.Warn(one.message, "hint", one.hint)
 		}
 	}
-	s.told = told
-	s.tellPools(ctx, all)
+	s.logged = logged
+	s.emitOnPools(ctx, all)
 }
 
-// tellPools emits events about the findings on all NodePools. If the pools cannot be listed, the next pass retries.
+// emitOnPools emits events about the findings on all NodePools. If the pools cannot be listed, the next pass retries.
 // Kubernetes keeps one event per reason and object, so all findings with the same reason are in one event.
-func (s *Collector) tellPools(ctx context.Context, all []sighting) {
+func (s *Collector) emitOnPools(ctx context.Context, all []sighting) {
 	if len(all) == 0 {
 		return
 	}
@@ -120,7 +120,7 @@ func (s *Collector) tellPools(ctx context.Context, all []sighting) {
 	}
 	for i := range pools.Items {
 		for _, reason := range slices.Sorted(maps.Keys(texts)) {
-			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Also: "))
+			s.Events.Emit(&pools.Items[i], reason, strings.Join(texts[reason], ". Also: "))
 		}
 	}
 }

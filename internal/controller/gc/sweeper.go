@@ -50,12 +50,12 @@ type Collector struct {
 	Breaker  loop.Breaker              // limits how many objects one pass deletes
 	Drift    *driftcheck.Reconciler    // records instances that end before they join; nil disables this
 	Market   *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
-	Tell     loop.EventRecorder        // emits events
+	Events   loop.EventRecorder        // emits events
 	Metrics  *metrics.Metrics          // the metrics of this process
 	Log      *slog.Logger              // the log of this process
 
 	failures loop.Backoff
-	told     map[string]bool // keys of the findings that were logged
+	logged   map[string]bool // keys of the findings that were logged
 
 	profilesSwept time.Time // when instance profiles were last swept
 }
@@ -186,7 +186,7 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 			return err
 		}
 		if err == nil && !instance.State.Ended() {
-			s.tellUntagged(claim, instance)
+			s.reportUntagged(claim, instance)
 			return nil
 		}
 		known = err == nil
@@ -209,18 +209,18 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 		Pods:   nodestate.Displaced(ctx, s.Cluster, claim, now),
 	}.Count(s.Metrics)
 	s.reportGone(claim, why, now)
-	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Tell, s.Metrics, s.Log)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Events, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
 	return nil
 }
 
-// tellUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
+// reportUntagged emits an event about an instance that has a claim, but that EC2 does not list as this cluster's because
 // it has lost its tags.
-func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
+func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
-		s.Tell.Tell(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
+		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
 	}
 }
 
@@ -229,11 +229,12 @@ func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 // use.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
-		s.Tell.Tell(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
+		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return
 	}
-	s.Holds.Died(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
-	s.Tell.Tell(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
+	s.Holds.EndedEarly(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool],
+		"the last, "+claim.Status.ProviderID+", ended: "+why)
+	s.Events.Emit(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
 // templates deletes launch templates that no launch has used for TemplateLife. They are created again when needed.

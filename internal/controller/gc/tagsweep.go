@@ -32,13 +32,13 @@ func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []
 	}
 	var group errgroup.Group
 	group.SetLimit(parallelTagged)
-	begun := 0
+	started := 0
 	for _, i := range instances {
 		c := untagged[i.ProviderID()]
 		if c == nil || i.State.Ended() {
 			continue
 		}
-		if begun++; begun > taggedAtMost {
+		if started++; started > taggedAtMost {
 			break
 		}
 		group.Go(func() error { return s.tagOne(ctx, i, c) })

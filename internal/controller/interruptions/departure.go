@@ -41,8 +41,8 @@ func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 
 // departing is the state of the passes over marked claims.
 type departing struct {
-	hurried time.Time          // when a plan was last requested
-	removed map[types.UID]bool // deleted claims that the cache may still show for a moment
+	lastAsked time.Time          // when a plan was last requested
+	removed   map[types.UID]bool // deleted claims that the cache may still show for a moment
 }
 
 // Intervals of the passes over marked claims.
@@ -56,8 +56,8 @@ const (
 // terminate.
 const DepartMost = 10 * time.Second
 
-// SeeOff drains and deletes marked claims until ctx ends.
-func (i *Handler) SeeOff(ctx context.Context) {
+// DrainMarked drains and deletes marked claims until ctx ends.
+func (i *Handler) DrainMarked(ctx context.Context) {
 	var woken time.Time
 	for ctx.Err() == nil {
 		left, err := i.DepartPass(ctx)
@@ -104,7 +104,7 @@ func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 				err = i.depart(ctx, steps[n], now)
 			}
 			if err != nil {
-				i.complain(ctx, "claim "+claim.Name, "cannot remove interrupted NodeClaim "+claim.Name, err)
+				i.logError(ctx, "claim "+claim.Name, "cannot remove interrupted NodeClaim "+claim.Name, err)
 				return nil // the error does not stop the other claims
 			}
 			i.failures.Clear("claim " + claim.Name)
@@ -122,9 +122,9 @@ func (i *Handler) DepartPass(ctx context.Context) (int, error) {
 		left++
 		isAsking = isAsking || s.action == departAsk
 	}
-	if isAsking && now.Sub(i.departing.hurried) >= nodestate.HurryEvery {
-		i.departing.hurried = now
-		i.Batch.Hurry(nodestate.AnnotationInterrupted)
+	if isAsking && now.Sub(i.departing.lastAsked) >= nodestate.MinPlanNowInterval {
+		i.departing.lastAsked = now
+		i.Batch.AskNow(nodestate.AnnotationInterrupted)
 	}
 	return left, nil
 }
@@ -243,17 +243,17 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 		i.Ledger.Forget(claim.UID) // the claim's pods no longer have a planned node
 	}
 	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
-		i.Batch.Hurry(string(claim.UID))
+		i.Batch.AskNow(string(claim.UID))
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
 	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.Displaced(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
-	i.Tell.Tell(claim, kubeclient.ReasonTerminatingOnInterruption, message)
+	i.Events.Emit(claim, kubeclient.ReasonTerminatingOnInterruption, message)
 	if d.kind == interruption.InstanceTerminated {
-		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Tell, i.Metrics, i.Log)
+		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Events, i.Metrics, i.Log)
 	}
 	for _, node := range d.nodes {
-		i.Tell.Tell(node, kubeclient.ReasonTerminatingOnInterruption, message)
+		i.Events.Emit(node, kubeclient.ReasonTerminatingOnInterruption, message)
 	}
 	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
 		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.Provided(claim.Name))

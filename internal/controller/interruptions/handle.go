@@ -17,24 +17,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// addressBook finds the claims that an interruption message is about.
-type addressBook struct {
+// claimIndex finds the claims that an interruption message is about.
+type claimIndex struct {
 	byInstance    map[string]*karpv1.NodeClaim   // by instance ID
 	byReservation map[string][]*karpv1.NodeClaim // by ID of the capacity reservation
 	reservations  map[string]bool                // IDs of the reservations that node classes have found
 }
 
-// book reads the claims by instance and by reservation, and the known reservations.
-func (i *Handler) book(ctx context.Context) (addressBook, error) {
+// readIndex reads the claims by instance and by reservation, and the known reservations.
+func (i *Handler) readIndex(ctx context.Context) (claimIndex, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return addressBook{}, fmt.Errorf("list nodeclaims: %w", err)
+		return claimIndex{}, fmt.Errorf("list nodeclaims: %w", err)
 	}
 	var classes awsv1.EC2NodeClassList
 	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
-		return addressBook{}, fmt.Errorf("list node classes: %w", err)
+		return claimIndex{}, fmt.Errorf("list node classes: %w", err)
 	}
-	b := addressBook{
+	b := claimIndex{
 		byInstance:    map[string]*karpv1.NodeClaim{},
 		byReservation: map[string][]*karpv1.NodeClaim{},
 		reservations:  map[string]bool{},
@@ -66,8 +66,8 @@ func (i *Handler) isOurs(c *karpv1.NodeClaim) bool {
 	return nodestate.IsServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
 }
 
-// address sets the claims and the other instances that the message is about.
-func (b addressBook) address(l *queuedMessage) {
+// resolve sets the claims and the other instances that the message is about.
+func (b claimIndex) resolve(l *queuedMessage) {
 	for _, id := range l.notice.Instances {
 		if c := b.byInstance[id]; c != nil {
 			l.claims = append(l.claims, c)
@@ -80,9 +80,9 @@ func (b addressBook) address(l *queuedMessage) {
 	}
 }
 
-// mostDoubts is how often a message that EC2 contradicts is returned to the queue. EC2's answer may be half a minute
+// maxDoubts is how often a message that EC2 contradicts is returned to the queue. EC2's answer may be half a minute
 // old, and SQS delivers the message again after HiddenTime.
-const mostDoubts = 4
+const maxDoubts = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
 func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queuedMessage, now time.Time) (bool, error) {
@@ -94,7 +94,7 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queued
 	if n.Kind.IsEnd() {
 		hasEnded, err := i.hasEnded(ctx, claim)
 		if err != nil || !hasEnded {
-			return err == nil && l.message.Received >= mostDoubts, err
+			return err == nil && l.message.Received >= maxDoubts, err
 		}
 	}
 	if err := i.announce(ctx, claim, n); err != nil {
@@ -118,9 +118,9 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 		return err
 	}
 	if reason, message := eventOf(n); reason != "" {
-		i.Tell.Tell(claim, reason, message)
+		i.Events.Emit(claim, reason, message)
 		for _, node := range nodes {
-			i.Tell.Tell(node, reason, message)
+			i.Events.Emit(node, reason, message)
 		}
 	}
 	return nil

@@ -30,10 +30,11 @@ type queue interface {
 
 // Handler handles interruptions of our instances that AWS announces. It runs four loops:
 //
-//   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so that it survives
-//     a restart, and a repeated message changes nothing.
-//   - SeeOff drains and deletes marked claims.
-//   - askAround handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to EC2.
+//   - Listen reads the queue and marks the claims of instances that will end. The mark is an annotation of the claim, so
+//     that it survives a restart, and a repeated message changes nothing.
+//   - DrainMarked drains and deletes marked claims.
+//   - verifyOwners handles messages that need an answer of EC2, so that no spot message waits behind a throttled call to
+//     EC2.
 //   - examineAll reads failed status checks and scheduled events from EC2.
 type Handler struct {
 	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
@@ -51,7 +52,7 @@ type Handler struct {
 	// accounts are accepted.
 	Account string
 	Region  string             // region of the cluster; messages from other regions are ignored. Empty: all regions are accepted
-	Tell    loop.EventRecorder // emits events
+	Events  loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 	Now     loop.Clock         // the clock; nil uses time.Now
@@ -59,31 +60,31 @@ type Handler struct {
 	newest   loop.NewestVersions         // claims as this loop wrote them last
 	owners   owners                      // owners of instances without a claim
 	failures loop.Backoff                // by loop or claim
-	told     map[interruption.Cause]bool // causes of broken messages that were logged
+	logged   map[interruption.Cause]bool // causes of broken messages that were logged
 
 	Wake      chan struct{}       // holds a token after a claim was marked; nil until Start
-	departing departing           // state of SeeOff
-	doubts    chan *queuedMessage // messages for askAround; nil until Start: Pass then judges them itself
+	departing departing           // state of DrainMarked
+	doubts    chan *queuedMessage // messages for verifyOwners; nil until Start: Pass then judges them itself
 }
 
 // ParallelCalls is how many calls receive and delete messages concurrently, while the queue holds more messages than
 // one call returns. One call to SQS takes about 20 ms, so ten calls process a few thousand messages per second.
 const ParallelCalls = 10
 
-// mostDoubted is how many messages may wait for an answer of EC2. SQS delivers further messages again later.
-const mostDoubted = 2000
+// maxPendingDoubts is how many messages may wait for an answer of EC2. SQS delivers further messages again later.
+const maxPendingDoubts = 2000
 
 // parallelNotices is how many claims are marked or deleted concurrently.
 const parallelNotices = 20
 
 // Start runs the loops until ctx ends.
 func (i *Handler) Start(ctx context.Context) error {
-	i.Wake, i.doubts = make(chan struct{}, 1), make(chan *queuedMessage, mostDoubted)
+	i.Wake, i.doubts = make(chan struct{}, 1), make(chan *queuedMessage, maxPendingDoubts)
 	var parts sync.WaitGroup
-	parts.Go(func() { i.SeeOff(ctx) })
+	parts.Go(func() { i.DrainMarked(ctx) })
 	if i.Queue != nil {
 		parts.Go(func() { i.Listen(ctx) })
-		parts.Go(func() { i.askAround(ctx) })
+		parts.Go(func() { i.verifyOwners(ctx) })
 	}
 	if i.Troubles != nil {
 		parts.Go(func() { i.examineAll(ctx) })
@@ -131,15 +132,15 @@ func (i *Handler) pause(ctx context.Context, key, message string, err error) {
 		i.failures.Clear(key)
 		return
 	}
-	until := i.complain(ctx, key, message, err)
+	until := i.logError(ctx, key, message, err)
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Until(until)):
 	}
 }
 
-// complain logs the error, once for each cause, and returns when to try again.
-func (i *Handler) complain(ctx context.Context, key, message string, err error) time.Time {
+// logError logs the error, once for each cause, and returns when to try again.
+func (i *Handler) logError(ctx context.Context, key, message string, err error) time.Time {
 	now := time.Now()
 	if ctx.Err() != nil || isPassing(err) {
 		return now // the process is stopping, or the next pass reads fresh state
@@ -169,17 +170,17 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 		return nil
 	}
 	// 1. read
-	letters := i.open(messages)
-	book, err := i.book(ctx)
+	queued := i.open(messages)
+	index, err := i.readIndex(ctx)
 	if err != nil {
 		return err
 	}
 	var plain, doubted []*queuedMessage
 	now := i.Now.Now()
-	for _, l := range letters {
-		book.address(l)
+	for _, l := range queued {
+		index.resolve(l)
 		i.checkCapacityType(l)
-		if book.reservations[l.notice.Reservation] {
+		if index.reservations[l.notice.Reservation] {
 			i.noteEnding(l.notice.Reservation, l.notice.Kind, now) // also if none of our instances runs in the reservation
 		}
 		if l.isDoubtful() {
@@ -226,20 +227,20 @@ func (l *queuedMessage) isDoubtful() bool {
 		l.notice.Kind.IsEnd() && slices.ContainsFunc(l.claims, isAlive)
 }
 
-// askAround judges messages as they arrive, many at once, until ctx ends.
-func (i *Handler) askAround(ctx context.Context) {
+// verifyOwners judges messages as they arrive, many at once, until ctx ends.
+func (i *Handler) verifyOwners(ctx context.Context) {
 	for {
-		var letters []*queuedMessage
+		var queued []*queuedMessage
 		select {
 		case <-ctx.Done():
 			return
 		case l := <-i.doubts:
-			letters = append(letters, l)
+			queued = append(queued, l)
 		}
-		for len(letters) < askedAtOnce && len(i.doubts) > 0 {
-			letters = append(letters, <-i.doubts)
+		for len(queued) < askedAtOnce && len(i.doubts) > 0 {
+			queued = append(queued, <-i.doubts)
 		}
-		i.pause(ctx, "doubts", "cannot process interruption messages", i.judge(ctx, letters))
+		i.pause(ctx, "doubts", "cannot process interruption messages", i.judge(ctx, queued))
 		select {
 		case <-ctx.Done():
 		case <-time.After(askPause):
@@ -248,14 +249,14 @@ func (i *Handler) askAround(ctx context.Context) {
 }
 
 // judge processes messages that need a call to EC2. Messages about instances of other clusters stay in the queue.
-func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
-	if len(letters) == 0 {
+func (i *Handler) judge(ctx context.Context, queued []*queuedMessage) error {
+	if len(queued) == 0 {
 		return nil
 	}
 	// 1. read
-	owners := i.owners.find(ctx, i.Machines, othersOf(letters), i.Now.Now())
+	owners := i.owners.find(ctx, i.Machines, othersOf(queued), i.Now.Now())
 	// 2. decide
-	for _, l := range letters {
+	for _, l := range queued {
 		whose, isLeft := leave(l, owners)
 		switch {
 		case isLeft:
@@ -266,8 +267,8 @@ func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
 		}
 	}
 	// 3. act, 4. report
-	i.processAll(ctx, letters)
-	return i.discard(ctx, letters)
+	i.processAll(ctx, queued)
+	return i.discard(ctx, queued)
 }
 
 // open parses the messages, and counts them.
@@ -336,11 +337,11 @@ func (i *Handler) ignore(n interruption.Notice, why string, instances []string) 
 // sender may send many of them.
 func (i *Handler) reportBroken(b *interruption.Broken) {
 	level := slog.LevelDebug
-	if !i.told[b.Cause] {
-		if i.told == nil {
-			i.told = map[interruption.Cause]bool{}
+	if !i.logged[b.Cause] {
+		if i.logged == nil {
+			i.logged = map[interruption.Cause]bool{}
 		}
-		i.told[b.Cause] = true
+		i.logged[b.Cause] = true
 		level = slog.LevelWarn
 	}
 	i.Log.Log(context.Background(), level, "dropped a message that is not an AWS event", "cause", string(b.Cause), "detail", b.Detail,
@@ -349,11 +350,11 @@ func (i *Handler) reportBroken(b *interruption.Broken) {
 
 // processAll processes the messages; messages about the same claim one after another. A failure for one claim does not
 // stop the other claims. Its messages stay in the queue.
-func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
+func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}
 	claims := map[string]*karpv1.NodeClaim{}
-	for _, l := range letters {
+	for _, l := range queued {
 		for _, c := range l.claims {
 			byClaim[c.Name] = append(byClaim[c.Name], l)
 			claims[c.Name] = c
@@ -361,12 +362,12 @@ func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
 	}
 	var group errgroup.Group
 	group.SetLimit(parallelNotices)
-	for name, mail := range byClaim {
+	for name, ofClaim := range byClaim {
 		group.Go(func() error {
-			for _, l := range mail {
+			for _, l := range ofClaim {
 				isDone, err := i.handle(ctx, claims[name], l, now)
 				if err != nil {
-					i.complain(ctx, "process", "cannot process an interruption message about NodeClaim "+name, err)
+					i.logError(ctx, "process", "cannot process an interruption message about NodeClaim "+name, err)
 				}
 				if !isDone || err != nil {
 					l.keep.Store(true)
@@ -379,9 +380,9 @@ func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
 }
 
 // discard deletes the messages that need not stay in the queue.
-func (i *Handler) discard(ctx context.Context, letters []*queuedMessage) error {
+func (i *Handler) discard(ctx context.Context, queued []*queuedMessage) error {
 	var done []interruption.Message
-	for _, l := range letters {
+	for _, l := range queued {
 		if !l.keep.Load() {
 			done = append(done, l.message)
 			if !l.message.Sent.IsZero() {

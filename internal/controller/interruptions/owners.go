@@ -91,9 +91,9 @@ func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, 
 }
 
 // othersOf returns the IDs of all instances in the messages that none of our claims has, without duplicates.
-func othersOf(letters []*queuedMessage) []string {
+func othersOf(queued []*queuedMessage) []string {
 	var out []string
-	for _, l := range letters {
+	for _, l := range queued {
 		out = append(out, l.others...)
 	}
 	slices.Sort(out)
@@ -106,15 +106,15 @@ const ownerUnknown = "unknown"
 // ownerNobody is the owner label in metrics for instances without a NodeClaim in any cluster with our name.
 const ownerNobody = "nobody"
 
-// mostTurns is how often a message about an instance without an owner is returned to the queue. Another cluster may
+// maxReturns is how often a message about an instance without an owner is returned to the queue. Another cluster may
 // read the same queue and gets the message then. After that, the message would only fill the queue.
-const mostTurns = 3
+const maxReturns = 3
 
 // leave reports whether a message must stay in the queue because it is about instances of another cluster, and returns
 // the owner label. A message about another cluster with our name is never removed: both clusters read the same queue,
 // and the other cluster has not read the message yet.
 func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft bool) {
-	turns := l.message.Received < mostTurns
+	turns := l.message.Received < maxReturns
 	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
 		return ownerNobody, turns
 	}

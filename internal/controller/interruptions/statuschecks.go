@@ -36,7 +36,7 @@ func (i *Handler) examineAll(ctx context.Context) {
 		if err := i.Examine(ctx); err == nil {
 			i.failures.Clear("troubles")
 		} else {
-			i.complain(ctx, "troubles", "cannot read status checks and scheduled events from EC2", err)
+			i.logError(ctx, "troubles", "cannot read status checks and scheduled events from EC2", err)
 			if awserr.Is(err, awserr.Denied) {
 				pause = examineDenied // Karpenter's older policies lack the permission
 			}
@@ -48,8 +48,8 @@ func (i *Handler) examineAll(ctx context.Context) {
 	}
 }
 
-// illness is a failed status check or scheduled event of a claim's instance.
-type illness struct {
+// impairment is a failed status check or scheduled event of a claim's instance.
+type impairment struct {
 	claim   *karpv1.NodeClaim
 	kind    interruption.Kind
 	trouble ec2.Trouble
@@ -63,37 +63,37 @@ func (i *Handler) Examine(ctx context.Context) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	book, err := i.book(ctx)
+	index, err := i.readIndex(ctx)
 	if err != nil {
 		return err
 	}
 	// 2. decide
 	now := i.Now.Now()
-	ill, broken := serious(found, book.byInstance, now)
-	mayGo := lifecycle.MayRepair(broken, len(book.byInstance))
+	impaired, broken := worstImpairments(found, index.byInstance, now)
+	mayGo := lifecycle.MayRepair(broken, len(index.byInstance))
 	// 3. act, 4. report
 	var group errgroup.Group
 	group.SetLimit(parallelNotices)
-	for _, one := range ill {
+	for _, one := range impaired {
 		group.Go(func() error {
 			if one.kind.IsBroken() && !mayGo {
-				i.holdBack(one, broken, len(book.byInstance))
+				i.reportBlocked(one, broken, len(index.byInstance))
 				return nil
 			}
-			return i.takeAway(ctx, one, now)
+			return i.markImpaired(ctx, one, now)
 		})
 	}
 	return group.Wait()
 }
 
-// serious returns the worst problem of each claim that needs a replacement, and the number of instances that fail a
+// worstImpairments returns the worst problem of each claim that needs a replacement, and the number of instances that fail a
 // check. A status check counts after it has failed for FailsFor, an event at once.
-func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (ill []illness, broken int) {
+func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, broken int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
 		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,
 		ec2.EventTrouble: interruption.EventScheduled,
 	}
-	worst := map[string]illness{}
+	worst := map[string]impairment{}
 	fails := map[string]bool{}
 	var order []string
 	for _, t := range found {
@@ -112,17 +112,17 @@ func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.
 			order = append(order, t.ID)
 		}
 		if !ok || kind.Outranks(known.kind) {
-			worst[t.ID] = illness{claim, kind, t}
+			worst[t.ID] = impairment{claim, kind, t}
 		}
 	}
 	for _, id := range order {
-		ill = append(ill, worst[id])
+		impaired = append(impaired, worst[id])
 	}
-	return ill, len(fails)
+	return impaired, len(fails)
 }
 
-// takeAway marks the claim as interrupted, unless it is already marked for an equal or worse problem.
-func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) error {
+// markImpaired marks the claim as interrupted, unless it is already marked for an equal or worse problem.
+func (i *Handler) markImpaired(ctx context.Context, one impairment, now time.Time) error {
 	claim := i.newest.Of(one.claim)
 	known, _ := MarkOf(claim)
 	if claim.DeletionTimestamp != nil || !one.kind.Outranks(known) {
@@ -141,9 +141,9 @@ func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) erro
 	return nil
 }
 
-// holdBack emits an event that a failing instance is not replaced, because too many instances fail.
-func (i *Handler) holdBack(one illness, broken, total int) {
-	i.Tell.Tell(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
+// reportBlocked emits an event that a failing instance is not replaced, because too many instances fail.
+func (i *Handler) reportBlocked(one impairment, broken, total int) {
+	i.Events.Emit(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",
 		one.trouble.Kind, broken, loop.Count(total, "instance")))
 }

@@ -14,11 +14,11 @@ import (
 type Batch struct {
 	idle, most time.Duration // how long a window stays open without a new request, and in total
 
-	mu      sync.Mutex
-	asking  map[string]time.Time // by name: when the plan was first requested
-	groups  map[string]group     // by namespace; "" is for requests that are not about pods
-	changed chan struct{}        // holds a token after each new name
-	hurry   bool                 // the batch must end at once
+	mu       sync.Mutex
+	asking   map[string]time.Time // by name: when the plan was first requested
+	groups   map[string]group     // by namespace; "" is for requests that are not about pods
+	changed  chan struct{}        // holds a token after each new name
+	closeNow bool                 // the batch must end at once
 }
 
 // group has the times of the first and the last request of a namespace.
@@ -57,12 +57,12 @@ func (b *Batch) AskFor(namespace, name string) {
 	b.signal()
 }
 
-// Hurry requests a plan for name and closes the batch at once. It is called when a planned node cannot be launched or
+// AskNow requests a plan for name and closes the batch at once. It is called when a planned node cannot be launched or
 // is lost.
-func (b *Batch) Hurry(name string) {
+func (b *Batch) AskNow(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.hurry = true
+	b.closeNow = true
 	if _, ok := b.asking[name]; !ok {
 		b.asking[name] = time.Now()
 	}
@@ -116,8 +116,8 @@ func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan str
 func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.hurry || len(b.asking) == 0 {
-		return 0, b.hurry
+	if b.closeNow || len(b.asking) == 0 {
+		return 0, b.closeNow
 	}
 	left := b.most
 	for _, g := range b.groups {
@@ -138,15 +138,15 @@ func (b *Batch) close() Window {
 	}
 	clear(b.asking)
 	clear(b.groups)
-	b.hurry = false
+	b.closeNow = false
 	return w
 }
 
-// IsHurried reports whether the batch closes at once, without its idle time.
-func (b *Batch) IsHurried() bool {
+// ClosesNow reports whether the batch closes at once, without its idle time.
+func (b *Batch) ClosesNow() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.hurry
+	return b.closeNow
 }
 
 // Recheck is the interval of plans without a request, while pods have no node or their node is not ready yet.

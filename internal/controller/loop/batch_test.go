@@ -52,7 +52,7 @@ func TestBatch(t *testing.T) {
 			wantSize: 14, wantOpen: 1300 * time.Millisecond,
 		},
 		"nobody waits who hurries": {
-			ask:      func(b *Batch) { b.Ask("a"); time.Sleep(500 * time.Millisecond); b.Hurry("b") },
+			ask:      func(b *Batch) { b.Ask("a"); time.Sleep(500 * time.Millisecond); b.AskNow("b") },
 			wantSize: 2, wantOpen: 500 * time.Millisecond,
 		},
 		"nobody asks": {

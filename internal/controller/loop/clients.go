@@ -41,5 +41,5 @@ type LiveReader interface {
 
 // EventRecorder emits events.
 type EventRecorder interface {
-	Tell(about client.Object, reason kubeclient.Reason, message string)
+	Emit(about client.Object, reason kubeclient.Reason, message string)
 }

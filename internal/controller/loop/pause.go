@@ -23,11 +23,11 @@ type Pauses struct {
 	Switch pauseSwitch  // the object that pauses all pools
 	Log    *slog.Logger // the log of this process
 
-	mu    sync.Mutex
-	asked time.Time // when the switch was last read, successfully or not
-	read  time.Time // when the switch was last read successfully; zero: never
-	value string    // the value of the last successful read
-	told  string    // the last logged state
+	mu     sync.Mutex
+	asked  time.Time // when the switch was last read, successfully or not
+	read   time.Time // when the switch was last read successfully; zero: never
+	value  string    // the value of the last successful read
+	logged string    // the last logged state
 }
 
 // The switch is read at most once per PausesEvery. If it cannot be read, its last value counts for pausesLast.
@@ -97,11 +97,11 @@ func endText(until time.Time) string {
 // pause.
 func (p *Pauses) logChange(text string, more ...any) {
 	full := text + fmt.Sprint(more...)
-	if full == p.told {
+	if full == p.logged {
 		return
 	}
-	isFirst := p.told == ""
-	p.told = full
+	isFirst := p.logged == ""
+	p.logged = full
 	if !isFirst || len(more) > 0 {
 		p.Log.Info(text, more...)
 	}

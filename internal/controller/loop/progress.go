@@ -62,9 +62,9 @@ type Progress struct {
 	Log     *slog.Logger     // the log of this process
 	Now     Clock            // the clock; nil uses time.Now
 
-	mu    sync.Mutex
-	works map[*Work]bool  // the unfinished units of work
-	told  map[string]bool // loops that were logged as stalled
+	mu     sync.Mutex
+	works  map[*Work]bool  // the unfinished units of work
+	logged map[string]bool // loops that were logged as stalled
 }
 
 // Work is one unit of work of a loop. Its methods accept a nil receiver.
@@ -210,8 +210,8 @@ func (p *Progress) Report() {
 	for _, b := range p.busiest() {
 		by[b.loop] = b
 	}
-	if p.told == nil {
-		p.told = map[string]bool{}
+	if p.logged == nil {
+		p.logged = map[string]bool{}
 	}
 	for _, loop := range Names() {
 		b := by[loop]
@@ -222,13 +222,13 @@ func (p *Progress) Report() {
 		}
 		p.Metrics.LoopStalled.WithLabelValues(loop).Set(stalled)
 		switch {
-		case b.isStalled() && !p.told[loop]:
+		case b.isStalled() && !p.logged[loop]:
 			p.Log.Error("a loop makes no progress", "loop", loop, "seconds", int(b.age.Seconds()), "workingOn", b.on,
 				"hint", "the other loops work; /readyz fails until this loop makes progress. A profile of the controller shows where it is stuck (--enable-profiling)")
-		case !b.isStalled() && p.told[loop]:
+		case !b.isStalled() && p.logged[loop]:
 			p.Log.Info("the loop makes progress again", "loop", loop)
 		}
-		p.told[loop] = b.isStalled()
+		p.logged[loop] = b.isStalled()
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // so that the events of one namespace do not delay those of others. When the queue is full, an event of the namespace
 // with the most events is dropped.
 type RateLimitedRecorder struct {
-	Tell EventRecorder // receives the events
+	Events EventRecorder // receives the events
 
 	mu     sync.Mutex
 	queues map[string][]QueuedEvent // by namespace of the object
@@ -34,18 +34,18 @@ type QueuedEvent struct {
 
 // Limits of a RateLimitedRecorder.
 const (
-	RecorderKeeps = 2000                  // maximum number of queued events
-	dripPause     = 50 * time.Millisecond // time between two events
+	MaxQueuedEvents = 2000                  // maximum number of queued events
+	emitInterval    = 50 * time.Millisecond // time between two events
 )
 
-// NewDrip returns a recorder that passes its events to recorder at a limited rate.
-func NewDrip(recorder EventRecorder) *RateLimitedRecorder {
-	return &RateLimitedRecorder{Tell: recorder, queues: map[string][]QueuedEvent{}}
+// NewRateLimitedRecorder returns a recorder that passes its events to recorder at a limited rate.
+func NewRateLimitedRecorder(recorder EventRecorder) *RateLimitedRecorder {
+	return &RateLimitedRecorder{Events: recorder, queues: map[string][]QueuedEvent{}}
 }
 
 // Start emits events until ctx ends.
 func (d *RateLimitedRecorder) Start(ctx context.Context) error {
-	ticker := time.NewTicker(dripPause)
+	ticker := time.NewTicker(emitInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -55,7 +55,7 @@ func (d *RateLimitedRecorder) Start(ctx context.Context) error {
 		}
 		if e, ok := d.Next(); ok {
 			work := Working(ctx, LoopEvents, "")
-			d.Tell.Tell(e.About, e.Reason, e.Message)
+			d.Events.Emit(e.About, e.Reason, e.Message)
 			work.End()
 		}
 	}
@@ -96,7 +96,7 @@ func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reaso
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	namespace := about.GetNamespace()
-	if d.Size >= RecorderKeeps {
+	if d.Size >= MaxQueuedEvents {
 		longest := namespace
 		for name, queue := range d.queues {
 			if len(queue) > len(d.queues[longest]) {

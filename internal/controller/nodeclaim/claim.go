@@ -37,17 +37,17 @@ type InstanceLauncher interface {
 
 // Reconciler reconciles NodeClaims from their creation to their deletion.
 type Reconciler struct {
-	Cache    client.Reader             // informers
-	Cluster  loop.NodeReader           // reads cluster state from the informers
-	Objects  loop.ObjectWriter         // writes objects to the API server
-	Evictor  Evictor                   // evicts and deletes pods
-	Buyer    InstanceLauncher          // launches instances and finds earlier launches
-	Machines loop.InstanceClient       // describes and terminates instances
-	Offers   *offerings.RequestBuilder // builds launch requests
-	Ledger   *snapshot.Ledger          // claims created by this process that the cache may not show yet
-	Batch    *loop.Batch               // collects requests for the next plan; a lost node requests one at once
-	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
+	Cache      client.Reader             // informers
+	Cluster    loop.NodeReader           // reads cluster state from the informers
+	Objects    loop.ObjectWriter         // writes objects to the API server
+	Evictor    Evictor                   // evicts and deletes pods
+	Launcher   InstanceLauncher          // launches instances and finds earlier launches
+	Machines   loop.InstanceClient       // describes and terminates instances
+	Offers     *offerings.RequestBuilder // builds launch requests
+	Ledger     *snapshot.Ledger          // claims created by this process that the cache may not show yet
+	Batch      *loop.Batch               // collects requests for the next plan; a lost node requests one at once
+	Holds      *poolhealth.LaunchBackoff // pools whose launches are on hold
+	PodBackoff *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
 	// Replacements launches nodes for the pods of expired nodes before these are drained. Nil: expired nodes are
 	// drained without replacement.
 	Replacements *Replacements
@@ -61,7 +61,7 @@ type Reconciler struct {
 	Authority string
 	// Diagnoses explains why claims are late; nil disables it.
 	Diagnoses *diagnoser.Diagnoser
-	Tell      loop.EventRecorder // emits events
+	Events    loop.EventRecorder // emits events
 	Metrics   *metrics.Metrics   // the metrics of this process
 	Log       *slog.Logger       // the log of this process
 	Now       loop.Clock         // the clock; nil uses time.Now

@@ -25,7 +25,7 @@ import (
 // eviction carries out a drain.Step.
 type eviction struct {
 	evictor Evictor
-	tell    loop.EventRecorder
+	events  loop.EventRecorder
 	metrics *metrics.Metrics
 	log     *slog.Logger
 }
@@ -53,15 +53,15 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	}
 	wait.Wait()
 	for _, pod := range step.Protected {
-		e.tell.Tell(node, kubeclient.ReasonFailedDraining,
+		e.events.Emit(node, kubeclient.ReasonFailedDraining,
 			"Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptUntil,
+			e.events.Emit(drained(pod), kubeclient.ReasonDoNotDisruptUntil,
 				"The node is drained, but the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, pod := range step.Misread {
-		e.tell.Tell(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt,
+		e.events.Emit(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt,
 			fmt.Sprintf("The annotation %s=%q has no effect: write \"true\", or a duration such as \"30m\"",
 				karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
@@ -78,7 +78,7 @@ func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) erro
 	}
 	for i, err := range errs {
 		if err != nil && isRefused(err) {
-			e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
+			e.events.Emit(node, kubeclient.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
 			errs[i] = nil
 		}
 	}
@@ -108,15 +108,15 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 		return err
 	case answer.Result == writer.Blocked:
 		e.metrics.Evictions.WithLabelValues("429").Inc()
-		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" cannot be evicted now: "+answer.Message)
+		e.events.Emit(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" cannot be evicted now: "+answer.Message)
 	case answer.Result == writer.PodGone:
 		e.metrics.Evictions.WithLabelValues("404").Inc()
 	default:
 		e.metrics.Evictions.WithLabelValues("200").Inc()
 		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
-		e.tell.Tell(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
+		e.events.Emit(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptElapsed,
+			e.events.Emit(drained(pod), kubeclient.ReasonDoNotDisruptElapsed,
 				"The protection by its do-not-disrupt annotation ended at "+until.UTC().Format(time.RFC3339))
 		}
 	}
@@ -128,7 +128,7 @@ func (e eviction) force(ctx context.Context, forced drain.Forced) error {
 		return err
 	}
 	e.metrics.Pods.Drained.WithLabelValues("Forceful Termination").Inc()
-	e.tell.Tell(drained(forced.Pod), kubeclient.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
+	e.events.Emit(drained(forced.Pod), kubeclient.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
 	e.log.Info("deleted pod by force", "Pod", forced.Pod.ID(), "graceSeconds", forced.Grace.Seconds())
 	return nil
 }

@@ -43,7 +43,7 @@ type ExternalTermination struct {
 
 // Report counts the termination, logs it, and emits one event with the command that finds the caller. It does nothing
 // if How is empty.
-func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
+func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
 	if o.How == "" {
 		return
 	}
@@ -61,7 +61,7 @@ func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metric
 	default:
 		message += "EC2 no longer returns it"
 	}
-	teller.Tell(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
+	events.Emit(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
 	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
 }
 

@@ -77,7 +77,7 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 		}
 		refused = append(refused, refusedNode{n, verdict, why})
 	}
-	c.tellRefused(claim, refused, now)
+	c.reportRefused(claim, refused, now)
 	return own, refused, nil
 }
 
@@ -167,15 +167,15 @@ func (v *View) noteRefused() {
 	}
 }
 
-// tellRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
-func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
+// reportRefused emits an event, counts and logs each Node that does not belong to the instance, once per cause and hour.
+func (c *Reconciler) reportRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
 	for _, r := range refused {
 		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {
 			continue
 		}
 		pool := claim.Labels[karpv1.LabelNodePool]
-		c.Tell.Tell(claim, kubeclient.ReasonNodeMismatch, r.message())
-		c.Tell.Tell(r.node, kubeclient.ReasonNodeMismatch, r.message())
+		c.Events.Emit(claim, kubeclient.ReasonNodeMismatch, r.message())
+		c.Events.Emit(r.node, kubeclient.ReasonNodeMismatch, r.message())
 		c.Metrics.NodeMismatches.WithLabelValues(pool).Inc()
 		c.Log.Warn("did not register a Node: it has the provider ID of an instance and is not the Node of that instance", "Node", r.node.Name, "NodeClaim", claim.Name, "nodePool", pool,
 			"providerID", r.node.Spec.ProviderID, "cause", r.why)
@@ -185,8 +185,8 @@ func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode,
 // refusals records which Nodes were reported as not registered, and why. The zero value is empty. Its methods may be
 // called concurrently.
 type refusals struct {
-	mu   sync.Mutex
-	told map[types.UID]refusal
+	mu       sync.Mutex
+	reported map[types.UID]refusal
 }
 
 type refusal struct {
@@ -194,7 +194,7 @@ type refusal struct {
 	at  time.Time
 }
 
-// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries all are
+// Events expire after an hour, so a lasting cause is reported again after refusalLife. At maxRefusals entries, all are
 // dropped.
 const (
 	refusalLife = time.Hour
@@ -205,12 +205,12 @@ const (
 func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was, ok := r.told[node]; ok && was.why == why && now.Sub(was.at) < refusalLife {
+	if was, ok := r.reported[node]; ok && was.why == why && now.Sub(was.at) < refusalLife {
 		return false
 	}
-	if r.told == nil || len(r.told) >= maxRefusals {
-		r.told = map[types.UID]refusal{}
+	if r.reported == nil || len(r.reported) >= maxRefusals {
+		r.reported = map[types.UID]refusal{}
 	}
-	r.told[node] = refusal{why, now}
+	r.reported[node] = refusal{why, now}
 	return true
 }

@@ -27,7 +27,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 		return nil, err
 	}
 	if isBare {
-		c.Tell.Tell(v.Claim, kubeclient.ReasonUnregisteredTaint, bareNode(node))
+		c.Events.Emit(v.Claim, kubeclient.ReasonUnregisteredTaint, bareNode(node))
 	}
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.NodeName = node.Name
@@ -137,7 +137,7 @@ func (c *Reconciler) initialize(ctx context.Context, v View, now time.Time) (*ka
 		return nil, err
 	}
 	c.Offers.Market.Measured.Note(claim, v.node(), now)
-	c.Unhelped.Ready(claim, now)
+	c.PodBackoff.Ready(claim, now)
 	c.Metrics.Join.WithLabelValues("initialized", claim.Labels[karpv1.LabelNodePool]).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	c.Log.Info("initialized NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "Node", v.node().Name,
 		"seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -167,7 +167,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:
 		if step.Reason == lifecycle.WaitReplacement {
-			c.Tell.Tell(v.Claim, kubeclient.ReasonWaitingReadiness, "Expired: waiting until the nodes that replace it are ready for its pods")
+			c.Events.Emit(v.Claim, kubeclient.ReasonWaitingReadiness, "Expired: waiting until the nodes that replace it are ready for its pods")
 		}
 		return c.checkShape(ctx, v, now)
 	case lifecycle.Draining:

@@ -44,9 +44,9 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 		a.Request, a.clean = &request, false
 		c.attempts.set(v.Claim.UID, a)
 	}
-	begun := time.Now()
-	launch, err := c.Buyer.Launch(ctx, *a.Request)
-	observeCall(c.Metrics, "Create", begun, err)
+	started := time.Now()
+	launch, err := c.Launcher.Launch(ctx, *a.Request)
+	observeCall(c.Metrics, "Create", started, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
 		a.answered = a.asked // a throttled request does not count as an answer
@@ -59,7 +59,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	switch {
 	case err == nil:
 		if c.Offers.Launched(c.Now.Now(), launch.Instance, a.Request) {
-			c.Batch.Hurry("shortage") // pods wait for this offering, which is available again
+			c.Batch.AskNow("shortage") // pods wait for this offering, which is available again
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.Now())
 	case ctx.Err() != nil:
@@ -74,7 +74,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 
 // resolveDoubt searches for an instance that a previous process has launched with this attempt's number.
 func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
-	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
+	found, err := c.Launcher.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			// Without the hold, the next plan would choose the same offering again at once.
 			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Tell.Tell(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Events.Emit(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", v.Claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.Claim, nil
 	}
@@ -139,7 +139,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Tell.Tell(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
+	c.Events.Emit(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
@@ -207,7 +207,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
 		claim.Status.Capacity, claim.Status.Allocatable = conversion.Quantities(facts.Capacity), conversion.Quantities(facts.Allocatable)
-		withoutUnasked(claim)
+		dropUnrequestedEFA(claim)
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
 		conditions.SetTrue(now, karpv1.ConditionLaunched)
@@ -218,7 +218,8 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	}
 	c.Holds.Launched(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
-	c.Tell.Tell(claim, kubeclient.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Events.Emit(claim, kubeclient.ReasonLaunched,
+		"Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
 		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -243,9 +244,9 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	}
 }
 
-// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance is launched
+// dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is launched
 // without them.
-func withoutUnasked(claim *karpv1.NodeClaim) {
+func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return
 	}
@@ -255,8 +256,8 @@ func withoutUnasked(claim *karpv1.NodeClaim) {
 }
 
 // observeCall records the duration and the error of an AWS API call in the metrics.
-func observeCall(m *metrics.Metrics, method string, begun time.Time, err error) {
-	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+func observeCall(m *metrics.Metrics, method string, started time.Time, err error) {
+	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(started).Seconds())
 	if err != nil {
 		m.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
 	}

@@ -38,7 +38,7 @@ type OrphanReconciler struct {
 	Objects  loop.ObjectWriter   // writes objects to the API server
 	Evictor  Evictor             // evicts and deletes pods
 	Machines loop.InstanceClient // describes and terminates instances
-	Tell     loop.EventRecorder  // emits events
+	Events   loop.EventRecorder  // emits events
 	Metrics  *metrics.Metrics    // the metrics of this process
 	Log      *slog.Logger        // the log of this process
 
@@ -168,7 +168,7 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 		_, err := o.Objects.PatchNode(ctx, node, nodestate.Cordon)
 		return err
 	case lifecycle.Evict:
-		e := eviction{evictor: o.Evictor, tell: o.Tell, metrics: o.Metrics, log: o.Log}
+		e := eviction{evictor: o.Evictor, events: o.Events, metrics: o.Metrics, log: o.Log}
 		return e.run(ctx, node, leaving, "Orphaned")
 	case lifecycle.Terminate:
 		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)

@@ -76,7 +76,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	v.seen.Node.Lost = c.absences.Note(claim.UID, isLost, now)
 	switch {
 	case !s.Deleted.IsZero():
-		if err := c.seeMachine(ctx, &v, now); err != nil {
+		if err := c.seeInstance(ctx, &v, now); err != nil {
 			return v, err
 		}
 		return v, c.seePods(ctx, &v, now)
@@ -178,7 +178,7 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
 		return nil // repeating the launch request finds an earlier instance, or no launch was requested yet
 	}
-	return seeLaunched(ctx, c.Buyer, v)
+	return seeLaunched(ctx, c.Launcher, v)
 }
 
 // classSeen returns the readiness of the class. A result for an older generation of the class counts as unknown.
@@ -196,8 +196,8 @@ func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 	return lifecycle.NodeClassUnknown
 }
 
-// seeMachine reads from EC2 the instance of a claim that is being deleted.
-func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) error {
+// seeInstance reads from EC2 the instance of a claim that is being deleted.
+func (c *Reconciler) seeInstance(ctx context.Context, v *View, now time.Time) error {
 	m := &v.seen.Machine
 	id, ok := ec2.ParseProviderID(v.Claim.Status.ProviderID)
 	if !ok {
@@ -206,7 +206,7 @@ func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) err
 			m.State = lifecycle.MachineAbsent // no launch can have created an instance
 			return nil
 		}
-		if err := seeLaunched(ctx, c.Buyer, v); err != nil || m.State != lifecycle.MachineAbsent {
+		if err := seeLaunched(ctx, c.Launcher, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
 		// EC2 returned no instance. That is certain only if no launch was requested, or EC2 has had settleLook to

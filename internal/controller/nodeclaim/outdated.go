@@ -26,10 +26,11 @@ const (
 
 // outdated returns when to replace a claim whose instance has no Node yet; zero if it is not replaced. The claim is
 // replaced in two cases:
-//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from joining, it first
-//     gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to join.
+//   - Its NodePool and EC2NodeClass now give a different launch. If no cause is known that keeps the instance from
+//     joining, it first gets JoinGrace from its launch, so that an edit does not terminate an instance that is about to
+//     join.
 //   - The known cause that kept the instance from joining is gone, and it has not joined within CureGrace.
-func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, now time.Time) (time.Time, error) {
+func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, launchedAt, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
 	if err == nil {
@@ -54,7 +55,7 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, boug
 	case differs && isKnown:
 		at = now
 	case differs:
-		at = bought.Add(lifecycle.JoinGrace)
+		at = launchedAt.Add(lifecycle.JoinGrace)
 	case !cured.IsZero():
 		at, given = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
 	default:

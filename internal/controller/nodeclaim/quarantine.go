@@ -23,10 +23,10 @@ import (
 func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	claim, message := v.Claim, UntaggedOf(c.Machines, c.Offers.Market.Region, v.Claim, *v.instance).String()
 	if c.noteUntagged(claim.UID, true, now) == now {
-		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone", "NodeClaim", claim.Name,
-			"nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
+		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone",
+			"NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
 	}
-	c.Tell.Tell(claim, kubeclient.ReasonTagsMissing, message)
+	c.Events.Emit(claim, kubeclient.ReasonTagsMissing, message)
 	return c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionInstanceTerminating, step.Reason, message)
 	})

@@ -18,8 +18,8 @@ import (
 // Repair finds unhealthy nodes, and blocks their repair if too many are unhealthy. Its methods accept a nil receiver,
 // which finds none.
 type Repair struct {
-	Cache client.Reader      // reads objects from the informers
-	Tell  loop.EventRecorder // emits events
+	Cache  client.Reader      // reads objects from the informers
+	Events loop.EventRecorder // emits events
 }
 
 // see returns the condition that makes a claim's Node unhealthy, and whether repair is blocked.
@@ -43,8 +43,8 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	}
 	message := fmt.Sprintf("The node is not replaced although its condition %s is unhealthy: %d of %s of %s are unhealthy, more than a fifth, so the cause is probably not the instances",
 		ailment.Condition, unwell, loop.Count(total, "node"), where)
-	r.Tell.Tell(node, kubeclient.ReasonRepairBlocked, message)
-	r.Tell.Tell(claim, kubeclient.ReasonRepairBlocked, message)
+	r.Events.Emit(node, kubeclient.ReasonRepairBlocked, message)
+	r.Events.Emit(claim, kubeclient.ReasonRepairBlocked, message)
 	return ailment, nil
 }
 
@@ -78,7 +78,7 @@ func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*ka
 	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool],
 		claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
 	message := "The node is replaced: its condition " + condition + " has been unhealthy for too long"
-	c.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, message)
-	c.Tell.Tell(v.node(), kubeclient.ReasonDisruptionTerminating, message)
+	c.Events.Emit(claim, kubeclient.ReasonDisruptionTerminating, message)
+	c.Events.Emit(v.node(), kubeclient.ReasonDisruptionTerminating, message)
 	return claim, nil
 }

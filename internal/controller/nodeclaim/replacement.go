@@ -32,11 +32,11 @@ type Replacements struct {
 	Batch      *loop.Batch                 // collects requests for the next plan
 	Statics    bool                        // whether static pools are kept at their number of replicas
 
-	mu      sync.Mutex
-	queued  map[types.UID]time.Time // since when claims wait for the budget
-	rooms   map[string]turns        // the remaining budget by pool
-	granted map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
-	hurried time.Time               // when a plan was last requested
+	mu        sync.Mutex
+	queued    map[types.UID]time.Time // since when claims wait for the budget
+	rooms     map[string]turns        // the remaining budget by pool
+	granted   map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
+	lastAsked time.Time               // when a plan was last requested
 }
 
 // turns is the number of nodes of a pool whose replacement may start before the next count.
@@ -73,7 +73,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 		return r.turn(ctx, claim, since, now)
 	}
 	if !r.Departures.Provided(claim.Name) {
-		r.hurry(claim, now)
+		r.askNow(claim, now)
 		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
 	}
 	found, err := r.find(ctx, pods)
@@ -82,7 +82,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	case placesReady:
 		state = lifecycle.ReplacementReady
 	case placesLost:
-		r.hurry(claim, now)
+		r.askNow(claim, now)
 	case placesComing:
 	}
 	return lifecycle.Replacement{State: state, Since: since}, err
@@ -313,13 +313,13 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 	return total, out, nil
 }
 
-// hurry requests a plan at once, but not more often than every nodestate.HurryEvery.
-func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
+// askNow requests a plan at once, but not more often than every nodestate.MinPlanNowInterval.
+func (r *Replacements) askNow(claim *karpv1.NodeClaim, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if gap := now.Sub(r.hurried); gap < 0 || gap >= nodestate.HurryEvery {
-		r.hurried = now
-		r.Batch.Hurry(string(claim.UID))
+	if gap := now.Sub(r.lastAsked); gap < 0 || gap >= nodestate.MinPlanNowInterval {
+		r.lastAsked = now
+		r.Batch.AskNow(string(claim.UID))
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 		have = "none"
 	}
 	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " expected for its instance type"
-	c.Tell.Tell(v.Claim, kubeclient.ReasonConsistencyCheck, message)
+	c.Events.Emit(v.Claim, kubeclient.ReasonConsistencyCheck, message)
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)
 	})

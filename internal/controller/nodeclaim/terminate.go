@@ -38,20 +38,20 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
 		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)
-		c.Batch.Hurry(string(v.Claim.UID))
+		c.Batch.AskNow(string(v.Claim.UID))
 	}
 	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
-		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Tell, c.Metrics, c.Log)
+		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Events, c.Metrics, c.Log)
 	}
 	if step.Reason == lifecycle.ReasonOutdated {
-		c.Tell.Tell(v.Claim, kubeclient.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
+		c.Events.Emit(v.Claim, kubeclient.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
 	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Registrations.Note(v.Claim, false)
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Holds.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
-		c.Tell.Tell(v.Claim, kubeclient.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
+		c.Events.Emit(v.Claim, kubeclient.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
 			lifecycle.RegistrationTimeout.String()+" and is terminated")
 	}
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
@@ -75,9 +75,9 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 		return nil, err
 	}
 	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
-	c.Tell.Tell(claim, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	c.Events.Emit(claim, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
 	for _, node := range v.nodes {
-		c.Tell.Tell(node, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+		c.Events.Emit(node, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
 	}
 	return claim, nil
 }
@@ -126,9 +126,9 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	if v.instance == nil {
 		return nil, errNoInstance
 	}
-	begun := time.Now()
+	started := time.Now()
 	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
-	observeCall(c.Metrics, "Delete", begun, err)
+	observeCall(c.Metrics, "Delete", started, err)
 	if err != nil && !awserr.Is(err, awserr.Gone) {
 		c.Metrics.TerminateErrors.Inc()
 		return nil, err
@@ -200,7 +200,7 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	}
 	message := step.Detail + " volumes are still attached"
 	if node := v.node(); node != nil {
-		c.Tell.Tell(node, kubeclient.ReasonAwaitingVolumes, message)
+		c.Events.Emit(node, kubeclient.ReasonAwaitingVolumes, message)
 	}
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
@@ -212,7 +212,7 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 // evict evicts the pods of the current drain step.
 func (c *Reconciler) evict(ctx context.Context, v View, now time.Time) error {
 	node := v.node()
-	e := eviction{evictor: c.Evictor, tell: c.Tell, metrics: c.Metrics, log: c.Log}
+	e := eviction{evictor: c.Evictor, events: c.Events, metrics: c.Metrics, log: c.Log}
 	reason := "Forceful Termination"
 	if why, ok := v.Claim.StatusConditions().Find(karpv1.ConditionDisruptionReason); ok {
 		reason = why.Reason

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// lookPlacement asks EC2 for the placement group of the class, if it selects one.
-func (n *Reconciler) lookPlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// resolvePlacement reads the placement group that the class selects from EC2. It does nothing if the class selects none.
+func (n *Reconciler) resolvePlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	term, selects := offerings.PlacementTerm(class)
 	if !selects {
 		return
@@ -21,13 +21,13 @@ func (n *Reconciler) lookPlacement(ctx context.Context, class *awsv1.EC2NodeClas
 	book := &n.Offers.Market.Placements
 	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
 	if f.placementErr != nil {
-		f.placement, _ = book.Of(class) // decides which reservations are usable
+		f.placement, _ = book.Of(class) // the last known group; it decides which reservations are usable
 	} else if book.Saw(time.Now(), class, f.placement) {
 		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the group
 	}
 }
 
-// writePlacement sets the condition that the selected placement group exists.
+// writePlacement sets the condition PlacementGroupReady.
 func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPlacementGroupReady
 	switch e := awserr.Of(f.placementErr); {
@@ -38,12 +38,12 @@ func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	case !c.IsTrue(condition):
 		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.Lasting(f.placementErr))
 	default:
-		c.SetTrue(now, condition) // the earlier result stays valid: the call is retried, and the error is logged
+		c.SetTrue(now, condition) // the earlier result stays valid; the call is retried, and the error is logged
 	}
 }
 
-// usable returns the reservations that launches of the class can use: the instance and the reservation must be in the same placement group,
-// or both in none. Instances of spread and partition groups never run in reservations.
+// usable returns the reservations that launches of the class can use. The reservation must be in the placement group of
+// the class, or in none if the class selects none. Instances in spread and partition groups never run in reservations.
 func (f resolvedClass) usable(found []ec2.Reservation) []ec2.Reservation {
 	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// lookReserved reads the capacity reservations of the class, if they are enabled.
-func (n *Reconciler) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// resolveReservations reads the capacity reservations of the class, if they are enabled.
+func (n *Reconciler) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	f.reserves = n.Reservations != nil
 	terms := class.Spec.CapacityReservationSelectorTerms
 	if !f.reserves || len(terms) == 0 {
@@ -21,11 +21,11 @@ func (n *Reconciler) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass
 	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, offerings.ReservationTerms(terms))
 	f.reservations = f.usable(f.reservations)
 	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
-		n.Batch.Ask(string(class.UID)) // pods may be waiting for them
+		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the reservations
 	}
 }
 
-// gated returns the conditions that Ready depends on only if reserved capacity is enabled.
+// gated returns the conditions on which Ready depends only while reserved capacity is enabled.
 func (f resolvedClass) gated() []string {
 	if f.reserves {
 		return []string{awsv1.ConditionCapacityReservationsReady}

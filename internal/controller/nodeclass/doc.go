@@ -1,7 +1,7 @@
-// Package nodeclass reconciles an EC2NodeClass: it resolves subnets, security groups, images, instance profile, placement
-// group and capacity reservations, checks them before a launch, and warns about fields without effect.
+// Package nodeclass reconciles an EC2NodeClass. It resolves subnets, security groups, images, instance profile,
+// placement group and capacity reservations, checks them before a launch, and warns about fields without effect.
 //
 // In: an EC2NodeClass, AWS.
 // Out: its status.
-// Never: a launch that costs money.
+// Never: launching an instance.
 package nodeclass

@@ -29,26 +29,25 @@ type DryRunner interface {
 	Try(ctx context.Context, t ec2.Trial) error
 }
 
-// The result of a dry run is valid for trialHolds, a refusal only for refusalHolds because the user may be fixing its cause. A dry run
-// that names objects that EC2 does not know yet is repeated after settlePoll.
+// How long the result of a dry run is valid.
 const (
-	trialHolds   = 30 * time.Minute
-	refusalHolds = 20 * time.Second
-	settlePoll   = 5 * time.Second
+	trialHolds   = 30 * time.Minute // a success
+	refusalHolds = 20 * time.Second // a refusal, which is shorter because the user may be fixing its cause
+	settlePoll   = 5 * time.Second  // pause before a retry if EC2 does not know new objects in the dry run yet
 )
 
 // trials holds the results of dry runs by class. The zero value is empty. Its methods are safe for concurrent
 // use.
 type trials struct {
 	mu      sync.Mutex
-	ByClass map[string]tried
+	ByClass map[string]tried // latest result by name of the class
 }
 
 // tried is the result of one dry run.
 type tried struct {
-	about string // its parameters as JSON
-	err   error
-	until time.Time
+	about string    // parameters of the dry run, as JSON
+	err   error     // EC2's refusal; nil: the launch would succeed
+	until time.Time // end of validity
 }
 
 // recall returns the result of a dry run with the same parameters, if it is still valid.
@@ -68,8 +67,9 @@ func (t *trials) note(class string, answer tried) {
 	t.ByClass[class] = answer
 }
 
-// try makes a dry run of a launch for the class as it was resolved. It finds missing permissions, and errors that the schema
-// cannot find, before a pod waits for a node. The error is errNoMarket until instance types are known.
+// try makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and errors
+// that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the instance
+// types are known.
 func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
 	if n.Tester == nil || !found.isComplete() {
 		return nil
@@ -82,7 +82,7 @@ func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found r
 	}
 	about, err := json.Marshal(trial)
 	if err != nil {
-		return fmt.Errorf("try a launch for EC2NodeClass %s: %w", class.Name, err)
+		return fmt.Errorf("dry run of a launch for EC2NodeClass %s: %w", class.Name, err)
 	}
 	if answer, ok := n.Trials.recall(as.Name, string(about), now); ok {
 		return answer
@@ -97,8 +97,9 @@ func (n *Reconciler) try(ctx context.Context, class *awsv1.EC2NodeClass, found r
 	return err
 }
 
-// trial returns a launch of the cheapest type that a pool of the class allows, because an IAM policy may allow no other types; of any
-// type if no pool allows one. The second result is false if no type is available for the class.
+// trial returns the parameters of the dry run. The instance type is the cheapest one that a pool of the class allows,
+// because an IAM policy may deny other types. If no pool allows a type, it is any available type. The second result is
+// false if no type is available for the class.
 func (n *Reconciler) trial(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.Trial, bool, error) {
 	market, ok := n.Offers.Market.Catalog(class, now)
 	if !ok {
@@ -133,7 +134,8 @@ func (n *Reconciler) trial(ctx context.Context, class *awsv1.EC2NodeClass, now t
 	return ec2.Trial{}, false, nil
 }
 
-// acceptedBy returns the requirements of each pool of a class, sorted by pool name, and at the end empty ones.
+// acceptedBy returns the requirements of each pool of the class, sorted by pool name, and at the end requirements that
+// accept every type.
 func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requirements {
 	sorted := slices.Clone(pools)
 	slices.SortFunc(sorted, func(a, b karpv1.NodePool) int { return cmp.Compare(a.Name, b.Name) })
@@ -152,8 +154,8 @@ func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requiremen
 	return append(out, requirements.Requirements{})
 }
 
-// settles returns how soon to try again if no user has to fix anything: a new process does not know the instance types yet, and
-// EC2 may not return a new instance profile or launch template yet. 0 in all other cases.
+// settles returns the pause before a retry if the problem will end by itself: a new process does not know the instance
+// types yet, or EC2 does not return a new instance profile or launch template yet. It is 0 in all other cases.
 func (f resolvedClass) settles() time.Duration {
 	switch {
 	case errors.Is(f.trialErr, offerings.ErrNoMarket):
@@ -168,7 +170,8 @@ func (f resolvedClass) settles() time.Duration {
 	return 0
 }
 
-// writeTrial sets the condition from the result of the dry run. An inconclusive result keeps an earlier success.
+// writeTrial sets the condition ValidationSucceeded from the error of the dry run. An inconclusive error keeps an
+// earlier success.
 func (f resolvedClass) writeTrial(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
 	e := awserr.Of(f.trialErr)

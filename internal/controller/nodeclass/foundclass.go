@@ -22,23 +22,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// resolvedClass is what AWS answered about a node class, and what is wrong with the class itself.
+// resolvedClass has the AWS resources that a node class selects, and the problems of the class.
 type resolvedClass struct {
 	subnets        []vpc.Subnet
-	missingSubnets []vpc.Miss
+	missingSubnets []vpc.Miss // selector terms that found no subnet
 	subnetErr      error
 
 	groups        []vpc.Group
-	missingGroups []vpc.Miss
+	missingGroups []vpc.Miss // selector terms that found no security group
 	groupErr      error
 
 	images        []ami.Image
-	missingImages []ami.Unmatched
+	missingImages []ami.Unmatched // selector terms that found no image
 	imageErr      error
-	back          []drift.Setback // images that were found and are held back
-	memory        drift.Memory    // what to store about images
+	back          []drift.Setback // images that were found, but are not used because their nodes failed
+	memory        drift.Memory    // the records about images to store
 
-	profile    string
+	profile    string // name of the instance profile; empty if there is none
 	profileErr error
 
 	reserves       bool // capacity reservations are used
@@ -48,14 +48,15 @@ type resolvedClass struct {
 	placement    ec2.PlacementGroup // the zero value if the class selects none
 	placementErr error
 
-	problem   offerings.Problem
-	preflight offerings.Preflight
-	pending   bool // the first report on whether its nodes can join is being waited for
+	problem   offerings.Problem   // the problem of the class itself; the zero value if there is none
+	preflight offerings.Preflight // result of the preflight checks
+	pending   bool                // the class waits for the first report on whether its nodes can join
 
 	trialErr error // EC2's answer to a dry run of a launch
 }
 
-// Reasons of conditions if a class selects resources of several VPCs. The second is EC2's error, here found before a launch.
+// Reasons of conditions if a class selects resources of several VPCs. reasonGroupVPCMismatch is also EC2's error code
+// at launch.
 const (
 	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
 	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
@@ -74,14 +75,14 @@ func (f resolvedClass) retry() error {
 	return f.trialErr
 }
 
-// isComplete reports whether the class has all that a launch needs, as far as that is known without a launch.
+// isComplete reports whether the class has everything that a launch needs, as far as that can be known before a launch.
 func (f resolvedClass) isComplete() bool {
-	condition, _ := f.strangers()
+	condition, _ := f.vpcProblem()
 	return f.retry() == nil && f.problem.Reason == "" && condition == "" && !f.pending && f.profile != "" &&
 		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
 
-// write stores the results in the status. Fields that could not be resolved stay unchanged.
+// write stores the results in the status. Fields of resources that could not be read stay unchanged.
 func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	s, c := &class.Status, class.StatusConditions(f.gated()...)
 	c.Start(now)
@@ -103,7 +104,7 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
 		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
 	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
-	if condition, p := f.strangers(); p.Reason != "" {
+	if condition, p := f.vpcProblem(); p.Reason != "" {
 		c.SetFalse(now, condition, p.Reason, p.Message)
 	}
 	if f.imageErr == nil {
@@ -124,12 +125,13 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if f.reservationErr == nil {
 		s.CapacityReservations = f.reservationStatus()
 	}
-	if f.reserves { // finding none is no problem
+	if f.reserves { // finding no reservation is not a problem
 		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
 	}
 	f.writeRest(c, now)
 }
 
+// writeRest sets the conditions that depend on the resources: placement, preflight and validation.
 func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	f.writePlacement(c, now)
 	f.preflight.Write(c, now)
@@ -142,7 +144,7 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady,
 			"waiting for "+strings.Join(untrue(c, needed), ", "))
 	case f.pending:
-		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "looking whether its nodes can join the cluster")
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "checking whether nodes of the class can join the cluster")
 	case f.trialErr != nil:
 		f.writeTrial(c, now)
 	default:
@@ -150,8 +152,8 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// note sets one condition. An earlier result stays valid while AWS cannot be asked, but not when the error is one that the
-// user must fix.
+// note sets one condition. While AWS cannot be asked, an earlier success stays valid. It does not stay valid if the
+// user must fix the error.
 func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
 	f := awserr.Of(err)
 	switch {
@@ -166,11 +168,11 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	case !c.IsTrue(condition):
 		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
 	default:
-		c.SetTrue(now, condition) // for the present generation too: the error is retried and logged
+		c.SetTrue(now, condition) // sets the present generation too; the error is retried and logged
 	}
 }
 
-// remark adds to a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
+// remark adds to a condition that is True which terms found nothing. The class can be used, but perhaps not as its
 // author intends.
 func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
@@ -179,9 +181,10 @@ func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misse
 	}
 }
 
-// strangers says on which condition, and why, the subnets and security groups cannot be used together: EC2 refuses to
-// launch with those of several VPCs. It can only be so where the cluster's VPC is not known.
-func (f resolvedClass) strangers() (string, offerings.Problem) {
+// vpcProblem returns the condition and the problem if the selected subnets and security groups are in several VPCs. EC2
+// refuses to launch with them. This can happen only if the cluster's VPC is not known, because otherwise only its
+// resources are selected.
+func (f resolvedClass) vpcProblem() (string, offerings.Problem) {
 	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
 		return "", offerings.Problem{}
 	}
@@ -189,23 +192,24 @@ func (f resolvedClass) strangers() (string, offerings.Problem) {
 	for _, s := range f.subnets {
 		if s.VPC != first.VPC {
 			return awsv1.ConditionSubnetsReady, offerings.Problem{Reason: reasonSubnetVPCMismatch, Message: fmt.Sprintf(
-				"spec.subnetSelectorTerms select subnets of several VPCs, %s of %s and %s of %s: select those of the cluster's VPC only", first.ID, first.VPC, s.ID, s.VPC)}
+				"spec.subnetSelectorTerms select subnets of several VPCs, %s of %s and %s of %s: select only subnets of the cluster's VPC", first.ID, first.VPC, s.ID, s.VPC)}
 		}
 	}
 	for _, g := range f.groups {
 		if g.VPC != first.VPC {
 			return awsv1.ConditionSecurityGroupsReady, offerings.Problem{Reason: reasonGroupVPCMismatch, Message: fmt.Sprintf(
-				"spec.securityGroupSelectorTerms select %s of %s, and spec.subnetSelectorTerms subnets of %s: select those of the cluster's VPC only", g.ID, g.VPC, first.VPC)}
+				"spec.securityGroupSelectorTerms select %s of %s, but spec.subnetSelectorTerms select subnets of %s: select only resources of the cluster's VPC", g.ID, g.VPC, first.VPC)}
 		}
 	}
 	return "", offerings.Problem{}
 }
 
+// untrue returns the conditions that are not True.
 func untrue(c karpv1.ConditionSet, conditions []string) []string {
 	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
 }
 
-// missing returns the terms that found nothing, as the end of a message.
+// missing lists the terms that found nothing, as the end of a message.
 func missing[T fmt.Stringer](terms []T) string {
 	var texts []string
 	for _, t := range terms {
@@ -231,7 +235,7 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
-// disksOf returns the volumes of the images.
+// disksOf returns the volumes of the images by image.
 func disksOf(images []ami.Image) []conversion.ImageDisks {
 	var out []conversion.ImageDisks
 	for _, i := range images {
@@ -240,8 +244,8 @@ func disksOf(images []ami.Image) []conversion.ImageDisks {
 	return out
 }
 
-// classProblem returns what is wrong with the class itself, except for its user data: mistakes that the schema accepts and
-// that would fail a launch.
+// classProblem returns the first mistake in the class, except in its user data, that the schema accepts but that would
+// make a launch fail.
 func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if ec2.ReservedTag(key) {
@@ -287,7 +291,7 @@ func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 	return out
 }
 
-// settleImages replaces each image that is known to be bad by the last good one.
+// settleImages replaces each image that is recorded as bad with the last good image.
 func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
 	if f.imageErr != nil {
 		return
@@ -306,7 +310,8 @@ func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// writeSetbacks sets the condition about images that are held back, and forgets bad images that are no longer found.
+// writeSetbacks sets the condition about images that are not used because their nodes failed, and drops records of bad
+// images that the selectors no longer find.
 func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
 	if len(f.memory.Bad) < len(driftcheck.MemoryOf(class).Bad) {
 		driftcheck.KeepImages(class, f.memory)

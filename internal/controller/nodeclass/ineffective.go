@@ -18,18 +18,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// IneffectiveFieldWarner reports fields of objects that are accepted and have no effect. It writes one log line and one event on the object
-// when the controller starts or the object starts to use the field. It changes nothing.
+// IneffectiveFieldWarner reports fields of objects that are accepted but have no effect. It writes one log line and one
+// event on the object when the controller starts, or when the object starts to use the field. It does not change the
+// object.
 type IneffectiveFieldWarner struct {
 	Cache client.Reader // reads objects from the informers
 	Gates Gates         // enabled feature gates
-	// Unseen is true if NodeOverlays cannot be watched, so that they are not checked.
+	// Unseen is true if NodeOverlays cannot be watched; they are not checked then.
 	Unseen bool
-	Tell   loop.EventRecorder
-	Log    *slog.Logger
+	Events loop.EventRecorder // emits events
+	Log    *slog.Logger       // the log of this process
 
-	mu   sync.Mutex
-	said map[lapseOf]bool
+	mu     sync.Mutex
+	logged map[reportedField]bool // fields that were reported
 }
 
 // Gates are the feature gates.
@@ -61,20 +62,20 @@ func (g Gates) ofOverlay() []ineffectiveField {
 	if g.Overlays {
 		return nil
 	}
-	return []ineffectiveField{{"spec", "prices and sizes are as AWS says: the feature gate NodeOverlay is off"}}
+	return []ineffectiveField{{"spec", "prices and sizes are those of AWS: the feature gate NodeOverlay is off"}}
 }
 
 // ineffectiveField is a field of an object that has no effect.
 type ineffectiveField struct {
-	field string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
-	says  string // what happens instead
+	field   string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
+	instead string // what happens instead of the effect
 }
 
-// lapseOf is a lapse that was reported.
-type lapseOf struct {
-	uid   types.UID
-	field string
-	says  string
+// reportedField identifies a reported field.
+type reportedField struct {
+	uid     types.UID
+	field   string
+	instead string
 }
 
 // Pool reports the fields of a NodePool that have no effect.
@@ -89,7 +90,7 @@ func (h *IneffectiveFieldWarner) Pool(ctx context.Context, request reconcile.Req
 	return reconcile.Result{}, nil
 }
 
-// Class is Pool for an EC2NodeClass.
+// Class reports the fields of an EC2NodeClass that have no effect.
 func (h *IneffectiveFieldWarner) Class(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class := &awsv1.EC2NodeClass{}
 	if ok, err := h.read(ctx, request, class); !ok {
@@ -99,7 +100,7 @@ func (h *IneffectiveFieldWarner) Class(ctx context.Context, request reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// Overlay is Pool for a NodeOverlay.
+// Overlay reports the fields of a NodeOverlay that have no effect.
 func (h *IneffectiveFieldWarner) Overlay(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	overlay := &karpv1alpha1.NodeOverlay{}
 	if ok, err := h.read(ctx, request, overlay); !ok {
@@ -109,7 +110,7 @@ func (h *IneffectiveFieldWarner) Overlay(ctx context.Context, request reconcile.
 	return reconcile.Result{}, nil
 }
 
-// Claim is Pool for a NodeClaim.
+// Claim reports the fields of a NodeClaim that have no effect.
 func (h *IneffectiveFieldWarner) Claim(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	if ok, err := h.read(ctx, request, claim); !ok {
@@ -121,54 +122,56 @@ func (h *IneffectiveFieldWarner) Claim(ctx context.Context, request reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// read reports whether the object exists and is not being deleted.
+// read reads the object. It reports whether the object exists and is not being deleted.
 func (h *IneffectiveFieldWarner) read(ctx context.Context, request reconcile.Request, into client.Object) (bool, error) {
 	err := h.Cache.Get(ctx, request.NamespacedName, into)
 	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
 }
 
-// report logs and emits each lapse of an object once, and again only if the object stopped to use the field in between.
+// report logs and emits each field of an object once. It does so again only if the object stopped using the field in
+// between.
 func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapses []ineffectiveField) {
 	uid := object.GetUID()
 	h.mu.Lock()
-	for known := range h.said {
+	for known := range h.logged {
 		if known.uid == uid && !holds(lapses, known) {
-			delete(h.said, known)
+			delete(h.logged, known)
 		}
 	}
 	h.mu.Unlock()
-	var news []string // for one event: the API server merges events of one reason, and keeps the text of the first
+	var news []string // all in one event, because the API server merges events with the same reason, and keeps the first text
 	for _, l := range lapses {
 		if h.once(uid, kind+" "+object.GetName(), l) {
-			news = append(news, l.field+" has no effect: "+l.says)
+			news = append(news, l.field+" has no effect: "+l.instead)
 		}
 	}
 	if len(news) > 0 {
-		h.Tell.Tell(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
+		h.Events.Emit(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
 	}
 }
 
-func holds(lapses []ineffectiveField, known lapseOf) bool {
+// holds reports whether known is still among the ineffective fields.
+func holds(lapses []ineffectiveField, known reportedField) bool {
 	for _, l := range lapses {
-		if l.field == known.field && l.says == known.says {
+		if l.field == known.field && l.instead == known.instead {
 			return true
 		}
 	}
 	return false
 }
 
-// once logs a lapse of the object with the name, and reports whether it is news.
+// once logs a field of the named object if it was not reported before, and reports whether it did.
 func (h *IneffectiveFieldWarner) once(uid types.UID, name string, l ineffectiveField) bool {
 	h.mu.Lock()
-	key := lapseOf{uid, l.field, l.says}
-	before := h.said[key]
-	if h.said == nil {
-		h.said = map[lapseOf]bool{}
+	key := reportedField{uid, l.field, l.instead}
+	before := h.logged[key]
+	if h.logged == nil {
+		h.logged = map[reportedField]bool{}
 	}
-	h.said[key] = true
+	h.logged[key] = true
 	h.mu.Unlock()
 	if !before {
-		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
+		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.instead)
 	}
 	return !before
 }

@@ -4,8 +4,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// This file has all fields that never have an effect, whatever the settings, and no other file has any.
-// docs/compatibility.md is generated from it, and lists what is read here as "not yet".
+// This file has all fields that never have an effect, whatever the settings are. docs/compatibility.md is generated
+// from this file, and lists its fields as "not yet".
 
 // claimLapses returns the fields of a NodeClaim that have no effect. Karpenter writes the annotation on claims for pods with
 // DRA devices.

@@ -69,23 +69,23 @@ type Reconciler struct {
 	Profiles  ProfileClient // manages instance profiles
 	Templates templates     // deletes the launch templates of a class
 	Versions  versions      // reads the Kubernetes version
-	// Reservations finds capacity reservations; nil: none are used.
+	// Reservations finds capacity reservations; nil: reservations are not used.
 	Reservations offerings.Reservations
-	Placements   offerings.Placements
-	Tester       DryRunner // dry runs of launches; nil disables them
-	Offers       *offerings.RequestBuilder
-	Diagnoses    *diagnoser.Diagnoser // preflight checks whether nodes can join; nil disables them
-	VPC          string               // ID of the cluster's VPC; empty if unknown
-	Isolated     bool                 // IAM cannot be reached, so spec.instanceProfile is not checked
-	Refresh      time.Duration        // how often AWS resources are read
-	Batch        *loop.Batch          // gets a request for a plan when a class becomes ready
-	Tell         loop.EventRecorder
-	Metrics      *metrics.Metrics
-	Log          *slog.Logger
+	Placements   offerings.Placements      // finds placement groups
+	Tester       DryRunner                 // makes dry runs of launches; nil disables them
+	Offers       *offerings.RequestBuilder // builds the parameters of launches
+	Diagnoses    *diagnoser.Diagnoser      // preflight checks whether nodes can join; nil disables them
+	VPC          string                    // ID of the cluster's VPC; empty if unknown
+	Isolated     bool                      // IAM cannot be reached, so spec.instanceProfile is not checked
+	Refresh      time.Duration             // interval between two reads of AWS resources
+	Batch        *loop.Batch               // gets a request for a plan when a class becomes ready
+	Events       loop.EventRecorder        // emits events
+	Metrics      *metrics.Metrics          // the metrics of this process
+	Log          *slog.Logger              // the log of this process
 
-	Failures  loop.Backoff // back-off by object name; the zero value is empty
-	farewells loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
-	Trials    trials       // results of dry runs by class; the zero value is empty
+	Failures         loop.Backoff // back-off by object name; the zero value is empty
+	finalizeFailures loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
+	Trials           trials       // results of dry runs by class; the zero value is empty
 }
 
 // Reconcile brings the status of one class up to date.
@@ -98,7 +98,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		err = nil
 	case err != nil:
 	case class.DeletionTimestamp != nil:
-		failures = &n.farewells
+		failures = &n.finalizeFailures
 		until, err = n.finalize(ctx, class)
 	default:
 		until, err = n.visit(ctx, class)
@@ -112,8 +112,8 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // visit updates the status of a class that is not being deleted.
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
-		// The finalizer comes first: without it, AWS resources of a class that is deleted now would be left behind.
-		held, err := n.Objects.PatchClass(ctx, class, holdClass)
+		// The finalizer comes first: without it, the AWS resources of a class that is deleted now would not be deleted.
+		held, err := n.Objects.PatchClass(ctx, class, addFinalizer)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -137,13 +137,13 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 		return time.Time{}, err
 	}
 	if found.pending {
-		return now.Add(diagnoser.AheadPatience), nil // the end of the checks triggers an earlier reconcile
+		return now.Add(diagnoser.AheadPatience), nil // the result of the checks triggers an earlier reconcile
 	}
 	if pause := found.settles(); pause > 0 {
 		return now.Add(min(pause, n.Refresh)), nil
 	}
 	if !written.StatusConditions().IsReady() {
-		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, which sends no event
+		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing the cause in AWS, which sends no event
 	}
 	return now.Add(n.Refresh), nil
 }
@@ -151,14 +151,16 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 // brokenRefresh is how often AWS resources are read for a class that is not ready.
 const brokenRefresh = 20 * time.Second
 
-func holdClass(class *awsv1.EC2NodeClass) {
+// addFinalizer adds the finalizer.
+func addFinalizer(class *awsv1.EC2NodeClass) {
 	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
 }
 
+// report logs changes of the readiness, and emits events about problems.
 func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	conditions := class.StatusConditions()
 	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
-		n.Tell.Tell(class, kubeclient.ReasonPreflightFailed, c.Message)
+		n.Events.Emit(class, kubeclient.ReasonPreflightFailed, c.Message)
 	}
 	switch isReady := conditions.IsReady(); {
 	case isReady && !wasReady:
@@ -177,7 +179,7 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 		}
 		// Unknown conditions cause no warning: every new class has them.
 		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
-			n.Tell.Tell(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+			n.Events.Emit(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
 		}
 	}
 }
@@ -187,7 +189,7 @@ func isFalse(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
 
-// look reads the AWS resources that the class selects. After a failed read it continues with the others.
+// look reads the AWS resources that the class selects. If one read fails, the other resources are still read.
 func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolvedClass {
 	var f resolvedClass
 	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
@@ -201,13 +203,13 @@ func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolv
 	}
 	f.settleImages(class)
 	f.profile, f.profileErr = n.profile(ctx, class)
-	n.lookPlacement(ctx, class, &f)
-	n.lookReserved(ctx, class, &f)
+	n.resolvePlacement(ctx, class, &f)
+	n.resolveReservations(ctx, class, &f)
 	f.preflight, f.problem = n.Offers.JudgeUserData(class, f.images, version)
 	if p := classProblem(class); p.Reason != "" {
 		f.problem = p
 	}
-	n.lookAhead(ctx, class, &f)
+	n.checkPreflight(ctx, class, &f)
 	if text := conversion.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" &&
 		f.problem.Reason == "" && !f.pending {
 		f.problem = offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
@@ -215,6 +217,7 @@ func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolv
 	return f
 }
 
+// profile returns the name of the instance profile, and creates the profile if the class names only a role.
 func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
 	if given := class.Spec.InstanceProfile; given != nil {
 		if n.Isolated {
@@ -252,12 +255,12 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 	}
 	var waiting []string
 	for _, c := range claims.Items {
-		if nodestate.IsServed(c.Spec.NodeClassRef) { // not a class of another provider with the same name
+		if nodestate.IsServed(c.Spec.NodeClassRef) { // exclude claims of another provider's class with the same name
 			waiting = append(waiting, c.Name)
 		}
 	}
 	if len(waiting) > 0 {
-		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to terminate: "+
+		n.Events.Emit(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to terminate: "+
 			strings.Join(waiting[:min(5, len(waiting))], ", "))
 		return time.Now().Add(time.Minute), nil // the deletion of a claim triggers an earlier reconcile
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// reasonPreflightPending is the reason of conditions as long as the preflight checks of a node class have no result.
+// reasonPreflightPending is the reason of conditions while the preflight checks of a node class have no result yet.
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// ProvenAfter is longer than a node that lost the permission to join can stay Ready: its credentials and its lease expire
-	// earlier.
+	// ProvenAfter is how long a node must stay Ready after a finding to disprove it. A node that can no longer join
+	// loses its credentials and its lease earlier.
 	ProvenAfter = 20 * time.Minute
 )
 
-// lookAhead checks whether nodes of the class can join before any is launched.
-func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+// checkPreflight checks whether nodes of the class can join, before the first launch.
+func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	if n.Diagnoses == nil || f.preflight.Mode == awsv1.PreflightOff || f.preflight.Mode == "" {
 		return
 	}
@@ -43,16 +43,17 @@ func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f
 	}
 	f.preflight.Ahead = findings
 	since := now
-	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
-		told.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
-		since = told.LastTransitionTime.Time
+	if current, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
+		current.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
+		since = current.LastTransitionTime.Time
 	}
 	if enforces && !n.isDisproved(ctx, class.Name, since, now) {
 		f.problem = offerings.Problem{Reason: poolhealth.ReasonOfCheck(findings[0].Check), Message: loop.FindingText(findings[0])}
 	}
 }
 
-// await keeps the finding that an earlier report left on the class, or marks the class as pending until there is a report.
+// await keeps the finding of an earlier report on the class. If there is none, it marks the class as pending until
+// there is a report.
 func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	conditions := class.StatusConditions()
 	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
@@ -64,9 +65,8 @@ func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	}
 }
 
-// isDisproved reports whether nodes of the class contradict findings that were made at since. They do if a node has joined
-// after since, or if a node is Ready provenAfter later: by then a node that could not join any more would have lost its
-// credentials.
+// isDisproved reports whether nodes of the class disprove a finding made at since: a node has joined after since, or a
+// node is still Ready ProvenAfter later. By then, a node that could no longer join would have lost its credentials.
 func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {

@@ -1,6 +1,6 @@
-// Package nodepool reconciles a NodePool: its conditions and totals, and the replicas of a static pool.
+// Package nodepool reconciles a NodePool: its conditions, its resource totals, and the replicas of a static pool.
 //
 // In: a NodePool, its NodeClaims.
 // Out: its status, NodeClaims of static pools.
-// Never: a call to AWS.
+// Never: calls to AWS.
 package nodepool

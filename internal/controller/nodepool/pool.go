@@ -30,24 +30,24 @@ type poolWriter interface {
 	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
 }
 
-// Reconciler keeps the status of NodePools: whether they are usable, and their resources.
+// Reconciler writes the status of NodePools: whether they are usable, and their resources.
 type Reconciler struct {
 	Cache   client.Reader             // reads objects from the informers
 	Cluster loop.NodeReader           // reads cluster state from the informers
 	Objects poolWriter                // writes objects to the API server
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Market  nodestate.TypeMarket      // prices of nodes; nil: the cost is not computed
-	// Registrations are the results of the pools' launches; nil: none are known.
+	Market  nodestate.TypeMarket      // prices of instance types; nil: the cost is not computed
+	// Registrations has the results of the pools' launches; nil: no results are known.
 	Registrations *poolhealth.Registrations
-	Pauses        *loop.Pauses
-	Batch         *loop.Batch // asked for a plan when a pool becomes ready
-	Metrics       *metrics.Metrics
-	Log           *slog.Logger
+	Pauses        *loop.Pauses     // pauses of voluntary disruption
+	Batch         *loop.Batch      // gets a request for a plan when a pool becomes ready or stops being ready
+	Metrics       *metrics.Metrics // the metrics of this process
+	Log           *slog.Logger     // the log of this process
 
 	failures loop.Backoff
 }
 
-// poolRefresh is how often the resources of a pool are counted.
+// poolRefresh is the interval between two counts of a pool's resources.
 const poolRefresh = 5 * time.Second
 
 // Reconcile brings the status of one pool up to date.
@@ -59,6 +59,7 @@ func (p *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	})
 }
 
+// visit updates the status of a pool.
 func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) {
 	// 1. read
 	pool := &karpv1.NodePool{}
@@ -71,7 +72,7 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 		return time.Time{}, err
 	}
 	if !nodestate.IsServed(pool.Spec.Template.Spec.NodeClassRef) {
-		return time.Time{}, nil // handled by another controller
+		return time.Time{}, nil // another controller serves the pool
 	}
 	seen, err := p.see(ctx, pool)
 	if err != nil {
@@ -95,21 +96,22 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 
 // PoolSeen is the input for the status of a pool.
 type PoolSeen struct {
-	class   *awsv1.EC2NodeClass // nil if it does not exist
-	invalid string              // problems of the spec; empty without any
+	class   *awsv1.EC2NodeClass // nil if the class does not exist
+	invalid string              // problems of the spec; empty if there are none
 	Policy  disruption.Policy   // disruption policy of the pool
-	usage   corev1.ResourceList
-	nodes   int64
-	byType  map[string]int // NodeClaims by capacity type
-	cost    catalog.Price  // per hour
+	usage   corev1.ResourceList // capacity of the pool's nodes
+	nodes   int64               // number of NodeClaims that are not being deleted
+	byType  map[string]int      // number of NodeClaims by capacity type
+	cost    catalog.Price       // price per hour of the pool's instances
 
-	held     string // why launches are backed off, and until when; empty if they are not
-	heldBy   string // the check that found the cause; empty if none did
-	isAnew   bool   // the pool or its class has changed since the recorded launches
-	launches lifecycle.Outcomes
-	joined   time.Time // when the last of its claims registered; zero if none has
+	held     string             // why launches are on hold, and until when; empty if they are not
+	heldBy   string             // the check that found the cause; empty if none did
+	isAnew   bool               // the pool or its class has changed since the recorded launches
+	launches lifecycle.Outcomes // results of the last launches
+	joined   time.Time          // when a claim of the pool last registered; zero if none has
 }
 
+// see reads the input for the status of the pool.
 func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, error) {
 	now := time.Now()
 	seen := PoolSeen{invalid: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).Over(nodestate.PolicyOf(pool, now))}
@@ -156,13 +158,14 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 	seen.cost = costs.Sum
 	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
 	if seen.isAnew {
-		seen.joined = time.Time{} // it does not apply to the changed pool
+		seen.joined = time.Time{} // earlier registrations do not apply to the changed pool
 	}
 	seen.launches = p.Registrations.Recall(pool, seen.joined)
 	return seen, nil
 }
 
-// count adds one claim to the pool's resources: the capacity of its Node, or of its status before there is one.
+// count adds one claim to the pool's resources. It uses the capacity of the claim's Node, or of the claim's status
+// before there is a Node.
 func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolSeen) error {
 	seen.nodes++
 	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
@@ -186,6 +189,7 @@ func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *P
 	return nil
 }
 
+// Write sets the conditions and the resources in the pool's status.
 func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 	c := pool.StatusConditions()
 	c.Start(now)
@@ -203,14 +207,14 @@ func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 	pool.Status.Nodes = s.nodes
 }
 
-// writeRegistration sets the condition whether the pool's last launches registered. It applies to the current generation of pool and
-// class: earlier launches are ignored.
+// writeRegistration sets the condition that reports whether the pool's last launches registered. It ignores launches
+// for earlier generations of the pool or its class.
 func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	known, _ := s.launches.Count()
 	switch {
 	case s.isAnew:
 		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
-			"nothing has been launched since the NodePool and its EC2NodeClass are as they are")
+			"no node was launched since the NodePool or its EC2NodeClass was last changed")
 	case s.held != "":
 		reason := karpv1.ReasonRegistrationFailed
 		if s.heldBy != "" {
@@ -228,13 +232,15 @@ func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet
 	}
 }
 
-// isAnew reports whether the pool's registration condition is missing, or about an earlier generation of the pool or the class.
+// isAnew reports whether the pool's registration condition is missing, or belongs to an earlier generation of the pool
+// or its class.
 func isAnew(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	return !ok || c.ObservedGeneration != pool.Generation ||
 		class != nil && pool.Status.NodeClassObservedGeneration != class.Generation
 }
 
+// writeClass sets the condition NodeClassReady.
 func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	name := pool.Spec.Template.Spec.NodeClassRef.Name
 	switch {
@@ -252,7 +258,7 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 	ready, ok := s.class.StatusConditions().Find(karpv1.ConditionReady)
 	if !ok || ready.Status != "False" || ready.ObservedGeneration != s.class.Generation {
 		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown,
-			"the EC2NodeClass "+name+" has not been looked at yet")
+			"the EC2NodeClass "+name+" has no readiness for its present generation yet")
 		return
 	}
 	message := ready.Message
@@ -275,7 +281,7 @@ func (s PoolSeen) cause() string {
 	return ready.Message
 }
 
-// sameAmounts compares amounts regardless of their format: writing 1 instead of 1000m is no change.
+// sameAmounts compares amounts regardless of their format: 1 is equal to 1000m.
 func sameAmounts(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false
@@ -289,6 +295,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return true
 }
 
+// measure sets the metrics of the pool.
 func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolSeen) {
 	p.Metrics.Cost.WithLabelValues(pool.Name).Set(seen.cost.Dollars())
 	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
@@ -302,6 +309,7 @@ func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolSeen) {
 	}
 }
 
+// forget drops the metrics and the back-off of a deleted pool.
 func (p *Reconciler) forget(name string) {
 	labels := map[string]string{"nodepool": name}
 	p.Metrics.Usage.DeletePartialMatch(labels)

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 )
 
-// PoolProblem returns the problems of a pool's spec that the schema cannot find; empty without any.
+// PoolProblem returns the problems of a pool's spec that the schema cannot find; empty if there are none.
 func PoolProblem(pool *karpv1.NodePool) string {
 	var wrong []string
 	template := pool.Spec.Template
@@ -61,7 +61,7 @@ func taintProblems(field string, t corev1.Taint, seen map[string]bool) []string 
 	}
 	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, ""}
 	if !slices.Contains(effects, t.Effect) {
-		wrong = append(wrong, fmt.Sprintf("%s: effect %q of %s is none of NoSchedule, PreferNoSchedule, NoExecute", field, t.Effect, t.Key))
+		wrong = append(wrong, fmt.Sprintf("%s: effect %q of %s is not NoSchedule, PreferNoSchedule or NoExecute", field, t.Effect, t.Key))
 	}
 	id := t.Key + ":" + string(t.Effect)
 	if seen[id] {

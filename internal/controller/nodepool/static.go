@@ -34,9 +34,9 @@ type StaticReconciler struct {
 	Cluster loop.NodeReader           // reads cluster state from the informers
 	Claims  staticMaker               // creates claims of static pools
 	Objects loop.ObjectWriter         // writes objects to the API server
-	Ledger  *snapshot.Ledger          // claims in flight that this process created
+	Ledger  *snapshot.Ledger          // claims created by this process that the cache may not show yet
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Tell    loop.EventRecorder        // emits events
+	Events  loop.EventRecorder        // emits events
 	Metrics *metrics.Metrics          // the metrics of this process
 	Log     *slog.Logger              // the log of this process
 	Now     loop.Clock                // the clock; nil uses time.Now
@@ -44,11 +44,11 @@ type StaticReconciler struct {
 	failures loop.Backoff
 }
 
-// How often a static pool is counted although nothing changed, and when its limit keeps it small.
+// Intervals between two counts of a static pool without a change of its objects.
 const (
 	staticEvery   = time.Minute
-	LimitedEvery  = 30 * time.Second
-	NotReadyEvery = 10 * time.Second
+	LimitedEvery  = 30 * time.Second // while limits.nodes keeps the pool below spec.replicas
+	NotReadyEvery = 10 * time.Second // while the pool is not ready or its launches are on hold
 )
 
 // Reconcile creates or deletes claims of one pool to match spec.replicas.
@@ -60,6 +60,7 @@ func (s *StaticReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	})
 }
 
+// visit creates or deletes claims of the pool. It returns when to count again.
 func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, error) {
 	// 1. read
 	pool := &karpv1.NodePool{}
@@ -101,7 +102,8 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return now.Add(staticEvery), nil
 }
 
-// sent records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if the launch is a canary.
+// sent records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if a canary launch is
+// due.
 func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
 	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
 		missing = 1
@@ -112,8 +114,8 @@ func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
 	return missing
 }
 
-// crew returns the claims of a pool that are to stay, and the number of all its claims. An expired or moved claim that waits for
-// its replacement does not count as staying: one more node replaces it.
+// crew returns the claims of a pool that count as its replicas, and the number of all its claims. An expired or moved
+// claim that waits for its replacement does not count as a replica, so that one more node is created to replace it.
 func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -125,19 +127,19 @@ func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*kar
 		claims = append(claims, &list.Items[i])
 		known[string(list.Items[i].UID)] = true
 	}
-	begun := map[string]bool{} // moves, by ID
+	started := map[string]bool{} // moves, by ID
 	for _, c := range claims {
 		if mark, _ := nodestate.MoveOf(c); mark != nil {
-			begun[mark.ID] = true
+			started[mark.ID] = true
 		}
 	}
 	for _, c := range s.Ledger.Claims() {
 		switch id := c.Annotations[nodestate.AnnotationReplaces]; {
 		case known[string(c.UID)]:
-		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
-			all++ // the cache shows neither this replacement nor the mark of its move: it is not surplus
+		case id != "" && !started[id] && c.Labels[karpv1.LabelNodePool] == pool:
+			all++ // the cache shows neither this replacement nor the mark of its move; the replacement is not surplus
 		default:
-			claims = append(claims, c) // not in the cache yet
+			claims = append(claims, c) // the cache does not show the claim yet
 		}
 	}
 	made := nodestate.MadeFor(claims)
@@ -153,7 +155,7 @@ func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*kar
 	return active, all, nil
 }
 
-// members returns the properties of the claims that decide which is deleted first.
+// members returns the properties of the claims that decide which claim is deleted first.
 func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
 	out = make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {
@@ -198,7 +200,7 @@ func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	return min(max(left.Seconds()/life.Seconds(), 0), 1)
 }
 
-// recruit creates missing claims.
+// recruit creates the missing claims.
 func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -216,7 +218,7 @@ func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int
 	return group.Wait()
 }
 
-// dismiss deletes the named claims. Disruption budgets do not limit it, because the user has set the number of nodes.
+// dismiss deletes the named claims. Disruption budgets do not apply, because the user has set the number of nodes.
 func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
 	leaving := map[string]bool{}
 	for _, name := range names {
@@ -234,7 +236,7 @@ func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeCla
 		s.Ledger.Forget(c.UID)
 		pool := c.Labels[karpv1.LabelNodePool]
 		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.Displaced(ctx, s.Cluster, c, now)}.Count(s.Metrics)
-		s.Tell.Tell(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
+		s.Events.Emit(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
 		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
 			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())
 	}

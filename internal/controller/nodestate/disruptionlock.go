@@ -16,11 +16,11 @@ type DisruptionLock struct {
 
 	mu      sync.Mutex
 	granted map[types.UID]bool      // claims whose nodes were chosen, but whose disruption has not started
-	begun   map[types.UID]time.Time // by claim: when its disruption started
+	started map[types.UID]time.Time // by claim: when its disruption started
 }
 
-// GateMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
-const GateMemory = 15 * time.Second
+// LockMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
+const LockMemory = 15 * time.Second
 
 // Enter waits for the lock; Leave releases it.
 func (g *DisruptionLock) Enter() { g.turn.Lock() }
@@ -43,10 +43,10 @@ func (g *DisruptionLock) Reserve(claim types.UID) {
 func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun == nil {
-		g.begun = map[types.UID]time.Time{}
+	if g.started == nil {
+		g.started = map[types.UID]time.Time{}
 	}
-	g.begun[claim] = now
+	g.started[claim] = now
 	delete(g.granted, claim)
 }
 
@@ -54,17 +54,17 @@ func (g *DisruptionLock) Note(claim types.UID, now time.Time) {
 func (g *DisruptionLock) Forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.begun, claim)
+	delete(g.started, claim)
 	delete(g.granted, claim)
 }
 
-// Going reports whether the claim's node was chosen, or its disruption started at most GateMemory before now.
+// Going reports whether the claim's node was chosen, or its disruption started at most LockMemory before now.
 func (g *DisruptionLock) Going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at, ok := g.begun[claim]
-	if ok && now.Sub(at) > GateMemory {
-		delete(g.begun, claim)
+	at, ok := g.started[claim]
+	if ok && now.Sub(at) > LockMemory {
+		delete(g.started, claim)
 		ok = false
 	}
 	return ok || g.granted[claim]

@@ -108,9 +108,9 @@ func CountRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	}
 }
 
-// CountEvaluation records how long the search for candidates took since begun.
-func CountEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, begun time.Time) {
-	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(begun).Seconds())
+// CountEvaluation records how long the search for candidates took since started.
+func CountEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, started time.Time) {
+	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(started).Seconds())
 }
 
 // CountEligible sets the metric of how many nodes are candidates for a reason.

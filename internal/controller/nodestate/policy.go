@@ -99,9 +99,9 @@ func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// Soonest is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
+// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they would
 // expire before they join, and be replaced without end.
-const Soonest = 5 * time.Minute
+const MinExpireAfter = 5 * time.Minute
 
 // shortLives returns the problems of an expireAfter that is too short.
 func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
@@ -112,7 +112,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.LeastLife, *expires),
 		})
 	}
-	if expires != nil && *expires < Soonest {
+	if expires != nil && *expires < MinExpireAfter {
 		out = append(out, disruption.Problem{
 			Field: "spec.template.spec.expireAfter",
 			Text:  fmt.Sprintf("%s is less than some instances need to join: they would expire before they join, and be replaced again and again", *expires),
@@ -134,16 +134,16 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 		if badNodes != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
 			continue
 		}
-		told := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
+		problem := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
 		if p.Wave != "" && err == nil && waveShare == isShare && wave > most {
-			told.Field = karpv1.AnnotationDriftWave
-			told.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
-			out = append(out, told)
+			problem.Field = karpv1.AnnotationDriftWave
+			problem.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
+			out = append(out, problem)
 		}
 		if !isShare && p.Canary > most {
-			told.Field = karpv1.AnnotationDriftCanary
-			told.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
-			out = append(out, told)
+			problem.Field = karpv1.AnnotationDriftCanary
+			problem.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
+			out = append(out, problem)
 		}
 	}
 	return out

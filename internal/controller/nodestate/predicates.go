@@ -58,8 +58,8 @@ func ClassMatters() predicate.Predicate {
 	}}
 }
 
-// CrewMatters passes changes that affect how many NodeClaims of a pool count: deletions, replacements and moves.
-func CrewMatters() predicate.Predicate {
+// ClaimCountMatters passes changes that affect how many NodeClaims of a pool count: deletions, replacements and moves.
+func ClaimCountMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
 			e.ObjectOld.GetAnnotations()[AnnotationReplacing] != e.ObjectNew.GetAnnotations()[AnnotationReplacing] ||

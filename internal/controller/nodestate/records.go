@@ -25,8 +25,8 @@ type Records struct {
 	Nodes    map[string]bool              // names of all Nodes
 }
 
-// ReadBooks returns the records at now. paused is the global pause; it applies to each pool.
-func ReadBooks(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
+// ReadRecords returns the records at now. paused is the global pause; it applies to each pool.
+func ReadRecords(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
 	b := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
 		ready: map[string]bool{}, keep: KeptOf(o), Nodes: map[string]bool{}, costs: map[string]float64{},

@@ -26,8 +26,8 @@ func IsServed(ref *karpv1.NodeClassReference) bool {
 // continues the handling from the annotation.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
-// HurryEvery is the minimum time between two requests for an immediate plan.
-const HurryEvery = time.Second
+// MinPlanNowInterval is the minimum time between two requests for an immediate plan.
+const MinPlanNowInterval = time.Second
 
 // IsOpen reports whether kube-scheduler may still bind pods to the Node.
 func IsOpen(node *corev1.Node) bool {
@@ -59,8 +59,8 @@ func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeCla
 // cases:
 //   - No time is recorded.
 //   - The time cannot be parsed. The controller replaces it.
-//   - The time is more than deadlineStale before the claim's deletion. Such a time is from a repair that was aborted because the node
-//     recovered. If the node is drained later for another reason, its pods get their full grace period.
+//   - The time is more than deadlineStale before the claim's deletion. Such a time is from a repair that was aborted
+//     because the node recovered. If the node is drained later for another reason, its pods get their full grace period.
 func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
 	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {

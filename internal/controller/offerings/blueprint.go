@@ -14,22 +14,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// Node returns the input for the user data of the claim's instance.
+// Node returns the input of the user data for the claim's instance. way is the capacity type, pods the pod limit.
 func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
 	n := conversion.BootOf(claim, class, way, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name
 	return n
 }
 
-// Blueprint is all of an instance but its type, zone and subnet.
+// Blueprint returns the parameters of an instance except its type, zone and subnet. way is the capacity type.
 func Blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ipv6 bool) ec2.Blueprint {
 	spec := class.Spec
 	b := ec2.Blueprint{
 		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: way,
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
-	// If the class selects capacity reservations, only launches that target one use it. Otherwise EC2 uses open reservations by
-	// default.
+	// If the class selects capacity reservations, only launches that target a reservation may use it. Without this
+	// setting, EC2 also uses open reservations by default.
 	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
 	for _, g := range class.Status.SecurityGroups {
 		b.SecurityGroups = append(b.SecurityGroups, g.ID)
@@ -75,7 +75,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 	var out []ec2.Disk
 	for _, m := range spec.BlockDeviceMappings {
 		if m.EBS == nil || m.DeviceName == nil {
-			continue // validation reports it
+			continue // validation reports such a mapping
 		}
 		e := m.EBS
 		d := ec2.Disk{
@@ -93,7 +93,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 	return out
 }
 
-// familyDisks returns the volumes of an AMI family for a class that maps none. The sizes are Karpenter's.
+// familyDisks returns the volumes of an AMI family for a class that maps no volumes. The sizes are Karpenter's.
 func familyDisks(family string) []ec2.Disk {
 	yes := true
 	disk := func(device string, gib int32) ec2.Disk {
@@ -110,7 +110,7 @@ func familyDisks(family string) []ec2.Disk {
 	return []ec2.Disk{disk("/dev/xvda", 20)}
 }
 
-// ReasonUserDataInvalid is the condition reason of user data that cannot be used.
+// ReasonUserDataInvalid is the condition reason for user data that cannot be used.
 const ReasonUserDataInvalid = "UserDataInvalid"
 
 // ReasonOf returns the condition reason of a user data error.
@@ -121,12 +121,14 @@ func ReasonOf(err error) string {
 	return ReasonUserDataInvalid
 }
 
+// set sets the target if from is not nil.
 func set(to *string, from *string) {
 	if from != nil {
 		*to = *from
 	}
 }
 
+// narrow converts a number to 32 bits; numbers above the range become the maximum.
 func narrow(n *int64) *int32 {
 	if n == nil {
 		return nil
@@ -135,9 +137,9 @@ func narrow(n *int64) *int32 {
 	return &w
 }
 
-// JudgeUserData renders user data as for a launch, and parses it as the instance
-// would, once for each AMI. The problem is set if it cannot be rendered, or if
-// it is certain to keep every node from joining and the mode is enforce.
+// JudgeUserData renders user data as for a launch, and parses it as the instance would, once for each AMI. The problem
+// is set in two cases: user data cannot be rendered, or it will certainly keep every node from joining and the
+// preflight mode is enforce.
 func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (Preflight, Problem) {
 	p := preflightOf(class)
 	if len(images) == 0 {

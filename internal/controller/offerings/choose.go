@@ -16,24 +16,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// LaunchCandidate is what a NodeClaim accepts, and the limits of its launch.
+// LaunchCandidate has the requirements of a NodeClaim, and the limits of its launch.
 type LaunchCandidate struct {
 	Accepted requirements.Requirements // requirements of the claim
-	requests resources.Amounts
-	variety  bool                  // prefer many types to many zones of the cheapest type
-	Subnets  map[string]vpc.Subnet // by zone; nothing can be launched in a zone without one
-	Bought   bool                  // capacity reservations are excluded
+	requests resources.Amounts         // resources that the node must have
+	variety  bool                      // name many types rather than many zones of the cheapest type
+	Subnets  map[string]vpc.Subnet     // by zone; a zone without a subnet is not used
+	Bought   bool                      // exclude capacity reservations
 }
 
-// Pick is one offering to ask EC2 for.
+// Pick is one offering that a launch requests.
 type Pick struct {
 	Kind     catalog.Type     // the instance type
 	Offering catalog.Offering // zone, capacity type and price
 }
 
-// Choose returns what to ask EC2 for, all of one capacity type: reserved, else spot if available, else on-demand. The
-// cheapest come first, and no more than one launch may name. If on-demand is accepted too, spot offerings above the cheapest
-// on-demand price are dropped, unless variety is set.
+// Choose returns the offerings to request, all of the same capacity type: reserved if available, else spot if
+// available, else on-demand. The offerings are sorted by price and limited to ec2.MaxChoices. If on-demand is accepted
+// too, spot offerings above the cheapest on-demand price are dropped, unless variety is set.
 func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 	var reserved, spot, onDemand []Pick
 	for _, t := range w.named(types) {
@@ -67,10 +67,10 @@ func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
 	return catalog.OnDemand, w.cut(onDemand)
 }
 
-// alikeReserved returns the picks that one launch can name. EC2 needs a different call for each kind of capacity
-// reservation, takes capacity blocks one at a time, and its answer does not show which of two reservations for one type and
-// zone was used. The cheapest pick decides on the kind. For each type and zone, the reservation with the most free instances
-// is kept.
+// alikeReserved returns the reserved picks that one launch can name. EC2 needs a different call for each kind of
+// capacity reservation, and accepts only one capacity block per call. Its answer does not show which of two
+// reservations for the same type and zone was used. Therefore only the kind of the cheapest pick is kept, and for each
+// type and zone only the reservation with the most free instances.
 func alikeReserved(picks []Pick) []Pick {
 	slices.SortFunc(picks, comparePicks)
 	first := picks[0].Offering.Reservation
@@ -95,8 +95,8 @@ func alikeReserved(picks []Pick) []Pick {
 	return out
 }
 
-// named returns the types that the claim names; all types if it names none. Claims of our own plans always name types. To
-// check some dozens of types instead of a thousand saves most of the controller's time for a launch.
+// named returns the types that the claim names, or all types if it names none. Claims of our own plans always name
+// types. Checking a few dozen types instead of a thousand saves most of the controller's time for a launch.
 func (w LaunchCandidate) named(types []catalog.Type) []catalog.Type {
 	names, ok := w.Accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
@@ -116,10 +116,11 @@ func comparePicks(a, b Pick) int {
 	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Kind.Name, b.Kind.Name))
 }
 
+// fits reports whether the type has enough resources.
 func (w LaunchCandidate) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
-// takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define come
-// from the pool, and the claim carries them.
+// takes reports whether the labels of a type satisfy the requirements. A label that neither types nor offerings define
+// is ignored, because it comes from the pool and the claim already has it.
 func (w LaunchCandidate) takes(labels requirements.Labels) bool {
 	for key, accepted := range w.Accepted {
 		value, has := labels[key]
@@ -148,7 +149,7 @@ func (w LaunchCandidate) takesOffering(o catalog.Offering) bool {
 	return w.takesReservation(o)
 }
 
-// takesReservation reports whether the requirements accept the offering's capacity reservation, or that it has none.
+// takesReservation reports whether the requirements accept the offering's capacity reservation, or the lack of one.
 func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
 	var labels requirements.Labels
 	for _, key := range ReservationKeys() {
@@ -166,12 +167,13 @@ func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
 	return true
 }
 
-// ReservationKeys returns the labels of capacity reservations.
+// ReservationKeys returns the label keys of capacity reservations.
 func ReservationKeys() [3]string {
 	return [...]string{catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible}
 }
 
-// isOfType reports whether EC2's instance types define the label, so that a type without it never has it.
+// isOfType reports whether the label is a property of EC2's instance types. If so, a type without the label can never
+// get it.
 func isOfType(key string) bool {
 	switch key {
 	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
@@ -183,7 +185,8 @@ func isOfType(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// cut returns as many picks as one launch may name. With variety, the cheapest offering of each type comes first.
+// cut returns the picks that one launch may name, at most ec2.MaxChoices. With variety, the cheapest offering of each
+// type comes first.
 func (w LaunchCandidate) cut(picks []Pick) []Pick {
 	if len(picks) <= ec2.MaxChoices {
 		return picks

@@ -12,14 +12,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// dedicatedTypes are the instance types of one pool on dedicated hardware, and the list that they were derived from.
+// dedicatedTypes are the instance types of one pool on dedicated hardware.
 type dedicatedTypes struct {
-	from *catalog.Type // the first type of the list that they were derived from
-	list []catalog.Type
+	from *catalog.Type  // first element of the list from which they were derived; it identifies that list
+	list []catalog.Type // the derived types
 }
 
-// dedicate returns the catalog of a class with the types on dedicated hardware for the pools that require it. It does not
-// change c.
+// dedicate returns the catalog of a class in which pools that require dedicated hardware have their own types. It does
+// not change c.
 func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, error) {
 	var pools karpv1.NodePoolList
 	if err := m.Cache.List(context.Background(), &pools, client.UnsafeDisableDeepCopy); err != nil {
@@ -47,8 +47,8 @@ func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, e
 	return c, nil
 }
 
-// dedicated returns the types on dedicated hardware. It derives them again only when the types change, because that takes as
-// long as a plan. The lock must be held.
+// dedicated returns the types on dedicated hardware. It derives them only when the types have changed, because that
+// takes as long as a plan. The caller must hold the lock.
 func (m *Catalogs) dedicated(key string, types []catalog.Type) []catalog.Type {
 	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {
 		return known.list

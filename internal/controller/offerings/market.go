@@ -31,40 +31,40 @@ type regionMarket interface {
 	Market(ctx context.Context) (ec2.Market, error)
 }
 
-// priceBook holds the prices that are in use, and refreshes them from the price list and the spot price history.
+// priceBook holds the current prices, and refreshes them from the price list and the spot price history.
 type priceBook interface {
 	Book() pricing.Book
 	Refresh(ctx context.Context) error
 }
 
-// Catalogs builds the catalog of offerings of each EC2NodeClass.
-// A class's catalog is cached and rebuilt only when one of its inputs changes. Unavailable offerings are marked at each call.
+// Catalogs builds the catalog of offerings of each EC2NodeClass. The catalog of a class is cached, and rebuilt only
+// when one of its inputs changes. Unavailable offerings are marked in each call.
 type Catalogs struct {
 	Region    string           // AWS region
 	EC2       regionMarket     // reads instance types and their zones
 	Prices    priceBook        // prices by instance type
-	Table     catalog.Table    // fills in the facts that EC2's API does not return
+	Table     catalog.Table    // facts about instance types that EC2's API does not return
 	Cache     client.Reader    // reads objects from the informers
 	Shortages *ec2.Shortages   // offerings for which EC2 reported insufficient capacity
 	Measured  *Measured        // capacity that Nodes reported; nil: predicted capacity is used
 	Options   MarketOptions    // settings of the user
-	Batch     *loop.Batch      // asked for a plan when the catalogs have changed
+	Batch     *loop.Batch      // gets a request for a plan when the catalogs have changed
 	Metrics   *metrics.Metrics // the metrics of this process
 	Log       *slog.Logger     // the log of this process
 
-	failures   loop.Backoff
-	reserved   ReservedBook
+	failures   loop.Backoff  // of Refresh
+	reserved   ReservedBook  // instances that capacity reservations have left
 	Shifted    shiftBook     // zones with an active zonal shift
 	Placements PlacementBook // placement groups of the classes
 
 	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool
 
 	mu      sync.Mutex
-	Offered ec2.Market // empty until EC2 has answered
-	Version int        // increases with each answer of EC2 or the price book
-	built   map[string]builtCatalog
-	assumed map[string]catalog.Price
-	Laid    *overlaid // nil until NodeOverlays were evaluated
+	Offered ec2.Market               // instance types and zones of the region; empty until EC2 has answered
+	Version int                      // increases with each answer of EC2 or the price book
+	built   map[string]builtCatalog  // by class
+	assumed map[string]catalog.Price // by instance type: prices that NodeOverlays set for types without a price
+	Laid    *overlaid                // result of the NodeOverlays; nil until they were evaluated
 }
 
 // MarketOptions are the settings of the controller that change the capacity or the price of instance types.
@@ -74,20 +74,18 @@ type MarketOptions struct {
 	Overlays       bool    // NodeOverlays are evaluated
 }
 
+// builtCatalog is the cached catalog of a class.
 type builtCatalog struct {
 	key     string // fingerprint of the inputs
 	catalog catalog.Catalog
 }
 
-// Intervals between refreshes from EC2 and the price list, and between retries after a failure.
-// MarketRetry is the first pause, and the longest one until EC2 has answered once; marketRetryMost is the longest one after that.
+// Intervals between reads of instance types and prices.
 const (
-	MarketRefresh   = 12 * time.Hour
-	MarketRetry     = time.Minute
-	MarketRetryMost = time.Hour
-
-	// marketPatience is the timeout of each of the two refreshes. The previous data stays in use until then.
-	marketPatience = 5 * time.Minute
+	MarketRefresh   = 12 * time.Hour  // after a success
+	MarketRetry     = time.Minute     // after the first failure, and after each failure until EC2 has answered once
+	MarketRetryMost = time.Hour       // the longest pause after failures once EC2 has answered
+	marketPatience  = 5 * time.Minute // timeout of each of the two reads; the previous data stays in use until then
 )
 
 // Start refreshes the market until ctx ends.
@@ -109,8 +107,8 @@ func (m *Catalogs) Start(ctx context.Context) error {
 	}
 }
 
-// Pause returns how long to wait after a refresh that ended with err, and whether the error is new.
-// Each refresh costs dozens of calls, so retries are backed off, unless there is nothing yet to plan with.
+// Pause returns how long to wait after a refresh that ended with err, and whether the error is new. A refresh costs
+// dozens of calls, so retries are backed off, but less while there are no instance types to plan with.
 func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 	if err == nil {
 		m.failures.Clear("market")
@@ -127,7 +125,7 @@ func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 	return until.Sub(now), isNews
 }
 
-// Refresh reads instance types and prices. Data that cannot be read keeps its previous value.
+// Refresh reads instance types and prices. If a read fails, the previous data stays in use.
 func (m *Catalogs) Refresh(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopMarket, "").End()
 	offered, err := m.ask(ctx)
@@ -142,14 +140,14 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
 		m.warm()
 	}
-	// Prices arrive later; until then the embedded prices are used.
+	// Reading prices takes longer; until then the embedded prices are used.
 	priceErr := m.priced(ctx)
 	m.mu.Lock()
 	m.Version++
 	m.mu.Unlock()
 	m.warm()
 	if err != nil {
-		return fmt.Errorf("ask EC2 for instance types: %w", err)
+		return fmt.Errorf("read instance types from EC2: %w", err)
 	}
 	if priceErr != nil {
 		return fmt.Errorf("refresh prices: %w", priceErr)
@@ -157,13 +155,14 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 	return nil
 }
 
+// ask reads the instance types from EC2.
 func (m *Catalogs) ask(ctx context.Context) (ec2.Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, marketPatience)
 	defer cancel()
 	return m.EC2.Market(ctx)
 }
 
-// priced refreshes the prices, and reports the age of those in use in the log and the metrics.
+// priced refreshes the prices, and reports the age of the current prices in the log and the metrics.
 func (m *Catalogs) priced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, marketPatience)
 	defer cancel()
@@ -182,13 +181,14 @@ func (m *Catalogs) priced(ctx context.Context) error {
 	return err
 }
 
-// warm builds the catalogs ahead of the next plan, so that no pod waits for it, and asks for that plan.
+// warm builds the catalogs before the next plan, so that no pod waits for that, and requests the plan.
 func (m *Catalogs) warm() {
 	m.Market(time.Now())
 	m.Batch.Ask("market")
 }
 
-// Market returns the catalogs of all EC2NodeClasses, with the availability at now; nil until EC2 has returned instance types.
+// Market returns the catalogs of all EC2NodeClasses with the availability at now. It is nil until EC2 has returned
+// instance types.
 func (m *Catalogs) Market(now time.Time) catalog.Market {
 	var classes awsv1.EC2NodeClassList
 	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
@@ -213,8 +213,8 @@ func (m *Catalogs) Market(now time.Time) catalog.Market {
 	return out
 }
 
-// Catalog returns the catalog of one class, with the availability at now.
-// The second result is false until EC2 has returned instance types and the class's placement group.
+// Catalog returns the catalog of one class with the availability at now. The second result is false until EC2 has
+// returned instance types and the class's placement group.
 func (m *Catalogs) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
 	c, ok := m.catalog(class)
 	if _, placed := m.Placements.Of(class); !ok || !placed {
@@ -223,26 +223,26 @@ func (m *Catalogs) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Ca
 	return m.short(class, m.own(class.Name, c.catalog), now), true
 }
 
-// overlay applies the NodeOverlays to the catalogs. On an error the previous result stays in use.
+// overlay applies the NodeOverlays to the catalogs. After an error the previous result stays in use.
 func (m *Catalogs) overlay(classes map[string]*builtCatalog) {
 	if !m.Options.Overlays {
 		return
 	}
 	laid, err := m.lay(classes)
 	if err != nil {
-		m.Log.Error("cannot lay NodeOverlays over the market", "error", err.Error())
+		m.Log.Error("cannot apply NodeOverlays to the catalogs", "error", err.Error())
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !maps.Equal(laid.assumed, m.assumed) {
-		m.assumed = laid.assumed // the next plan is built with them
+		m.assumed = laid.assumed // the next plan uses these prices
 		m.Version++
 	}
 }
 
-// own returns the catalog of a class with separate types for the NodePools that need them: those that NodeOverlays
-// change, and those with a dedicated-instance or dedicated-host tenancy.
+// own returns the catalog of a class with separate types for two kinds of NodePools: pools whose types NodeOverlays
+// change, and pools that require dedicated tenancy.
 func (m *Catalogs) own(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Lock()
 	if m.Laid != nil {
@@ -256,7 +256,7 @@ func (m *Catalogs) own(class string, c catalog.Catalog) catalog.Catalog {
 	return c
 }
 
-// verdicts returns whether each NodeOverlay is applied; nil until EC2 has returned instance types.
+// verdicts returns for each NodeOverlay why it is not applied; nil until EC2 has returned instance types.
 func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
 	if m.Market(now) == nil {
 		return nil
@@ -277,9 +277,9 @@ func (m *Catalogs) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.
 	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
 }
 
-// dryZones returns the zones in which every subnet of the class is without free addresses.
+// dryZones returns the zones in which all subnets of the class have run out of free addresses.
 func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []string {
-	left := map[string]bool{} // by zone: whether some subnet has addresses
+	left := map[string]bool{} // by zone: whether a subnet has free addresses
 	for _, s := range class.Status.Subnets {
 		left[s.Zone] = left[s.Zone] || !isDry(s.ID)
 	}
@@ -287,7 +287,8 @@ func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []strin
 	return slices.Sorted(maps.Keys(left))
 }
 
-// Type returns one instance type as a node of the class and the NodePool would have it, available or not.
+// Type returns an instance type with the properties that it has in the class and the NodePool, whether or not it is
+// available.
 func (m *Catalogs) Type(class, pool, name string) (catalog.Type, bool) {
 	m.mu.Lock()
 	built := m.built[class]
@@ -302,7 +303,8 @@ func (m *Catalogs) Type(class, pool, name string) (catalog.Type, bool) {
 	return types[i], true
 }
 
-// ListPrice returns the price of a type in a zone, whether the class has a subnet there or not; 0 until it is known.
+// ListPrice returns the price of a type in a zone, even if no class has a subnet there; 0 until the price is known. way
+// is the capacity type.
 func (m *Catalogs) ListPrice(name, zone, way string) catalog.Price {
 	m.mu.Lock()
 	assumed, sold := m.assumed, m.Offered
@@ -341,7 +343,7 @@ func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	return built, true
 }
 
-// key returns a fingerprint of the inputs of the class's catalog: equal keys mean an equal catalog.
+// key returns a fingerprint of the inputs of the class's catalog.
 func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	group, placed := m.Placements.Of(class)
 	group.Members = nil
@@ -352,15 +354,16 @@ func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 		Placed bool
 	}{ZonesOf(class), class.Status.AMIs, group, placed})
 	if err != nil {
-		return "" // cannot be: both were read from JSON
+		return "" // cannot happen: all fields can be marshaled
 	}
 	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.at(), class.UID, class.Generation, found)
 }
 
+// build builds the catalog of a class. The caller must hold the lock.
 func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	settings, err := conversion.Settings(class)
 	if err != nil {
-		m.Log.Error("cannot read a node class in full", "EC2NodeClass", class.Name, "error", err.Error())
+		m.Log.Error("cannot read all settings of a node class", "EC2NodeClass", class.Name, "error", err.Error())
 	}
 	settings.ReservedENIs = m.Options.ReservedENIs
 	settings.MemoryOverhead = &m.Options.MemoryOverhead
@@ -372,7 +375,7 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
 	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
 	if !placed {
-		return out // the allowed types depend on the group, and EC2 has not returned it yet
+		return out // the allowed types depend on the placement group, which EC2 has not returned yet
 	}
 	for _, facts := range m.Offered.Facts {
 		if catalog.Incompatible(facts, settings) != "" {
@@ -408,7 +411,7 @@ func ZonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
 	return out
 }
 
-// ImagesOf returns the AMIs in the class's status, in its order.
+// ImagesOf returns the AMIs in the class's status, in the same order.
 func ImagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	var out []ami.Image
 	for _, a := range class.Status.AMIs {
@@ -426,5 +429,5 @@ func ImagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	return out
 }
 
-// MarketPoll is how often the offerings are checked for changes.
+// MarketPoll is the pause before a retry while EC2 has not returned the instance types.
 const MarketPoll = 500 * time.Millisecond

@@ -26,36 +26,36 @@ type MeasuredStore interface {
 	Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error)
 }
 
-// Measured holds the capacity that ready Nodes reported, by instance type and AMI. Plans with a type and AMI that were
-// seen before are exact. Its content is loaded from the store and from the existing Nodes at startup, and saved some
-// seconds after each change. All methods are safe for concurrent use. All but Start accept a nil receiver, which holds
-// no measurement.
+// Measured holds the capacity that ready Nodes reported, by instance type and AMI. For a type and AMI that was measured
+// before, plans use the exact capacity. At startup, measurements are loaded from the store and from the existing Nodes.
+// Changes are saved a few seconds later. All methods are safe for concurrent use. All methods except Start accept a nil
+// receiver, which holds no measurements.
 type Measured struct {
 	Store MeasuredStore // keeps measured capacities across restarts
-	Cache client.Reader // informers
-	Batch *loop.Batch   // asked for a plan when a measurement has changed
+	Cache client.Reader // reads objects from the informers
+	Batch *loop.Batch   // gets a request for a plan when a measurement has changed
 	Log   *slog.Logger  // the log of this process
 
 	failures loop.Backoff
 	work     sync.Mutex // held during a pass
-	isLoaded bool       // the store was read
+	isLoaded bool       // the store was read successfully
 
 	mu      sync.Mutex
-	known   catalog.Measurements
-	Version int // increases with each change
-	Saved   int // the version in the store
+	known   catalog.Measurements // all measurements; nil: none
+	Version int                  // increases with each change
+	Saved   int                  // the version that is in the store
 }
 
-// Intervals of the measurements.
+// Times of the loop that saves measurements.
 const (
-	MeasuredPause     = 10 * time.Second
-	measuredPatience  = 30 * time.Second // for the API server
-	MeasuredRetryMost = time.Hour        // for example while a permission is missing
-	// measuredLife is how many days a measurement is kept after the last Node that confirmed it.
+	MeasuredPause     = 10 * time.Second // between two passes
+	measuredPatience  = 30 * time.Second // timeout of the API calls of a pass
+	MeasuredRetryMost = time.Hour        // longest pause after failures, for example while a permission is missing
+	// measuredLife is how many days a measurement is kept after a Node last confirmed it.
 	measuredLife = 60
 )
 
-// Note records the capacity of the claim's Node, which must be ready.
+// Note records the capacity of the claim's Node. The Node must be ready.
 func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) {
 	if m == nil {
 		return
@@ -93,7 +93,7 @@ func (m *Measured) Of(image, instanceType string) (catalog.Measured, bool) {
 	return is, ok
 }
 
-// at returns the version of the measurements: it changes exactly when they do.
+// at returns the version of the measurements. It changes if and only if the measurements change.
 func (m *Measured) at() int {
 	if m == nil {
 		return 0
@@ -103,7 +103,8 @@ func (m *Measured) at() int {
 	return m.Version
 }
 
-// Load reads the store and the Nodes, unless that is done. If the store cannot be read, the loop in Start retries.
+// Load reads the store and the Nodes, unless it has already done so. If the store cannot be read, the loop in Start
+// retries.
 func (m *Measured) Load(ctx context.Context, now time.Time) {
 	if m != nil {
 		m.Report(m.Pass(ctx, now), now)
@@ -133,13 +134,13 @@ func (m *Measured) Report(err error, now time.Time) time.Duration {
 	}
 	until, isNews := m.failures.FailFor(now, "measured", awserr.Lasting(err), MeasuredPause, MeasuredRetryMost)
 	if isNews {
-		m.Log.Error("cannot keep what nodes turned out to have; until that works, a restart learns it from the Nodes there are",
+		m.Log.Error("cannot store the measured capacity of nodes; until this works, a restart measures only the existing Nodes",
 			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())
 	}
 	return until.Sub(now)
 }
 
-// Pass loads the store if that is not done, and saves unsaved changes.
+// Pass loads the store if it is not loaded yet, and saves unsaved changes.
 func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, measuredPatience)
 	defer cancel()
@@ -148,13 +149,14 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	if !m.isLoaded {
 		kept, err := m.Store.Read(ctx)
 		m.take(kept)
-		// After the store: a Node whose predicted capacity was a measurement adds nothing new, and only the store shows that.
+		// The store comes first: if a Node's predicted capacity was itself a measurement, the Node confirms the
+		// measurement, but only the store contains it.
 		m.replay(ctx, now)
 		if kept == nil {
 			return err
 		}
 		if err != nil {
-			m.Log.Warn("left out what cannot be read of what nodes turned out to have", "error", err.Error())
+			m.Log.Warn("dropped stored capacity measurements that cannot be parsed", "error", err.Error())
 		}
 		m.isLoaded = true
 	}
@@ -176,7 +178,7 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// take merges the content of the store.
+// take merges measurements from the store into the known ones.
 func (m *Measured) take(kept catalog.Measurements) {
 	m.mu.Lock()
 	merged := m.known.Merge(kept)
@@ -195,13 +197,14 @@ func (m *Measured) take(kept catalog.Measurements) {
 	}
 }
 
-// replay records the capacity of the Nodes that were ready before this process started: its predecessor may not have saved them.
+// replay records the capacity of the Nodes that became ready before this process started, because the previous process
+// may not have saved it.
 func (m *Measured) replay(ctx context.Context, now time.Time) {
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList
 	for _, list := range []client.ObjectList{&claims, &nodes} {
 		if err := m.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			m.Log.Warn("cannot look what the Nodes have that are there", "error", fmt.Sprintf("list %T: %s", list, err))
+			m.Log.Warn("cannot read the capacity of the existing Nodes", "error", fmt.Sprintf("list %T: %s", list, err))
 			return
 		}
 	}

@@ -29,22 +29,22 @@ var ErrNoMarket = errors.New("the instance types are not known yet")
 // RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
 // It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
 type RequestBuilder struct {
-	Market    *Catalogs // offerings of EC2
-	Cluster   bootstrap.Cluster
-	Shortages *ec2.Shortages // offerings for which EC2 reported insufficient capacity
+	Market    *Catalogs         // offerings of EC2
+	Cluster   bootstrap.Cluster // facts about the cluster that user data contains
+	Shortages *ec2.Shortages    // offerings for which EC2 reported insufficient capacity
 
-	Taken   vpc.Addresses
-	Mu      sync.Mutex
-	Subnets map[string][]vpc.Subnet // by class, with their free addresses, as last read
+	Taken   vpc.Addresses           // addresses that launches take and EC2 may not count yet
+	Mu      sync.Mutex              // guards Subnets
+	Subnets map[string][]vpc.Subnet // by class: its subnets with their free addresses, as last read
 }
 
 // Facts are the properties of a launched instance.
 type Facts struct {
 	Labels                requirements.Labels // labels of the node
-	Capacity, Allocatable resources.Amounts
-	Price                 catalog.Price // 0 if not known
+	Capacity, Allocatable resources.Amounts   // resources of the node
+	Price                 catalog.Price       // price per hour; 0 if not known
 
-	Repriced, Overlaid bool // NodeOverlays set the price, or the capacity
+	Repriced, Overlaid bool // a NodeOverlay has set the price or the capacity
 }
 
 // Saw records the subnets of a class as EC2 returned them.
@@ -57,7 +57,8 @@ func (o *RequestBuilder) Saw(class string, subnets []vpc.Subnet) {
 	o.Subnets[class] = subnets
 }
 
-// Request returns the launch request. The error has kind awserr.Shortage if all offerings that the claim accepts are unavailable now.
+// Request returns the launch request of the claim. number is that of the attempt. The error has kind awserr.Shortage if
+// all offerings that the claim accepts are unavailable now.
 func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
 	const op = "choose offerings"
 	market, ok := o.Market.Catalog(class, now)
@@ -78,7 +79,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
 	if len(picks) == 0 {
 		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
-			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
+			Message: fmt.Sprintf("EC2 has no capacity for any offering that NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
 	}
 	groups, err := o.groups(claim, class, way, picks, subnets)
 	if err != nil {
@@ -91,7 +92,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
 		NodePool: pool, NodeClass: class.Name,
 		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
-		// EC2 knows only its own prices: where NodeOverlays set other prices, they are passed as priorities.
+		// EC2 knows only its own prices. If NodeOverlays set other prices, the prices are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
 	}
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
@@ -101,7 +102,8 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	return request, nil
 }
 
-// take returns the picks that may be requested: an offering that was unavailable recently is probed by one launch at a time.
+// take returns the picks that may be requested. An offering that was unavailable recently is probed by only one launch
+// at a time.
 func (o *RequestBuilder) take(now time.Time, launch, way, group string, picks []Pick) []Pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
@@ -116,7 +118,8 @@ func (o *RequestBuilder) take(now time.Time, launch, way, group string, picks []
 	return out
 }
 
-// wanted returns the least number of addresses that a launch takes, by subnet: it takes them in one of the subnets.
+// wanted returns, by subnet, the minimum number of addresses that the launch takes if it uses that subnet. It uses only
+// one of them.
 func (o *RequestBuilder) wanted(picks []Pick, subnets map[string]vpc.Subnet) map[string]int {
 	out := map[string]int{}
 	for _, p := range picks {
@@ -128,8 +131,8 @@ func (o *RequestBuilder) wanted(picks []Pick, subnets map[string]vpc.Subnet) map
 	return out
 }
 
-// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod. In an IPv6 cluster
-// pods take none.
+// addresses returns how many IPv4 addresses of its subnet a node takes: one for itself and one for each pod. In an IPv6
+// cluster pods take no IPv4 addresses.
 func (o *RequestBuilder) addresses(t catalog.Type) int {
 	if o.Cluster.IPv6 {
 		return 1
@@ -137,14 +140,15 @@ func (o *RequestBuilder) addresses(t catalog.Type) int {
 	return 1 + int(t.Capacity.Pods)
 }
 
-// Over records that no launch for the claim is in progress any more, whatever its result.
+// Over records that no launch for the claim is in progress any more, and drops its reservations.
 func (o *RequestBuilder) Over(claim *karpv1.NodeClaim) {
 	o.Taken.Release(string(claim.UID))
 	o.Shortages.Over(string(claim.UID))
 	o.Market.Placements.Over(string(claim.UID))
 }
 
-// Explained reports whether an offering that the claim accepts is marked as unavailable at now: then the next plan avoids it.
+// Explained reports whether an offering that the claim accepts is marked as unavailable at now. If so, the next plan
+// avoids that offering.
 func (o *RequestBuilder) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
 	market, ok := o.Market.Catalog(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
@@ -190,7 +194,7 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 	for _, p := range picks {
 		image, ok := ami.For(images, p.Kind.Labels)
 		if !ok {
-			continue // the catalog has only types with an image
+			continue // cannot happen: the catalog has only types with an image
 		}
 		k := key{image.ID, p.Kind.Capacity.Pods, efaOf(claim, class, p.Kind), p.Offering.Reservation.ID}
 		i, ok := index[k]
@@ -218,7 +222,7 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 	return out, nil
 }
 
-// perZone returns the subnet to use in each zone.
+// perZone returns the subnet to use in each zone, by zone.
 func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
 	o.Mu.Lock()
 	known := o.Subnets[class.Name]
@@ -271,7 +275,7 @@ func (o *RequestBuilder) LaunchFacts(class, pool string, i ec2.Instance) Facts {
 		f.Labels[key] = value
 	}
 	f.Labels[catalog.LabelTenancy] = cmp.Or(i.Tenancy, catalog.TenancyDefault)
-	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another group by now
+	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another group than at the launch
 	for key, value := range PlacementLabels(i.Placement) {
 		f.Labels[key] = value
 	}
@@ -287,7 +291,7 @@ func RequirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
 	return out
 }
 
-// wantsChoice reports whether the claim has minValues.
+// wantsChoice reports whether the claim sets minValues for a requirement.
 func wantsChoice(claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
 }

@@ -25,20 +25,20 @@ import (
 // overlaid is the result of applying the NodeOverlays to the catalogs.
 type overlaid struct {
 	key      string                               // fingerprint of the inputs
-	types    map[string]map[string][]catalog.Type // by class and pool, where they differ from the types of the class
-	assumed  map[string]catalog.Price             // by instance type: prices of types that have none
-	verdicts map[string]overlayVerdict            // by overlay
+	types    map[string]map[string][]catalog.Type // by class and pool: types that differ from those of the class
+	assumed  map[string]catalog.Price             // by instance type: prices for types without an AWS price
+	verdicts map[string]overlayVerdict            // by name of the overlay
 }
 
 // overlayPatience is how long a plan waits for the first list of NodeOverlays.
 const overlayPatience = 5 * time.Second
 
-// overlayVerdict is why an overlay is not applied; the zero value if it is.
+// overlayVerdict is the reason why an overlay is not applied; the zero value if it is applied.
 type overlayVerdict struct{ reason, message string }
 
-// overlays returns the valid NodeOverlays as values, and the problems of the others.
+// overlays returns all NodeOverlays, the valid ones as values, and the verdicts by name.
 func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[string]overlayVerdict, error) {
-	// The first call starts the informer. If it cannot list them, plans continue without overlays.
+	// The first call starts the informer. If NodeOverlays cannot be listed in time, plans continue without them.
 	ctx, cancel := context.WithTimeout(context.Background(), overlayPatience)
 	defer cancel()
 	var list karpv1alpha1.NodeOverlayList
@@ -80,7 +80,7 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 		switch {
 		case slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 			corev1.ResourcePods}, name):
-			wrong = append(wrong, fmt.Sprintf("spec.capacity: %s is as EC2 says: leave it out", name))
+			wrong = append(wrong, fmt.Sprintf("spec.capacity: %s is set by EC2: leave it out", name))
 		case amount.Sign() < 0:
 			wrong = append(wrong, fmt.Sprintf("spec.capacity: %s is below 0", name))
 		}
@@ -98,13 +98,14 @@ func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	}
 	accepted, unreadable := requirements.All(required...)
 	if unreadable != nil {
-		return out, fmt.Sprintf("spec.requirements: what is required of %s cannot be read", unreadable.Key)
+		return out, fmt.Sprintf("spec.requirements: the requirements on %s cannot be parsed", unreadable.Key)
 	}
 	out.Requirements = accepted
 	return out, ""
 }
 
-// overlayRequirementProblems is requirementProblems for an overlay, which may name pools.
+// overlayRequirementProblems returns the problems of a requirement of an overlay, which, unlike a pool's, may require
+// NodePools.
 func overlayRequirementProblems(field string, r karpv1alpha1.Requirement) []string {
 	as := karpv1.Requirement{Key: r.Key, Operator: r.Operator, Values: r.Values}
 	if r.Key != karpv1.LabelNodePool {
@@ -123,8 +124,8 @@ func textOf(s *string) string {
 	return *s
 }
 
-// lay applies the NodeOverlays to the catalogs of the classes, for all pools at once. It returns the previous result if the
-// inputs have not changed.
+// lay applies the NodeOverlays to the catalogs of the classes, for all pools at once. If the inputs have not changed,
+// it returns the previous result.
 func (m *Catalogs) lay(classes map[string]*builtCatalog) (*overlaid, error) {
 	items, overlays, verdicts, err := m.overlays()
 	if err != nil {
@@ -159,6 +160,7 @@ func (m *Catalogs) lay(classes map[string]*builtCatalog) (*overlaid, error) {
 	return out, nil
 }
 
+// fill computes the types of each pool, and the conflicts between overlays.
 func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalog, overlays []catalog.Overlay) {
 	var grounds []catalog.Ground
 	class := map[string]string{} // by pool
@@ -186,7 +188,7 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 	}
 }
 
-// saysOf returns the requirements and labels of a pool's nodes; false if no node can meet them.
+// saysOf returns the requirements and labels of a pool's nodes as requirements; false if no node can meet them.
 func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
@@ -205,8 +207,8 @@ func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	return says.And(requirements.Exactly(labels)), true
 }
 
-// assumedBy returns the prices that overlays set for instance types by name, without any other requirement. Types so new that
-// AWS has no price for them can be launched only with such a price.
+// assumedBy returns the prices that overlays set for named instance types without any other requirement. A type that is
+// so new that AWS has no price for it can be launched only with such a price.
 func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 	out, weights := map[string]catalog.Price{}, map[string]int{}
 	for _, o := range overlays {

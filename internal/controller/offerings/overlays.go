@@ -21,7 +21,7 @@ type overlayWriter interface {
 		change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
 }
 
-// OverlayReconciler writes to the status of each NodeOverlay whether the overlay is applied. Market applies the overlays.
+// OverlayReconciler writes to the status of each NodeOverlay whether it is applied. Catalogs applies the overlays.
 type OverlayReconciler struct {
 	Cache   client.Reader    // reads objects from the informers
 	Objects overlayWriter    // writes objects to the API server
@@ -33,11 +33,11 @@ type OverlayReconciler struct {
 	failures loop.Backoff
 }
 
-// AllOverlays is the name of the loop's only request. Each reconcile evaluates all overlays, because a change of one may
-// resolve the conflict of another.
+// AllOverlays is the name in the loop's only request. Each reconcile evaluates all overlays, because a change of one
+// overlay may resolve the conflict of another.
 const AllOverlays = "all"
 
-// overlayRefresh is how often overlays are evaluated without a change.
+// overlayRefresh is the interval at which overlays are evaluated without a change.
 const overlayRefresh = 5 * time.Minute
 
 // Reconcile brings the status of all overlays up to date.
@@ -49,6 +49,7 @@ func (o *OverlayReconciler) Reconcile(ctx context.Context, _ reconcile.Request) 
 	})
 }
 
+// visit updates the status of all overlays.
 func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 	// 1. read
 	var list karpv1alpha1.NodeOverlayList
@@ -87,6 +88,7 @@ func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 	return now.Add(overlayRefresh), nil
 }
 
+// write sets the condition ValidationSucceeded.
 func (v overlayVerdict) write(overlay *karpv1alpha1.NodeOverlay, now time.Time) {
 	c := overlay.StatusConditions()
 	c.Start(now)

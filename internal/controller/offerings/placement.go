@@ -22,13 +22,13 @@ type Placements interface {
 	PlacementGroup(ctx context.Context, t ec2.PlacementTerm) (ec2.PlacementGroup, error)
 }
 
-// PlacementBook holds the placement groups that classes select, because no status contains them. It counts their members:
-// those that EC2 returned last, and those launched since that EC2 may not show yet. The zero value is empty. Its methods
-// are safe for concurrent use.
+// PlacementBook holds the placement groups that classes select, because the status of a class does not contain them. It
+// counts their members: the instances that EC2 returned last, and later launches that EC2 may not show yet. The zero
+// value is empty. Its methods are safe for concurrent use.
 type PlacementBook struct {
 	mu      sync.Mutex
-	byClass map[string]selectedGroup // by the name of the class
-	byID    map[string]*placedGroup
+	byClass map[string]selectedGroup // by name of the class
+	byID    map[string]*placedGroup  // by ID of the group
 }
 
 // selectedGroup is the selector of a class, and the group that it matches.
@@ -37,26 +37,28 @@ type selectedGroup struct {
 	group ec2.PlacementGroup
 }
 
-// placedGroup is the content of one group.
+// placedGroup has the members of one group.
 type placedGroup struct {
-	strategy string
-	said     map[string]string // zones of instances by id, as EC2 said
-	sold     map[string]placedSale
-	first    firstPlaced
+	strategy string                // cluster, spread or partition
+	said     map[string]string     // zones of the members that EC2 returned, by instance ID
+	sold     map[string]placedSale // launched members that EC2 may not return yet, by instance ID
+	first    firstPlaced           // the launch in progress into the empty group; zero if there is none
 }
 
+// placedSale is an instance that was launched into a group.
 type placedSale struct {
 	zone string
 	at   time.Time
 }
 
-// firstPlaced is a launch in progress into an empty cluster group: it determines the zone of the group.
+// firstPlaced is a launch in progress into an empty cluster group. It determines the zone of the group.
 type firstPlaced struct {
 	launch, zone string
 	at           time.Time
 }
 
-// EC2 may take PlacedShown to show a launched instance in its group. Other launches into a cluster group wait firstHolds for the first.
+// EC2 may take up to PlacedShown to show a launched instance in its group. Other launches into an empty cluster group
+// are limited to the zone of the first launch for firstHolds.
 const (
 	PlacedShown = time.Minute
 	firstHolds  = time.Minute
@@ -74,8 +76,8 @@ func PlacementTerm(class *awsv1.EC2NodeClass) (ec2.PlacementTerm, bool) {
 	return t, true
 }
 
-// Of returns the group of the class; the zero value if it selects none. The second result is false until EC2
-// has returned the group.
+// Of returns the group of the class, or the zero value if the class selects none. The second result is false until EC2
+// has returned the selected group.
 func (b *PlacementBook) Of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool) {
 	term, selects := PlacementTerm(class)
 	if !selects {
@@ -104,7 +106,7 @@ func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.
 		g = &placedGroup{sold: map[string]placedSale{}}
 		b.byID[group.ID] = g
 	}
-	before := len(g.members(time.Time{})) // with all launched instances, however long ago
+	before := len(g.members(time.Time{})) // includes all launched instances, however old
 	g.strategy, g.said = group.Strategy, group.Members
 	maps.DeleteFunc(g.sold, func(id string, s placedSale) bool { return g.said[id] != "" || now.Sub(s.at) >= PlacedShown })
 	return !ok || len(g.members(now)) < before
@@ -124,7 +126,7 @@ func (g *placedGroup) members(now time.Time) map[string]string {
 	return out
 }
 
-// zone returns the zone that the instances of a cluster group must be in; empty while any zone is possible.
+// zone returns the zone in which the instances of a cluster group must be; empty while all zones are possible.
 func (g *placedGroup) zone(now time.Time) string {
 	members := g.members(now)
 	for _, id := range slices.Sorted(maps.Keys(members)) {
@@ -167,8 +169,8 @@ func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone
 	return out
 }
 
-// Settle returns the picks that a launch into the group may request. The first launch into an empty cluster group is limited
-// to the zone of its best pick: concurrent launches in several zones would all fail but one.
+// Settle returns the picks that a launch into the group may request. The first launch into an empty cluster group is
+// limited to the zone of its best pick, because of concurrent launches in several zones only one could succeed.
 func (b *PlacementBook) Settle(now time.Time, group, launch string, picks []Pick) []Pick {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +206,7 @@ func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
 	}
 }
 
-// place sets the placement of the launch in its groups.
+// place sets the placement of the launch in all its groups.
 func (o *RequestBuilder) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements,
 	groups []ec2.Group) error {
 	group, _ := o.Market.Placements.Of(class)
@@ -227,8 +229,8 @@ func PlacementLabels(ref ec2.PlacementRef) requirements.Labels {
 	return out
 }
 
-// PlacementOf returns the placement of a launch for the claim. If the claim accepts all partitions EC2 chooses, and
-// spreads instances evenly. Of several accepted partitions the claim gets one, always the same.
+// PlacementOf returns the placement of a launch for the claim. If the claim accepts all partitions, EC2 chooses the
+// partition and spreads instances evenly. If it accepts only some, the claim gets one of them, always the same.
 func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
 	values, asks := accepted[catalog.LabelPartition]
@@ -247,7 +249,7 @@ func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted req
 	switch {
 	case len(some) == 0:
 		return ref, awserr.Misuse("choose partition", "NoSuchPartition",
-			"NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
+			"NodeClaim %s requires %s %s, but its EC2NodeClass selects no placement group "+
 				"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
 	case len(some) < group.Partitions:
 		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]

@@ -17,16 +17,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// maxSentences is how many problems a condition lists; the others are counted.
+// maxSentences is how many problems a condition lists. Further problems are only counted.
 const maxSentences = 3
 
-// Preflight holds the problems found before a launch: in user data, and in everything that nodes need to join.
+// Preflight has the problems that were found before a launch: in user data, and in other things that nodes need to
+// join.
 type Preflight struct {
-	Mode     string // awsv1.PreflightEnforce, …
-	odd      string // the value of the annotation if it is no known mode
-	problems []userdata.Problem
-	Broken   Problem             // why user data cannot be rendered
-	Ahead    []diagnosis.Finding // other causes that are certain to keep nodes from joining
+	Mode     string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
+	odd      string              // the value of the annotation if it is not a known mode
+	problems []userdata.Problem  // the problems of user data, without duplicates
+	Broken   Problem             // why user data cannot be rendered; the zero value if it can
+	Ahead    []diagnosis.Finding // other causes that will certainly keep nodes from joining
 }
 
 // preflightOf reads the preflight mode of the class.
@@ -41,8 +42,8 @@ func preflightOf(class *awsv1.EC2NodeClass) Preflight {
 	}
 }
 
-// unwritable returns why user data cannot be rendered. It prefers the parser's
-// message, which does not quote values that may be secret.
+// unwritable returns why user data cannot be rendered. It prefers the parser's message, because that does not quote
+// values that may be secret.
 func unwritable(in userdata.Input, err error) Problem {
 	if known, ok := reading.Foreign(in); ok {
 		return Problem{ReasonUserDataInvalid, known.String()}
@@ -50,7 +51,7 @@ func unwritable(in userdata.Input, err error) Problem {
 	return Problem{ReasonOf(err), err.Error()}
 }
 
-// add adds the problems of one AMI, without duplicates.
+// add adds the problems of one AMI that are not known yet.
 func (p *Preflight) add(all []userdata.Problem) {
 	for _, one := range all {
 		if !slices.Contains(p.problems, one) {
@@ -59,34 +60,34 @@ func (p *Preflight) add(all []userdata.Problem) {
 	}
 }
 
-// fatal returns the problems that are certain to keep every node from joining.
+// fatal returns the problems that will certainly keep every node from joining.
 func (p Preflight) fatal() []userdata.Problem {
 	return slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return !one.IsFatal() })
 }
 
-// Write sets the PreflightPassed condition, on which Ready does not depend.
+// Write sets the PreflightPassed condition. Ready does not depend on it.
 func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPreflightPassed
-	told := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
+	reported := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
 	switch {
 	case p.Mode == "":
 	case p.Broken.Reason != "":
 		c.SetFalse(now, condition, p.Broken.Reason, fix.Visible(p.Broken.Message))
 	case p.odd != "":
-		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s has to be %s, %s or %s: it counts as %s",
+		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s must be %s, %s or %s: it counts as %s",
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
 	case p.Mode == awsv1.PreflightOff:
 		c.Remove(condition)
 	case len(p.Ahead) > 0:
 		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.Ahead[0].Check), p.causes())
-	case len(told) > 0:
-		c.SetFalse(now, condition, string(told[0].Kind), Sentences(told))
+	case len(reported) > 0:
+		c.SetFalse(now, condition, string(reported[0].Kind), Sentences(reported))
 	default:
 		c.SetTrue(now, condition)
 	}
 }
 
-// causes lists what keeps nodes from joining, without the consequences of other findings.
+// causes lists the causes that keep nodes from joining, without findings that follow from others.
 func (p Preflight) causes() string {
 	var texts []string
 	for _, f := range p.Ahead {
@@ -100,7 +101,7 @@ func (p Preflight) causes() string {
 	return strings.Join(texts, "; ")
 }
 
-// Sentences lists the first few problems, and the number of the others.
+// Sentences lists the first few problems, and the number of further ones.
 func Sentences(all []userdata.Problem) string {
 	var texts []string
 	for _, one := range all[:min(len(all), maxSentences)] {
@@ -113,10 +114,13 @@ func Sentences(all []userdata.Problem) string {
 	return out
 }
 
-// Problem is a mistake in the class itself, whatever AWS answers.
-type Problem struct{ Reason, Message string }
+// Problem is a mistake in the class itself, which does not depend on AWS.
+type Problem struct {
+	Reason  string // reason of the condition; empty: no problem
+	Message string // message of the condition
+}
 
-// ProbeClaim returns a claim to render user data for before there is a real one.
+// ProbeClaim returns a claim with which user data can be rendered before there is a real claim.
 func ProbeClaim() *karpv1.NodeClaim {
 	probe := &karpv1.NodeClaim{}
 	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}

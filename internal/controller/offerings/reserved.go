@@ -18,29 +18,30 @@ type Reservations interface {
 	Reservations(ctx context.Context, now time.Time, terms []ec2.ReservationTerm) ([]ec2.Reservation, error)
 }
 
-// ReservedBook counts the instances that capacity reservations have left: the count of EC2, less the instances launched since
-// that EC2 does not count yet. The plan counts those that are intended for claims without an instance. The zero value is
+// ReservedBook counts the instances that capacity reservations have left: EC2's count minus later launches that EC2
+// does not count yet. Claims without an instance are not subtracted here; the plan counts them. The zero value is
 // empty. Its methods are safe for concurrent use.
 type ReservedBook struct {
 	mu   sync.Mutex
-	byID map[string]*reservedCount
+	byID map[string]*reservedCount // by ID of the reservation
 }
 
 // reservedCount is the count of one reservation.
 type reservedCount struct {
-	said  int         // EC2's count
-	at    time.Time   // when EC2 returned it
-	taken []time.Time // when instances were launched that said does not include yet, oldest first
+	said  int         // EC2's count of free instances
+	at    time.Time   // when EC2 returned the count
+	taken []time.Time // times of launches that said does not include yet, oldest first
 }
 
-// EC2 may take ReservedShown to count a launched instance. A reservation that no class selects any more is remembered for ReservedKept.
+// EC2 may take up to ReservedShown to count a launched instance. A reservation that no class selects any more is
+// remembered for ReservedKept.
 const (
 	ReservedShown = time.Minute
 	ReservedKept  = time.Hour
 )
 
-// Saw records EC2's counts at now, and returns the IDs of the reservations with a higher count than before. A count that has
-// fallen includes as many of our launches as it fell by.
+// Saw records EC2's counts at now, and returns the IDs of the reservations whose count has increased. If a count has
+// fallen by n, it is assumed to include n more of our launches.
 func (b *ReservedBook) Saw(now time.Time, found []ec2.Reservation) (more []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +85,7 @@ func (b *ReservedBook) Left() map[string]int {
 	return out
 }
 
-// reserve returns the catalog of a class with the offerings of its capacity reservations; c is not changed.
+// reserve returns the catalog of a class with the offerings of its capacity reservations. It does not change c.
 func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog.Catalog {
 	if len(class.Status.CapacityReservations) == 0 {
 		return c
@@ -103,6 +104,7 @@ func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog
 	return c
 }
 
+// withReserved adds the offerings of the known reservations to the types.
 func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.ReservedCapacity) []catalog.Type {
 	out := slices.Clone(types)
 	for i := range out {
@@ -116,7 +118,8 @@ func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.Re
 	return out
 }
 
-// SawReserved records the capacity reservations that EC2 returned at now, and reports whether one has more instances left than before.
+// SawReserved records the capacity reservations that EC2 returned at now, and reports whether one of them has more
+// instances left than before.
 func (o *RequestBuilder) SawReserved(now time.Time, found []ec2.Reservation) bool {
 	more := o.Market.reserved.Saw(now, found)
 	for _, id := range more {

@@ -32,19 +32,19 @@ type shifts interface {
 // shiftEvery is how often zonal shifts are read.
 const shiftEvery = 30 * time.Second
 
-// ZonalShifts prevents launches in zones with an active zonal shift of the cluster's traffic. Nodes that run there
-// stay: a shift does not mean that they are broken.
+// ZonalShifts prevents launches in zones from which the cluster's traffic is shifted away. Nodes that run there stay,
+// because a shift does not mean that they are broken.
 type ZonalShifts struct {
 	Client  shifts             // reads zonal shifts
 	Cache   client.Reader      // reads objects from the informers
 	Market  *Catalogs          // offerings of EC2
-	Batch   *loop.Batch        // asked for a plan when a zone may be used again
-	Tell    loop.EventRecorder // emits events
+	Batch   *loop.Batch        // gets a request for a plan when a zone may be used again
+	Events  loop.EventRecorder // emits events
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 
 	failures loop.Backoff
-	known    map[string]time.Time // as last reported: the ends of shifts by zone ID
+	known    map[string]time.Time // by zone ID: the ends of the shifts that were last reported
 }
 
 // Start follows zonal shifts until ctx ends.
@@ -59,7 +59,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 			next, hint := loop.SortError(err)
 			z.Metrics.Failures.WithLabelValues("shift", string(next)).Inc()
 			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.Lasting(err)); isNews {
-				z.Log.Error("cannot look at zonal shifts", "error", err.Error(), "hint", hint)
+				z.Log.Error("cannot read zonal shifts", "error", err.Error(), "hint", hint)
 			}
 		}
 		select {
@@ -70,7 +70,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 	}
 }
 
-// Pass reads the shifts once. While ARC does not answer, its last answer stays valid until each shift ends.
+// Pass reads the shifts once. If ARC does not answer, each shift of its last answer stays valid until its end.
 func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopShifts, "").End()
 	// 1. read
@@ -84,7 +84,7 @@ func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
 	return errors.Join(err, z.report(ctx, active))
 }
 
-// report emits events about a new or ended shift of a zone for the pools that can use the zone.
+// report emits events about new and ended shifts for the pools that can use the zone.
 func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) error {
 	if maps.Equal(active, z.known) {
 		return nil
@@ -93,10 +93,10 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	if err != nil {
 		return err
 	}
-	var begun, cleared []string
+	var started, cleared []string
 	for _, zone := range slices.Sorted(maps.Keys(active)) {
 		if until, ok := z.known[zone]; !ok || !until.Equal(active[zone]) {
-			begun = append(begun, zone)
+			started = append(started, zone)
 		}
 	}
 	for _, zone := range slices.Sorted(maps.Keys(z.known)) {
@@ -104,17 +104,17 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 			cleared = append(cleared, zone)
 		}
 	}
-	for _, zone := range begun {
-		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": nothing is launched there"
+	for _, zone := range started {
+		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": no node is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftActive, text)
+			z.Events.Emit(pool, kubeclient.ReasonZonalShiftActive, text)
 		}
 	}
 	for _, zone := range cleared {
 		z.Log.Info("a zonal shift has ended", "zoneID", zone)
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
+			z.Events.Emit(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
 		}
 	}
 	if len(cleared) > 0 {
@@ -124,6 +124,7 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	return nil
 }
 
+// untilText returns the end of a shift for a message.
 func untilText(at time.Time) string {
 	if at.IsZero() {
 		return " by AWS"
@@ -177,12 +178,13 @@ func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 	return true
 }
 
-// shiftBook holds the last known shifts. The zero value is empty. Its methods are safe for concurrent use.
+// shiftBook holds the shifts of ARC's last answer. The zero value is empty. Its methods are safe for concurrent use.
 type shiftBook struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by zone ID; zero: without an end
 }
 
+// Set replaces the shifts.
 func (b *shiftBook) Set(found []eks.Shift) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package poolhealth decides whether a NodePool may launch: the backoff after launches that failed or nodes that did not
-// join, the canary launch after a fix, and the record of recent registrations. It also has the backoff of pods for which a
-// launched node did not help.
+// Package poolhealth decides whether a NodePool may launch. It holds the backoff after launches that failed or
+// instances that did not join, the canary launch after a fix, and the results of recent launches. It also holds the
+// backoff of pods that a launched node did not make schedulable.
 //
-// In: the outcome of launches and registrations.
+// In: the results of launches and registrations.
 // Out: whether the pool may launch, with the reason.
-// Never: a launch.
+// Never: launching an instance.
 package poolhealth

@@ -15,30 +15,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Explained is why an instance of a pool has not joined.
+// Explained describes the known cause that keeps an instance of a pool from joining.
 type Explained struct {
-	Check  string
-	Cause  string    // a sentence
-	Ahead  bool      // the cause, and its end, are known without an instance
+	Check  string    // ID of the check that found the cause
+	Cause  string    // the cause in one sentence
+	Ahead  bool      // the check finds the cause, and its end, without an instance
 	Bought time.Time // when the instance was launched
 	Over   time.Time // when the instance is terminated if it does not join
 }
 
-// canary is the state of a pool whose instances do not join for a known cause. Launches stop for a while; then one instance is
-// launched as a canary, and further ones when the canary has joined.
+// canary is the state of a pool whose instances do not join for a known cause. Launches stop for a while. Then one
+// instance is launched as a canary. Further instances are launched when the canary has joined.
 type canary struct {
 	Explained
-	times  int       // instances in a row; those that were late together count as one
-	until  time.Time // nothing is launched before
-	canary time.Time // when the canary was launched; zero: it was not launched yet
+	times  int       // consecutive instances that did not join; instances that were late together count as one
+	until  time.Time // no instance is launched before this time
+	canary time.Time // when the canary was launched; zero: not launched yet
 }
 
-// CanaryTime is how long a canary keeps others from being launched if its result never becomes known.
+// CanaryTime is how long a canary blocks further launches if its result never becomes known.
 const CanaryTime = 15 * time.Minute
 
-// Explained records at now why an instance of the pool does not join. The pool waits until that instance is terminated, and
-// then for a pause that grows with each one in a row. It returns until when, and whether the cause is news. A cause that
-// only an instance has shown is ignored if the pool was changed after the launch of that instance.
+// Explained records at now why an instance of the pool does not join. The pool waits until that instance is terminated,
+// and then for a pause that grows with each consecutive instance. Explained returns until when the pool waits, and
+// whether the cause is new. It ignores a cause that was found only on the instance if the pool was changed after the
+// launch of that instance.
 func (h *LaunchBackoff) Explained(now time.Time, pool string, e Explained) (until time.Time, isNews bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,12 +61,12 @@ func (h *LaunchBackoff) Explained(now time.Time, pool string, e Explained) (unti
 	return t.until, isNews
 }
 
-// Pause returns how long nothing is launched after this many instances in a row have not joined.
+// Pause returns how long no instance is launched after this many consecutive instances have not joined.
 func Pause(times int) time.Duration {
 	return min(holdJoinMost, holdJoinFirst<<min(max(times-1, 0), 10))
 }
 
-// Sent records that an instance was launched for the pool at now. After the pause it is the canary.
+// Sent records that an instance was launched for the pool at now. If the pause is over, the instance is the canary.
 func (h *LaunchBackoff) Sent(now time.Time, pool string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +76,8 @@ func (h *LaunchBackoff) Sent(now time.Time, pool string) {
 	}
 }
 
-// tried returns until when nothing is launched because of a known cause, and that cause; the zero time if the pool may launch.
+// tried returns until when no instance is launched because of a known cause, and that cause. The time is zero if the
+// pool may launch.
 func (h *LaunchBackoff) tried(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +95,7 @@ func (h *LaunchBackoff) tried(now time.Time, pool string) (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// IsCanaryDue reports whether one instance may be launched for the pool, and no second one.
+// IsCanaryDue reports whether exactly one instance may be launched for the pool, as a canary.
 func (h *LaunchBackoff) IsCanaryDue(now time.Time, pool string) bool {
 	until, _ := h.tried(now, pool)
 	h.mu.Lock()
@@ -102,9 +104,8 @@ func (h *LaunchBackoff) IsCanaryDue(now time.Time, pool string) bool {
 	return ok && until.IsZero()
 }
 
-// Canaries returns the planned nodes that may be launched: one for each pool whose instances have not joined for a known
-// cause, and all for the other pools. Pods of the planned nodes that are left out stay pending, and are planned again when
-// the canary has joined.
+// Canaries returns the planned nodes that may be launched: only one for each pool whose canary is due, and all for the
+// other pools. The pods of omitted nodes stay pending, and are planned again when the canary has joined.
 func (h *LaunchBackoff) Canaries(now time.Time, machines []packing.PlannedNode) []packing.PlannedNode {
 	var out []packing.PlannedNode
 	sent := map[string]bool{}
@@ -123,8 +124,8 @@ func (h *LaunchBackoff) Canaries(now time.Time, machines []packing.PlannedNode) 
 	return out
 }
 
-// ExplainedAhead returns by pool the check that explains why its instances do not join, if that check can also see that the
-// Cause is fixed.
+// ExplainedAhead returns by pool the check that explains why its instances do not join, if that check can also detect
+// that the cause is fixed.
 func (h *LaunchBackoff) ExplainedAhead() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,18 +138,18 @@ func (h *LaunchBackoff) ExplainedAhead() map[string]string {
 	return out
 }
 
-// AnyExplained reports whether a pool waits for a cause whose fix can be detected.
+// AnyExplained reports whether a pool waits because of a cause whose fix can be detected.
 func (h *LaunchBackoff) AnyExplained() bool { return len(h.ExplainedAhead()) > 0 }
 
-// Explanation returns the check because of which the pool waits; empty if there is none.
+// Explanation returns the check that found the cause because of which the pool waits; empty if there is none.
 func (h *LaunchBackoff) Explanation(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.trials[pool].Check
 }
 
-// Unsolved returns why instances of the pool did not join, as long as none has joined since and the cause is not known to be
-// fixed. The pool need not be waiting.
+// Unsolved returns why instances of the pool did not join. It is empty once an instance has joined, or the cause is
+// fixed. It is also returned if the pool does not wait at the moment.
 func (h *LaunchBackoff) Unsolved(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,21 +160,22 @@ func (h *LaunchBackoff) Unsolved(pool string) string {
 	return "instances did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause + unsolvedEnd
 }
 
-// canaryText follows the cause while the one instance has not joined; heldForm skips it.
+// canaryText follows the cause while the canary has not joined. heldForm skips it.
 const canaryText = "; one instance was launched to see whether it still is so"
 
-// unsolvedEnd ends the condition message of a pool that does not wait; recall parses it.
+// unsolvedEnd ends the condition message of a pool that does not wait. heldForm parses it.
 const unsolvedEnd = "; the next instance shows whether that is still so"
 
-// HoldMessage is the condition message of a pool that waits; recall parses it.
+// HoldMessage returns the condition message of a pool that waits. heldForm parses it.
 func HoldMessage(why string, until time.Time) string {
 	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
+// heldForm parses the condition messages of pools that a previous process wrote, also those of older versions.
 var heldForm = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)(?:; one \w+ was \w+ to see whether it still is so)?(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
-// Recall reads, once, what a previous process wrote on the conditions of pools: why they wait, and when they last changed.
-// Before that, nothing may be launched and no instance may be judged.
+// Recall reads, once, the conditions that a previous process wrote on the pools: why they wait, and when they last
+// changed. Until Recall has succeeded, the caller must not launch or judge instances.
 func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +193,7 @@ func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	return nil
 }
 
-// Restore reads the backoff of the NodePool from its conditions, after a restart of the controller.
+// Restore reads the backoff of the NodePool from its conditions. It is called after a restart of the controller.
 func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {

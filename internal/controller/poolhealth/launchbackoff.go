@@ -9,25 +9,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
-// LaunchBackoff is the launch backoff of NodePools. A pool waits if its launches failed for a cause that other offerings would not
-// avoid, or if its instances did not join. Pools do not affect each other. Its methods may be called concurrently; the zero
-// value holds no pool.
+// LaunchBackoff is the launch backoff of NodePools. A pool waits if its launches failed for a cause that other
+// offerings would not avoid, or if its instances did not join. Pools do not affect each other. Its methods may be
+// called concurrently. The zero value has no waiting pool.
 type LaunchBackoff struct {
-	// Cache has the NodePools, whose conditions record what a previous process knew; nil: nothing is restored.
+	// Cache reads the NodePools, whose conditions record the backoff of a previous process; nil: no backoff is
+	// restored.
 	Cache client.Reader
 
-	launches loop.Backoff
-	joins    loop.Backoff
+	launches loop.Backoff // by pool: failed launches
+	joins    loop.Backoff // by pool: instances that did not join
 
 	mu       sync.Mutex
-	joined   map[string]time.Time // by pool: when the last instance joined
-	changed  map[string]time.Time // by pool: since when it, and its node class, are as they are; to the second
-	trials   map[string]canary    // by pool: why its instances do not join, where that is known
-	recalled bool
+	joined   map[string]time.Time // by pool: when an instance last joined
+	changed  map[string]time.Time // by pool: when it or its node class was last changed, in whole seconds
+	trials   map[string]canary    // by pool: the known cause why its instances do not join
+	recalled bool                 // the backoff of a previous process was restored
 }
 
-// How long a pool waits, at first and at most. An instance that does not join has cost money for a quarter of an hour before
-// that is known, so the next launch waits longer.
+// First and longest pause of a pool. An instance that does not join costs money for a quarter of an hour before it is
+// terminated, so the pause after it is longer than that after a failed launch.
 const (
 	HoldLaunchFirst = 5 * time.Second
 	holdLaunchMost  = 30 * time.Second
@@ -35,49 +36,50 @@ const (
 	holdJoinMost    = time.Hour
 )
 
-// LaunchFailed records that a launch of the pool failed at now. It returns until when the pool waits, and whether the cause
-// is news. Failures while the pool waits are of launches that had started before: they count as one.
+// LaunchFailed records that a launch of the pool failed at now. It returns until when the pool waits, and whether the
+// cause is new. Failures while the pool waits are ignored, because their launches started before the pause.
 func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
 	h.mu.Lock()
 	if t, ok := h.trials[pool]; ok {
-		t.canary = time.Time{} // it was not launched
+		t.canary = time.Time{} // the launch of the canary failed
 		h.trials[pool] = t
 	}
 	h.mu.Unlock()
 	return fail(&h.launches, HoldLaunchFirst, holdLaunchMost, now, pool, cause)
 }
 
-// JoinFailed records at now that an instance of the pool has not joined in time. wanted is when its claim was created. The
-// failure is ignored if another instance has joined since wanted, because the pool works; and if the pool was changed since
-// wanted, because the failure says nothing about the present pool.
+// JoinFailed records at now that an instance of the pool has not joined in time. wanted is the creation time of its
+// claim. The failure is ignored in two cases: another instance has joined after wanted, so the pool works, or the pool
+// was changed after wanted, so the failure does not apply to the present pool.
 func (h *LaunchBackoff) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.saysNothing(wanted, pool) {
+	if h.isStale(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
 }
 
-// Died is JoinFailed for an instance that EC2 terminated before it had joined. It has cost little, so the next one is
-// launched soon.
-func (h *LaunchBackoff) Died(now, wanted time.Time, pool, cause string) (time.Time, bool) {
-	if h.saysNothing(wanted, pool) {
+// EndedEarly records at now that EC2 terminated an instance of the pool before it joined. It is like JoinFailed, but the
+// first pause is shorter, because such an instance costs little.
+func (h *LaunchBackoff) EndedEarly(now, wanted time.Time, pool, cause string) (time.Time, bool) {
+	if h.isStale(wanted, pool) {
 		return time.Time{}, false
 	}
 	return fail(&h.joins, HoldLaunchFirst, holdJoinMost, now, pool, cause)
 }
 
-// saysNothing reports whether a claim that was created at wanted says nothing about the pool as it is now.
-func (h *LaunchBackoff) saysNothing(wanted time.Time, pool string) bool {
+// isStale reports whether the result of a claim that was created at wanted does not apply to the present pool.
+func (h *LaunchBackoff) isStale(wanted time.Time, pool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.joined[pool].After(wanted) || h.isOutdated(wanted, pool)
 }
 
-// isOutdated reports whether the pool was changed after then. The lock must be held.
+// isOutdated reports whether the pool was changed after then. The caller must hold the lock.
 func (h *LaunchBackoff) isOutdated(then time.Time, pool string) bool {
 	return then.Before(h.changed[pool])
 }
 
+// fail records a failure of the pool, unless the pool already waits.
 func fail(b *loop.Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
 	if pool == "" {
 		return time.Time{}, false
@@ -103,16 +105,17 @@ func (h *LaunchBackoff) Joined(now time.Time, pool string) {
 	h.joined[pool] = now
 }
 
-// Changed records at now that the pool or its node class was changed, which may fix its problems. Earlier launches say
-// nothing about the pool any more.
+// Changed records at now that the pool or its node class was changed, which may fix its problems. Results of earlier
+// launches no longer apply to the pool.
 func (h *LaunchBackoff) Changed(now time.Time, pool string) {
-	h.Anew(pool)
+	h.Reset(pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.change(now, pool)
 }
 
-// change records when the pool was changed, in whole seconds, as the API server keeps times. The lock must be held.
+// change records when the pool was changed, in whole seconds like the times of the API server. The caller must hold the
+// lock.
 func (h *LaunchBackoff) change(at time.Time, pool string) {
 	if h.changed == nil {
 		h.changed = map[string]time.Time{}
@@ -120,8 +123,8 @@ func (h *LaunchBackoff) change(at time.Time, pool string) {
 	h.changed[pool] = at.Truncate(time.Second)
 }
 
-// Anew forgets the failures of the pool: their cause is no longer found.
-func (h *LaunchBackoff) Anew(pool string) {
+// Reset drops the failures of the pool, because their cause is gone.
+func (h *LaunchBackoff) Reset(pool string) {
 	h.launches.Clear(pool)
 	h.joins.Clear(pool)
 	h.mu.Lock()
@@ -129,7 +132,7 @@ func (h *LaunchBackoff) Anew(pool string) {
 	delete(h.trials, pool)
 }
 
-// Held returns until when the pool waits, and why; the zero time if it does not.
+// Held returns until when the pool waits, and why. The time is zero if the pool does not wait.
 func (h *LaunchBackoff) Held(now time.Time, pool string) (until time.Time, why string) {
 	if until, why := h.tried(now, pool); !until.IsZero() {
 		return until, why

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Marked returns a copy of the pools in which those that wait at now are unusable.
+// Marked returns a copy of the pools in which pools that wait at now are marked as unusable.
 func (h *LaunchBackoff) Marked(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	pools = slices.Clone(pools)
 	for i, pool := range pools {
@@ -21,8 +21,8 @@ func (h *LaunchBackoff) Marked(pools []cluster.Pool, now time.Time) []cluster.Po
 	return pools
 }
 
-// Allows reports whether all of the planned nodes may be launched at now. For a pool whose canary is due, no more than one
-// may. If they may, they count as launched.
+// Allows reports whether all of the planned nodes may be launched at now. For a pool whose canary is due, only one node
+// may be launched. If the result is true, the nodes are recorded as launched.
 func (h *LaunchBackoff) Allows(machines []packing.PlannedNode, now time.Time) bool {
 	wanted := map[string]int{}
 	for i := range machines {

@@ -13,29 +13,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// PodBackoff records pods that nodes were launched for, and that are still pending although the nodes are ready and have room:
-// kube-scheduler applies a rule that the plan does not know. A node that other pods have filled meanwhile, for example similar
-// Pods that were created later, does not count. After the first failure the next node is launched at once, because the real
-// capacity of the node may have been the cause. From the second failure on the pod waits, longer each time: otherwise one pod
-// could launch and terminate nodes without end. Its methods are safe for concurrent use, and accept a nil receiver, which records
-// nothing.
+// PodBackoff records pods that are still pending although the nodes launched for them are ready and have room:
+// kube-scheduler applies a rule that the plan does not know. A node that other pods have filled, for example newer pods
+// of the same workload, does not count. After the first such node the next one is launched at once, because the real
+// capacity of the node may have been the cause. From the second node on the pod waits, longer each time. Otherwise one
+// pod could launch and terminate nodes without end. Its methods are safe for concurrent use, and accept a nil receiver,
+// which records nothing.
 type PodBackoff struct {
 	mu   sync.Mutex
-	Pods map[string]vain // by "namespace/name"
+	Pods map[string]failedNodes // by "namespace/name"; nil is empty
 }
 
-// vain records the nodes that were launched for one pod.
-type vain struct {
-	claim   string    // the claim whose node became ready last; empty once it is counted
-	bought  time.Time // creation time of the claim: a younger pod is another pod with the same name
-	times   int       // nodes that did not help
+// failedNodes records the nodes that were launched for one pod.
+type failedNodes struct {
+	claim   string    // the claim whose node became ready last; empty once the node was counted
+	created time.Time // creation time of the claim; a younger pod is another pod with the same name
+	times   int       // number of nodes that did not make the pod schedulable
 	until   time.Time // end of the back-off
-	touched time.Time
-	isTold  bool // the back-off was reported
+	touched time.Time // when the record was last used
+	isTold  bool      // the back-off was reported
 }
 
-// A pod waits unhelpedFirst after the second node that did not make it schedulable, and twice as long after each further one, up to
-// PodBackoffMax. A pod that was not seen for PodBackoffLifetime is forgotten.
+// A pod waits for unhelpedFirst after the second node that did not make it schedulable. The wait doubles with each
+// further node, up to PodBackoffMax. The record of a pod that was not seen for PodBackoffLifetime is dropped.
 const (
 	unhelpedFirst      = time.Minute
 	PodBackoffMax      = 30 * time.Minute
@@ -51,26 +51,26 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.Pods == nil {
-		u.Pods = map[string]vain{}
+		u.Pods = map[string]failedNodes{}
 	}
 	for id := range strings.SplitSeq(text, ",") {
 		v := u.Pods[id]
-		v.claim, v.bought, v.touched = claim.Name, claim.CreationTimestamp.Time, now
+		v.claim, v.created, v.touched = claim.Name, claim.CreationTimestamp.Time, now
 		u.Pods[id] = v
 	}
 }
 
-// Waiting is a pod that is backed off, and why.
+// Waiting is a pod that is backed off.
 type Waiting struct {
 	Pod    cluster.Pod // the pod that waits
 	Times  int         // number of nodes in a row that did not make the pod schedulable
 	Until  time.Time   // when the next node may be launched for the pod
-	IsNews bool        // whether this was not reported yet
+	IsNews bool        // the back-off was not reported yet
 }
 
-// Sort returns the pods to plan at now, and the pods that are backed off. The pods are those that need a node: pods of a node that is not
-// initialized yet, or was initialized just now, are not among them. So a pod whose node is ready, among the nodes of the snapshot,
-// and still has room for it, was not helped.
+// Sort returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node. They
+// must not include pods of a node that is not initialized yet, or that was initialized just now. So, if the node of one
+// of these pods is ready and still has room for it, the node did not make the pod schedulable.
 func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
 	if u == nil {
 		return pods, nil
@@ -90,9 +90,9 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	for _, pod := range pods {
 		v, ok := u.Pods[pod.ID()]
 		if !ok || pod.Node != "" {
-			continue // it still runs on a leaving node, and is not pending yet
+			continue // the pod still runs on a leaving node, so it is not pending
 		}
-		if pod.Created.After(v.bought) {
+		if pod.Created.After(v.created) {
 			delete(u.Pods, pod.ID())
 			continue
 		}
@@ -117,8 +117,8 @@ func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Tim
 	return pods, held
 }
 
-// isTaken reports whether a pod would fit on the node without the other pods on it. A node that is too small or
-// unknown is not taken.
+// isTaken reports whether the pod would fit on the node if the other pods were not on it. It is false for an unknown
+// node, and for a node that is too small.
 func isTaken(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false
@@ -130,8 +130,8 @@ func isTaken(node *cluster.Node, pod cluster.Pod) bool {
 	return pod.Requests.Fits(node.Allocatable.Sub(node.Requested.Sub(others)))
 }
 
-// count counts the node that became ready last, once.
-func (v *vain) count(now time.Time) {
+// count counts the node that became ready last, if it was not counted yet.
+func (v *failedNodes) count(now time.Time) {
 	v.touched = now
 	if v.claim == "" {
 		return
@@ -144,8 +144,8 @@ func (v *vain) count(now time.Time) {
 	}
 }
 
-// Message is the text of the pod's event.
+// Message returns the text of the pod's event.
 func (w Waiting) Message() string {
-	return loop.Count(w.Times, "node") + " in a row became ready for the pod, and kube-scheduler did not bind it to any of them: its own events" +
-		" on the pod say why; the next node is launched at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
+	return loop.Count(w.Times, "node") + " in a row became ready for the pod, but kube-scheduler did not bind it to any of them: kube-scheduler's events" +
+		" on the pod show why; the next node is launched at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
 }

@@ -33,7 +33,7 @@ func (r *Registrations) Note(claim *karpv1.NodeClaim, joined bool) {
 	}
 }
 
-// Of returns the results of a pool. Without any it returns the status of the pool's condition.
+// Of returns the results of a pool. If none were recorded, it derives them from the pool's condition.
 func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	if r == nil {
 		return lifecycle.Outcomes{}
@@ -52,8 +52,9 @@ func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	return known
 }
 
-// Recall is of, for a pool whose last claim registered at joined. If the condition is unknown and a node has registered since,
-// the pool is healthy: an earlier process saw the node and ended before it wrote the condition.
+// Recall is Of for a pool whose last claim registered at joined. If the condition is unknown and a node has registered
+// after it was written, the pool is healthy: an earlier process saw the node, and ended before it updated the
+// condition.
 func (r *Registrations) Recall(pool *karpv1.NodePool, joined time.Time) lifecycle.Outcomes {
 	known := r.Of(pool)
 	n, _ := known.Count()
@@ -78,6 +79,7 @@ func (r *Registrations) Forget(pool types.UID) {
 	r.put(pool, lifecycle.Outcomes{})
 }
 
+// put stores the results. The caller must hold the lock.
 func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
 	if r.byPool == nil {
 		r.byPool = map[types.UID]lifecycle.Outcomes{}
@@ -88,5 +90,5 @@ func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
 // OutcomesText describes the results of a pool's launches.
 func OutcomesText(outcomes lifecycle.Outcomes) string {
 	known, failed := outcomes.Count()
-	return fmt.Sprintf("%d of the last %d launches did not lead to a node", failed, known)
+	return fmt.Sprintf("%d of the last %d launches did not result in a node", failed, known)
 }

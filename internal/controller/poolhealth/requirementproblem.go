@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Restricted returns why users must not set or require a label; empty if they may.
+// Restricted returns why users are not allowed to set or require a label; empty if they are.
 func Restricted(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
@@ -24,14 +24,14 @@ func Restricted(key string) string {
 	case slices.Contains(awsv1.WellKnownLabels(), key):
 		return ""
 	case domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group):
-		return key + " is in a domain that is kept for the controller"
+		return key + " is in a domain that is reserved for the controller"
 	case (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(awsv1.UsableLabels(), key):
-		return key + " is in a domain that is kept for the controller"
+		return key + " is in a domain that is reserved for the controller"
 	}
 	return ""
 }
 
-// RequirementProblems returns what is invalid in a requirement, one sentence per problem; nil if nothing is.
+// RequirementProblems returns the problems of a requirement, one sentence per problem; nil if there are none.
 func RequirementProblems(field string, r karpv1.Requirement) []string {
 	var wrong []string
 	if text := Restricted(r.Key); text != "" {
@@ -57,7 +57,7 @@ func RequirementProblems(field string, r karpv1.Requirement) []string {
 	return wrong
 }
 
-// Arity returns what is wrong with the operator of a requirement or the number of its values.
+// Arity returns the problem of the operator of a requirement or the number of its values; empty if there is none.
 func Arity(r karpv1.Requirement) string {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
@@ -65,7 +65,7 @@ func Arity(r karpv1.Requirement) string {
 			return "operator In needs at least one value"
 		}
 		if r.MinValues != nil && len(r.Values) < *r.MinValues {
-			return fmt.Sprintf("minValues is %d and there are %d values", *r.MinValues, len(r.Values))
+			return fmt.Sprintf("minValues is %d, but there are only %d values", *r.MinValues, len(r.Values))
 		}
 	case corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpv1.OperatorGte, karpv1.OperatorLte:
@@ -73,7 +73,7 @@ func Arity(r karpv1.Requirement) string {
 			return fmt.Sprintf("operator %s needs exactly one value", r.Operator)
 		}
 		if n, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil || n < 0 {
-			return fmt.Sprintf("operator %s needs a whole number not below 0, not %q", r.Operator, r.Values[0])
+			return fmt.Sprintf("operator %s needs a whole number of 0 or more, not %q", r.Operator, r.Values[0])
 		}
 	default:
 		return fmt.Sprintf("operator %q is unknown", r.Operator)

@@ -1,7 +1,7 @@
-// Package provisioner plans pending pods, creates the NodeClaims that they need, and writes the events of pods that get none. It
-// revalidates a plan before it creates NodeClaims.
+// Package provisioner plans pending pods, creates the NodeClaims that they need, and emits events for pods that cannot
+// be placed. It revalidates a plan before it creates NodeClaims.
 //
-// In: pending pods, the catalog.
+// In: pending pods, offerings and prices.
 // Out: NodeClaims, events on pods.
-// Never: a call to AWS.
+// Never: calls to AWS.
 package provisioner

@@ -11,22 +11,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Explain describes a refusal in two sentences: the nearest obstacle, with its code as in metrics and logs, and what to do
-// about it. The cause comes first, so that an event that is cut off loses the advice and not the cause.
+// Explain describes a refusal in two sentences: the nearest obstacle with its code, as in metrics and logs, and a fix.
+// The cause comes first, so that a truncated event loses the fix and not the cause.
 func Explain(r packing.Refusal) string {
 	if len(r.Reasons) == 0 {
 		return strings.TrimSuffix("No place for the pod. "+r.Hint, ". ")
 	}
 	nearest := r.Reasons[0]
 	what := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
-	// A hint that repeats the cause is no advice.
+	// A hint that only repeats the cause is omitted.
 	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, pastColon(nearest.Detail)) {
 		return what
 	}
 	return what + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
 }
 
-// obstacle describes a reason in words.
+// obstacle describes a reason for a refusal in words.
 func obstacle(r packing.Reason) string {
 	pool, rest, _ := strings.Cut(r.Detail, ": ")
 	switch r.Code {
@@ -65,13 +65,14 @@ func obstacle(r packing.Reason) string {
 	}
 }
 
-// pastColon returns what follows the first colon: the cause, if the detail begins with a name.
+// pastColon returns the text after the first colon: the cause, if the detail begins with a name.
 func pastColon(detail string) string {
 	_, rest, _ := strings.Cut(detail, ": ")
 	return rest
 }
 
-// RefusalSummary counts refusals by their first reason: "TypeMismatch kubernetes.io/arch: 12 pods; …", most first.
+// RefusalSummary counts refusals by their first reason, the most frequent first: "TypeMismatch kubernetes.io/arch: 12
+// pods; …".
 func RefusalSummary(refusals []packing.Refusal) string {
 	counts := map[string]int{}
 	for _, r := range refusals {

@@ -27,38 +27,38 @@ type claimMaker interface {
 	CreateClaims(ctx context.Context, machines []packing.PlannedNode) []writer.Created
 }
 
-// ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
+// ledger counts the NodeClaims that are not initialized yet. While there are any, plans are repeated.
 type ledger interface{ Len() int }
 
 // Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
-	Batch    *loop.Batch               // collects pending pods for one plan
-	Cluster  nodestate.Snapshots       // reads cluster state from the informers
-	Market   nodestate.Markets         // offerings of EC2
-	Solve    nodestate.Solver          // computes plans
-	Claims   claimMaker                // creates NodeClaims
-	Ledger   ledger                    // claims in flight that this process created
-	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
-	Unhelped *poolhealth.PodBackoff    // shared with Claims
-	Watch    *Stopwatch
-	Tell     *loop.RateLimitedRecorder // emits events
-	Metrics  *metrics.Metrics          // the metrics of this process
-	Log      *slog.Logger              // the log of this process
-	Now      loop.Clock                // the clock; nil uses time.Now
+	Batch      *loop.Batch               // collects pending pods for one plan
+	Cluster    nodestate.Snapshots       // reads cluster state from the informers
+	Market     nodestate.Markets         // offerings of EC2
+	Solve      nodestate.Solver          // computes plans
+	Claims     claimMaker                // creates NodeClaims
+	Ledger     ledger                    // claims created by this process that are not initialized yet
+	Holds      *poolhealth.LaunchBackoff // pools whose launches are on hold
+	PodBackoff *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable; shared with nodeclaim.Reconciler
+	Watch      *Stopwatch                // measures the time from batch to launch
+	Events     *loop.RateLimitedRecorder // emits events
+	Metrics    *metrics.Metrics          // the metrics of this process
+	Log        *slog.Logger              // the log of this process
+	Now        loop.Clock                // the clock; nil uses time.Now
 
-	// Departures records for which leaving nodes a plan has found room for the pods; nil disables this.
+	// Departures records the leaving nodes whose pods a plan has provided for; nil disables this.
 	Departures *nodestate.PlannedEvictions
 
-	last      string // the refusals or the cause that the last pass logged
-	postponed int    // consecutive plans that waited for nodes that joined while they were made
-	omitted   string // the first pod whose preferences were left out of the last plan
-	Costly    costly
+	last      string // the refusals or the cause that were last logged
+	postponed int    // consecutive plans of which a part waited for nodes that joined during planning
+	omitted   string // the first pod whose preferences the last plan omitted
+	Costly    costly // pods with costly scheduling rules, and their slices
 }
 
 // Start runs the loop until ctx ends.
 func (p *Provisioner) Start(ctx context.Context) error {
-	// The first snapshot starts the informers of kinds that nothing else watches, which takes half a second. An error is
-	// not lost: the first pass returns it again.
+	// The first snapshot starts the informers of kinds that no other code watches, which takes half a second. Its error
+	// can be ignored, because the first pass returns the error again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	p.Costly.init()
 	var next, slice time.Time // when the next pass and the next slice are due; zero: on the next change
@@ -78,7 +78,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	}
 }
 
-// untilFirst returns the time until the earliest of the times that are not zero; 0 if all are zero.
+// untilFirst returns the time until the earliest time that is not zero; 0 if all times are zero.
 func untilFirst(now time.Time, times ...time.Time) time.Duration {
 	var out time.Duration
 	for _, t := range times {
@@ -92,13 +92,13 @@ func untilFirst(now time.Time, times ...time.Time) time.Duration {
 // basis is the input of a plan.
 type basis struct {
 	snapshot cluster.Snapshot // its pods are all pods that need a node
-	market   catalog.Market
+	market   catalog.Market   // the available offerings
 }
 
-// look reads what a plan is made from. It is false if there can be no plan now.
+// look reads the input of a plan. The second result is false if no plan can be made now.
 func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	if err := p.Holds.Recall(ctx); err != nil {
-		p.Log.Error("cannot see which pools wait", "error", err, "hint", kubeclient.Hint(err))
+		p.Log.Error("cannot read which pools have launches on hold", "error", err, "hint", kubeclient.Hint(err))
 		return basis{}, false
 	}
 	market := p.Market.Market(now)
@@ -110,11 +110,11 @@ func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	return basis{snapshot: snapshot, market: market}, err == nil
 }
 
-// see returns the current state of the cluster. Pools whose launches are backed off are marked as unusable.
+// see returns the current state of the cluster, in which pools whose launches are on hold are marked as unusable.
 func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
-		p.Log.Error("cannot see the cluster", "error", err, "hint", kubeclient.Hint(err))
+		p.Log.Error("cannot read the state of the cluster", "error", err, "hint", kubeclient.Hint(err))
 		p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(err))).Inc()
 		return snapshot, err
 	}
@@ -122,14 +122,15 @@ func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Mar
 	return snapshot, nil
 }
 
-// Pass makes one plan and executes it. It returns the pause until the next plan without a change; 0 for none.
+// Pass makes one plan and carries it out. It returns the pause until the next plan without a request; 0: no such plan
+// is needed.
 func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duration {
 	work := loop.Working(ctx, loop.LoopProvisioner, "a snapshot of the cluster")
 	defer work.End()
 	// 1. read
-	begun := p.Now.Now()
+	started := p.Now.Now()
 	number := p.Departures.Begin()
-	seen, ok := p.look(ctx, begun)
+	seen, ok := p.look(ctx, started)
 	if !ok {
 		return loop.Recheck
 	}
@@ -140,22 +141,22 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 		p.Departures.Planned(number, seen.snapshot)
 		p.forget()
 		if p.Ledger.Len() > 0 {
-			return loop.Recheck // pods count as placed until kube-scheduler has had time to bind them
+			return loop.Recheck // until kube-scheduler has had time to bind the pods, they count as placed
 		}
 		return 0
 	}
 
 	// 2. decide
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
-	due, held := p.Unhelped.Sort(all, seen.snapshot.Nodes, begun)
-	division := p.Costly.divide(due, begun)
+	due, held := p.PodBackoff.Sort(all, seen.snapshot.Nodes, started)
+	division := p.Costly.divide(due, started)
 	p.waits(division)
 	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
 	m := made{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
 	m.make(p.Solve)
 	p.Costly.share = p.Costly.share.AfterPlan(division.Cost, m.took)
 	planned := p.Now.Now()
-	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(started).Seconds())
 
 	// 3. act
 	work.On("the NodeClaims of a plan")
@@ -163,7 +164,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	if isWhole && !p.Costly.isOwed(except(due, division.Now)) {
 		p.Departures.Planned(number, seen.snapshot)
 	}
-	p.Costly.sit(plan, m.of)
+	p.Costly.recordPlacements(plan, m.of)
 
 	// 4. report
 	p.tellWaiting(held)
@@ -173,25 +174,27 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 
 // made is a plan with its input.
 type made struct {
-	of     cluster.Snapshot
-	market catalog.Market
+	of     cluster.Snapshot // the cluster, with the pods to plan
+	market catalog.Market   // the available offerings
 	plan   packing.Plan
-	took   time.Duration
+	took   time.Duration // duration of the planning
 }
 
+// make makes the plan.
 func (m *made) make(solve nodestate.Solver) {
-	begun := time.Now()
+	started := time.Now()
 	if len(m.of.Pods) > 0 {
 		m.plan = solve(m.of, m.market)
 	}
-	m.took = time.Since(begun)
+	m.took = time.Since(started)
 }
 
-// lateAfter is the duration of a plan above which nodes that joined meanwhile count: they may have room for its pods.
+// lateAfter is the duration of a plan above which nodes that joined during planning are considered, because they may
+// have room for its pods.
 const lateAfter = time.Second
 
-// carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It
-// returns the valid part of the plan, the result for each NodeClaim, and whether the whole plan was executed.
+// carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
+// valid part of the plan, the result for each NodeClaim, and whether the whole plan was carried out.
 func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []writer.Created, bool) {
 	plan, isWhole := m.plan, true
 	p.tellOmissions(plan.Omissions)
@@ -207,13 +210,13 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []wri
 		p.tellStale(lost, m)
 		isWhole = !lost.isAgain
 	}
-	begun := p.Now.Now()
-	plan.PlannedNodes = p.Holds.Canaries(begun, plan.PlannedNodes)
+	started := p.Now.Now()
+	plan.PlannedNodes = p.Holds.Canaries(started, plan.PlannedNodes)
 	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
 
-// tellOmissions logs once that preferences of pods were left out of a plan.
+// tellOmissions logs, once, that a plan omitted preferences of pods.
 func (p *Provisioner) tellOmissions(all []packing.Omission) {
 	text, preferences := "", 0
 	for _, o := range all {
@@ -229,10 +232,11 @@ func (p *Provisioner) tellOmissions(all []packing.Omission) {
 	p.omitted = text
 }
 
-// mostPostponed is how many consecutive plans may wait for nodes that joined while they were made.
+// mostPostponed is how many consecutive plans may wait for nodes that joined during planning.
 const mostPostponed = 3
 
-// tellStale logs which part of a plan is no longer valid, and asks for another plan if its pods still need nodes.
+// tellStale counts and logs the part of a plan that is no longer valid, and requests another plan if the pods of that
+// part still need nodes.
 func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	p.postponed++
 	if lost.Claims[StaleRoom] == 0 {
@@ -247,11 +251,11 @@ func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(),
 		"podsGone", lost.pods, "seconds", m.took.Seconds())
 	if lost.isAgain {
-		p.Batch.Hurry("stale plan")
+		p.Batch.AskNow("stale plan")
 	}
 }
 
-// say logs once why no plan is made.
+// say logs, once, why no plan is made.
 func (p *Provisioner) say(why string) {
 	if p.last != why {
 		p.last = why
@@ -259,6 +263,7 @@ func (p *Provisioner) say(why string) {
 	}
 }
 
+// report sets the metrics of a plan, emits its events and logs its result.
 func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
 	p.measure(window, planned, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
@@ -286,6 +291,7 @@ func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []w
 	return p.tellClaims(created, pods)
 }
 
+// measure records how long the stages of a launch took.
 func (p *Provisioner) measure(window loop.Window, planned time.Time, created []writer.Created) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
@@ -299,6 +305,7 @@ func (p *Provisioner) measure(window loop.Window, planned time.Time, created []w
 	}
 }
 
+// measureRefusals sets the metrics of unschedulable pods.
 func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(refusals)))
 	p.Metrics.Refused.Reset()
@@ -315,6 +322,8 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Ignored.Set(float64(ignored))
 }
 
+// tellClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many could not be
+// created.
 func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {
@@ -330,40 +339,43 @@ func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*core
 			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
 		for _, id := range c.Machine.Pods {
 			if pod := pods[id]; pod != nil {
-				p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+				p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
 			}
 		}
 	}
 	return failed
 }
 
+// tellPlacements emits events for pods that are placed on existing nodes.
 func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
-			p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+			p.Events.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
 		}
 	}
 }
 
+// tellWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
 func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
-			p.Tell.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
+			p.Events.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
 			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times,
 				"nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
 	}
 }
 
+// tellRefusals emits events for pods that the plan could not place.
 func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
-			p.Tell.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
+			p.Events.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
 		}
 	}
 }
 
-// forget resets logs and metrics when no pod needs a node.
+// forget resets logs and metrics when no pod needs a node any more.
 func (p *Provisioner) forget() {
 	p.last = ""
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
@@ -373,6 +385,7 @@ func (p *Provisioner) forget() {
 	p.waits(fairness.Division{})
 }
 
+// batchSeconds returns how long the batch was open, in seconds.
 func batchSeconds(w loop.Window) float64 {
 	if w.First.IsZero() {
 		return 0

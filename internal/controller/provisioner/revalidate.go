@@ -14,15 +14,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// leastKept is the share of a planned NodeClaim's pods, by CPU and memory, that must still need it for it to be created. Below
-// that a smaller one is planned.
+// leastKept is the share of a planned NodeClaim's pods, by CPU and memory, that must still need it. Below this share
+// the NodeClaim is not created, and a smaller one is planned.
 const leastKept = 0.5
 
 // StaleParts counts the parts of a plan that became invalid while it was made.
 type StaleParts struct {
-	pods    int            // that are deleted, bound, or placed elsewhere
-	Claims  map[string]int // planned NodeClaims that are not created, by cause
-	isAgain bool           // some of their pods still need nodes, and are planned again at once
+	pods    int            // pods that were deleted, bound or placed elsewhere
+	Claims  map[string]int // number of planned NodeClaims that are not created, by cause
+	isAgain bool           // some pods of the invalid part still need nodes; they are planned again at once
 }
 
 // Causes for not creating a planned NodeClaim.
@@ -31,7 +31,7 @@ const (
 	stalePart  = "most of its pods are gone"
 	stalePool  = "its NodePool changed"
 	staleLimit = "its NodePool reached a limit"
-	StaleRoom  = "a node came that has room for its pods"
+	StaleRoom  = "a new node has room for its pods"
 )
 
 // staleLabels are the causes as metric labels.
@@ -54,22 +54,22 @@ func (s StaleParts) String() string {
 
 // Review compares a plan with a newer snapshot.
 type Review struct {
-	Before, Now cluster.Snapshot
-	market      catalog.Market
-	// IsLate is set for a plan that took so long that new nodes may have room for its pods.
+	Before, Now cluster.Snapshot // the input of the plan, and the current state
+	market      catalog.Market   // the available offerings
+	// IsLate is set if the plan took so long that new nodes may have room for its pods.
 	IsLate bool
 
-	pods   map[string]*cluster.Pod // of before
-	wait   map[string]string       // UIDs of the pods in now, by "namespace/name"
-	pools  map[string]*cluster.Pool
-	old    map[string]*cluster.Pool
-	fresh  []*cluster.Node              // new nodes that accept pods
-	usage  map[string]resources.Amounts // by pool, including the part of the plan that is kept
-	counts map[string]int               // nodes, by pool
+	pods   map[string]*cluster.Pod      // the pods in Before, by "namespace/name"
+	wait   map[string]string            // the UIDs of the pods in Now, by "namespace/name"
+	pools  map[string]*cluster.Pool     // the pools in Now, by name
+	old    map[string]*cluster.Pool     // the pools in Before, by name
+	fresh  []*cluster.Node              // nodes in Now, but not in Before, that accept pods
+	usage  map[string]resources.Amounts // by pool: usage in Now plus the valid part of the plan
+	counts map[string]int               // by pool: nodes in Now plus the valid part of the plan
 	stale  StaleParts
 }
 
-// Revalidated returns the part of the plan for the snapshot r.before that is still valid in r.now.
+// Revalidated returns the part of the plan, which was made for r.Before, that is still valid in r.Now.
 func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 	r.index()
 	machines := make([]packing.PlannedNode, 0, len(plan.PlannedNodes))
@@ -100,6 +100,7 @@ func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 	return plan, r.stale
 }
 
+// index fills the maps of the review.
 func (r *Review) index() {
 	r.stale.Claims = map[string]int{}
 	r.pods, r.wait = map[string]*cluster.Pod{}, map[string]string{}
@@ -142,7 +143,8 @@ func (r *Review) waits(id string) bool {
 	return p != nil && r.wait[id] == p.UID
 }
 
-// keep returns the planned node with the pods that still need it, or why it must not be created.
+// keep returns the planned node with the pods that still need it. The second result is the cause if the node must not
+// be created.
 func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
@@ -183,8 +185,8 @@ func isSamePool(old, now *cluster.Pool) bool {
 		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
 }
 
-// isWithinLimits reports whether the planned node fits the current limits of the pool. If the pool has not grown and its limits
-// have not changed, the plan has checked that already.
+// isWithinLimits reports whether the planned node fits the current limits of the pool. It need not check if the pool
+// has not grown and its limits have not changed, because the plan respects the limits.
 func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool {
 	old := r.old[m.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
@@ -210,7 +212,7 @@ func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool 
 	return true
 }
 
-// hasRoom reports whether one of the pods could run on the node, without regard to rules about other pods.
+// hasRoom reports whether one of the pods could run on the node. It ignores rules about other pods.
 func (r *Review) hasRoom(n *cluster.Node, pods []string) bool {
 	free := n.Allocatable.Sub(n.Requested)
 	return slices.ContainsFunc(pods, func(id string) bool {

@@ -13,53 +13,56 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// costly are the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is planned in its own
-// goroutine, so that other pods are planned meanwhile. All fields are written by the loop only.
+// costly has the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is a
+// plan for some of these pods. It is planned in its own goroutine, so that other pods are planned at the same time.
+// Only the provisioner's loop writes the fields.
 type costly struct {
-	share fairness.Share
-	turns map[string]costlyTurn    // by UID
-	costs map[string]int           // of waiting pods, by UID
+	share fairness.Share           // how much planning work one plan and one slice may spend
+	turns map[string]costlyTurn    // by pod UID
+	costs map[string]int           // by pod UID: the cost of planning a waiting pod
 	Seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
 	last  string                   // the namespace that was last served
 
-	refused map[string]packing.Refusal // by UID: the refusal of the last slice
-	waiting int                        // pods that wait for a slice, whether or not they were in one before
+	refused map[string]packing.Refusal // by pod UID: the refusal of the last slice
+	waiting int                        // number of pods that wait for a slice, whether or not they were in one before
 	Running bool                       // a slice is being planned
-	done    chan slice
-	Ended   chan struct{} // has one element after each slice
-	Due     time.Time     // the next slice does not start before
-	round   round
-	said    string // the last logged refusals
+	done    chan slice                 // receives a slice when it is planned
+	Ended   chan struct{}              // holds one element after each slice
+	Due     time.Time                  // earliest start of the next slice
+	round   round                      // slices since the last log line
+	said    string                     // the last logged refusals
 }
 
-// round sums up the slices since the last log line.
+// round has the totals of the slices since the last log line.
 type round struct {
 	slices, pods, refused, claims int
 	took                          time.Duration
 }
 
-// costlyTurn records when a pod was in a slice.
+// costlyTurn records how often a pod was in a slice.
 type costlyTurn struct {
 	times int
-	again time.Time // when it may be in the next one
+	again time.Time // earliest time of its next slice
 }
 
-// Slice is a plan for some costly pods.
+// slice is a plan for some costly pods.
 type slice struct {
 	made
-	last string // the last namespace that it serves
-	cost int
-	work *loop.Work
+	last string     // the last namespace that the slice serves
+	cost int        // planning cost of its pods
+	work *loop.Work // reports the progress of the slice
 }
 
-// How long after its turn a pod that still waits has the next one: this, then twice as long each time up to the most.
+// After a slice, a pod that still waits may be in another one after costlyAgain. The delay doubles each time, up to
+// costlyMost.
 const (
 	costlyAgain = 5 * time.Second
 	costlyMost  = time.Minute
-	// roundMost is after how much planning time the slices are logged.
+	// roundMost is the planning time after which the results of the slices are logged.
 	roundMost = time.Minute
 )
 
+// init creates the maps and channels on first use.
 func (c *costly) init() {
 	if c.turns == nil {
 		c.share = fairness.Usual()
@@ -68,7 +71,7 @@ func (c *costly) init() {
 	}
 }
 
-// divide selects the pods to plan at now.
+// divide selects the pods to plan at now, and those for the next slice.
 func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
 	served := map[string]bool{}
@@ -113,8 +116,8 @@ func (c *costly) isOwed(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
-// sit records where the plan places pods.
-func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
+// recordPlacements records where the plan places pods of the snapshot.
+func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	at := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		at[s.Nodes[i].Name] = &s.Nodes[i]
@@ -148,7 +151,8 @@ func except(pods, others []cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// with returns the snapshot with only these pods to plan; the other due pods count where earlier plans placed them.
+// with returns the snapshot with only these pods to plan. The other due pods count as placed where earlier plans placed
+// them.
 func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.Seats) > 0 {
 		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.Seats)
@@ -157,7 +161,7 @@ func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snaps
 	return s
 }
 
-// Refusals returns the refusals of slices for the pods.
+// Refusals returns those refusals of slices that are about the pods.
 func (c *costly) Refusals(pods []cluster.Pod) []packing.Refusal {
 	var out []packing.Refusal
 	for i := range pods {
@@ -168,13 +172,13 @@ func (c *costly) Refusals(pods []cluster.Pod) []packing.Refusal {
 	return out
 }
 
-// waits records how many pods wait for slices.
+// waits records how many pods wait for a slice.
 func (p *Provisioner) waits(d fairness.Division) {
 	p.Costly.waiting = len(d.Slice) + d.Later
 	p.Metrics.Costly.Set(float64(p.Costly.waiting))
 }
 
-// Slice starts the next slice if it is due. It returns when to call it again; zero: on the next change.
+// Slice starts the next slice if it is due. It returns when to call it again; zero: after the next change.
 func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	c, now := &p.Costly, p.Now.Now()
 	if c.Running || c.waiting == 0 {
@@ -185,14 +189,14 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	}
 	seen, ok := p.look(ctx, now)
 	if !ok {
-		return time.Time{} // the next pass will log the cause
+		return time.Time{} // the next pass logs the cause
 	}
-	due, held := p.Unhelped.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
+	due, held := p.PodBackoff.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
 	p.tellWaiting(held)
 	d := c.divide(due, now)
 	if p.waits(d); len(d.Slice) == 0 {
-		p.sumUp()
-		return time.Time{} // all pods were in a slice; after the next pass some may be due again
+		p.logRound()
+		return time.Time{} // all pods were in a slice recently; some may be due again after the next pass
 	}
 	s := slice{
 		made: made{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
@@ -207,7 +211,7 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// Collect executes the plan of a finished slice, if there is one.
+// Collect carries out the plan of a finished slice, if there is one.
 func (p *Provisioner) Collect(ctx context.Context) {
 	select {
 	case s := <-p.Costly.done:
@@ -216,6 +220,7 @@ func (p *Provisioner) Collect(ctx context.Context) {
 	}
 }
 
+// carryOutSlice creates the NodeClaims of a slice, and records the results for its pods.
 func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	c := &p.Costly
 	defer s.work.End()
@@ -223,7 +228,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	plan, created, isWhole := p.carryOut(ctx, s.made)
 	now := p.Now.Now()
 	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
-	c.Due = now.Add(s.took)      // half of the time is for other pods
+	c.Due = now.Add(s.took)      // leave half of the time for other pods
 	planned := map[string]bool{} // pods with a result in the executed plan
 	for _, r := range plan.Refusals {
 		planned[r.Pod] = true
@@ -243,7 +248,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	for i := range s.of.Pods {
 		pod := &s.of.Pods[i]
 		if !isWhole && !planned[pod.ID()] {
-			continue // it is planned again at once
+			continue // the pod is planned again at once
 		}
 		t := c.turns[pod.UID]
 		t.times++
@@ -255,18 +260,18 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 			delete(c.refused, pod.UID)
 		}
 	}
-	c.sit(plan, s.of)
+	c.recordPlacements(plan, s.of)
 	c.round.slices++
 	c.round.pods += len(s.of.Pods)
 	c.round.refused += len(plan.Refusals)
 	c.round.claims += len(created) - p.tellPlan(s.of.Pods, plan, created)
 	if c.round.took += s.took; c.round.took > roundMost {
-		p.sumUp()
+		p.logRound()
 	}
 }
 
-// sumUp logs the results of the slices since the last call.
-func (p *Provisioner) sumUp() {
+// logRound logs the results of the slices since the last call.
+func (p *Provisioner) logRound() {
 	r := p.Costly.round
 	p.Costly.round = round{}
 	if said := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused))); r.claims > 0 || r.slices > 0 && said != p.Costly.said {
@@ -276,7 +281,7 @@ func (p *Provisioner) sumUp() {
 	}
 }
 
-// describe returns what a slice works on, for the message about a stalled loop.
+// describe describes the pods of a slice, for the message about a stalled loop.
 func describe(pods []cluster.Pod) string {
 	var namespaces []string
 	for i := range pods {

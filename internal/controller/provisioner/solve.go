@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Plan is the Solver of the controller.
+// Plan is the nodestate.Solver of the controller.
 func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
 	return packing.Solve(s, market, packing.Usual)
 }
 
-// Bounded returns a Solver for loops that need only an approximate plan. It refuses pods whose rules exceed their share of a plan,
-// and so keeps the nodes that might be used for them.
+// Bounded returns a Solver for loops that need only an approximate plan. It refuses pods whose rules exceed their share
+// of a plan. Nodes that might be used for such pods are therefore not disrupted.
 func Bounded(solve nodestate.Solver) nodestate.Solver {
 	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
 		d := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
@@ -29,7 +29,7 @@ func Bounded(solve nodestate.Solver) nodestate.Solver {
 		s.Pods = d.Now
 		plan := solve(s, market)
 		for i := range later {
-			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "its rules cost more than its share of one plan"}
+			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "the pod's scheduling rules exceed its share of one plan"}
 			plan.Refusals = append(plan.Refusals, packing.Refusal{Pod: later[i].ID(), Reasons: []packing.Reason{reason}})
 		}
 		slices.SortStableFunc(plan.Refusals, func(a, b packing.Refusal) int { return strings.Compare(a.Pod, b.Pod) })
@@ -37,5 +37,5 @@ func Bounded(solve nodestate.Solver) nodestate.Solver {
 	}
 }
 
-// JoinFacts are the facts about the cluster that an instance needs to join.
+// JoinFacts has the facts about the cluster that an instance needs to join.
 type JoinFacts = bootstrap.Cluster

@@ -7,23 +7,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// Stopwatch measures the time from the batch that needed a NodeClaim to the launch request, for the metrics.
-// A claim may be launched before the pass that created it has ended, so both orders occur.
-// Its methods are safe for concurrent use.
+// Stopwatch measures, for the metrics, the time from the batch that needed a NodeClaim to the launch request. The
+// launch of a claim may start before the pass that created the claim has ended, so Made and Launching may be called in
+// either order. Its methods are safe for concurrent use.
 type Stopwatch struct {
 	Metrics *metrics.Metrics // the metrics of this process
 
 	mu       sync.Mutex
-	made     map[string]times     // created, not launched yet
-	launched map[string]time.Time // launched, not known as created yet
+	made     map[string]times     // claims that were created, but not launched yet
+	launched map[string]time.Time // claims that were launched, but not reported with Made yet
 }
 
+// times are the close of the batch and the creation of the claim.
 type times struct{ closed, made time.Time }
 
-// mostFollowed limits the records of claims that another client created, or that were never launched.
+// mostFollowed limits each map, because it may contain claims that another client created, or that are never launched.
+// A full map is emptied.
 const mostFollowed = 10_000
 
-// Made records a claim, by name, that was created at now for a batch that closed earlier.
+// Made records that a claim was created at now for a batch that closed at closed.
 func (w *Stopwatch) Made(claim string, closed, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,6 +57,7 @@ func (w *Stopwatch) Launching(claim string, now time.Time) {
 	}
 }
 
+// observe records the times from the creation and from the batch to the launch.
 func (w *Stopwatch) observe(t times, launched time.Time) {
 	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.made), 0).Seconds())
 	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.closed).Seconds())

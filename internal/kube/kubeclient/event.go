@@ -154,8 +154,8 @@ const (
 // maxNote is the length of an event's note, in bytes, that the server accepts.
 const maxNote = 1024
 
-// Tell emits an event about an object. It does not block and cannot fail.
-func (t *Teller) Tell(about client.Object, reason Reason, message string) {
+// Emit emits an event about an object. It does not block and cannot fail.
+func (t *Teller) Emit(about client.Object, reason Reason, message string) {
 	message = cut(printable(message), maxNote) // it is remembered, too
 	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
 	if !t.isNews(what) {
@@ -213,9 +213,9 @@ func (t *Teller) now() time.Time {
 	return time.Now()
 }
 
-// Tellf is Tell with a format.
+// Tellf is Emit with a format.
 func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
-	t.Tell(about, reason, fmt.Sprintf(format, args...))
+	t.Emit(about, reason, fmt.Sprintf(format, args...))
 }
 
 func (t *Teller) isNews(what telling) bool {

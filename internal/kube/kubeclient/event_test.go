@@ -24,12 +24,12 @@ func TestTeller(t *testing.T) {
 	now := testTime
 	teller := &Teller{Recorder: &said, Now: func() time.Time { return now }}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
-	teller.Tell(pod, ReasonNominated, "100% sure")
-	teller.Tell(pod, ReasonNominated, "100% sure") // said a moment ago
+	teller.Emit(pod, ReasonNominated, "100% sure")
+	teller.Emit(pod, ReasonNominated, "100% sure") // said a moment ago
 	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 3)
 	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // news
 	now = now.Add(repeatAfter)
-	teller.Tell(pod, ReasonNominated, "100% sure")
+	teller.Emit(pod, ReasonNominated, "100% sure")
 	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // not before five minutes
 	want := notebook{
 		"Normal Nominated Provisioning 100% sure",
@@ -60,7 +60,7 @@ func TestEventsAreHarmless(t *testing.T) {
 	t.Parallel()
 	var said notebook
 	teller := &Teller{Recorder: &said, Now: func() time.Time { return testTime }}
-	teller.Tell(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}, ReasonNominated, "a\x1b[2Jb\u009bc\u202ed")
+	teller.Emit(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}, ReasonNominated, "a\x1b[2Jb\u009bc\u202ed")
 	if want := "Normal Nominated Provisioning a\uFFFD[2Jb\uFFFDc\uFFFDd"; len(said) != 1 || said[0] != want {
 		t.Errorf("%q, want %q", said, want)
 	}
@@ -70,7 +70,7 @@ func TestEventsAreHarmless(t *testing.T) {
 func TestMessagesThatAreRemembered(t *testing.T) {
 	t.Parallel()
 	teller := &Teller{Recorder: &notebook{}}
-	teller.Tell(webPod("web-1", "web"), ReasonFailedScheduling, strings.Repeat("x", 1<<20))
+	teller.Emit(webPod("web-1", "web"), ReasonFailedScheduling, strings.Repeat("x", 1<<20))
 	for what := range teller.told {
 		if len(what.message) > maxNote {
 			t.Errorf("%d bytes are remembered", len(what.message))
