@@ -115,9 +115,9 @@ func TestRefusal(t *testing.T) {
 		"residents would rather avoid it":       {web, []standing{{pod("db", away(wish(100, about(Zone, "web")))), "a", "", 1}}, "a b c -"},
 	} {
 		b := bookOf(avoiding(c.there), c.pod)
-		census := NewDomainCounts(b, domains)
-		settle(census, b, c.there)
-		if got := allowed(census, &b.Profiles[b.Of[0]]); got != c.want {
+		domainCounts := NewDomainCounts(b, domains)
+		settle(domainCounts, b, c.there)
+		if got := allowed(domainCounts, &b.Profiles[b.Of[0]]); got != c.want {
 			t.Errorf("%s: zones %q, want %q", name, got, c.want)
 		}
 	}
@@ -149,14 +149,14 @@ func TestRefusalAmongPods(t *testing.T) {
 		"nobody binds who comes later":   {pod("web", spread(Zone, 1, "web")), pod("web"), "b", "a b c -"},
 	} {
 		b := bookOf(nil, c.first, c.then)
-		census := NewDomainCounts(b, domains)
+		domainCounts := NewDomainCounts(b, domains)
 		first := &b.Profiles[b.Of[0]]
 		at := make([]int, len(first.Keys))
 		for i, key := range first.Keys {
 			at[i] = number(key, c.at)
 		}
-		census.Add(first, at, 1)
-		if got := allowed(census, &b.Profiles[b.Of[1]]); got != c.want {
+		domainCounts.Add(first, at, 1)
+		if got := allowed(domainCounts, &b.Profiles[b.Of[1]]); got != c.want {
 			t.Errorf("%s: zones %q, want %q", name, got, c.want)
 		}
 	}
@@ -256,15 +256,15 @@ func TestAssign(t *testing.T) {
 		"the first, when everything is":  {fond, nil, 4, []Place{{Most: 9}, {Most: 9}}, []int{4, 0}},
 	} {
 		b := bookOf(avoiding(c.there), c.pod)
-		census := NewDomainCounts(b, domains)
-		settle(census, b, c.there)
+		domainCounts := NewDomainCounts(b, domains)
+		settle(domainCounts, b, c.there)
 		p := &b.Profiles[b.Of[0]]
 		for i := range c.places {
 			if c.places[i].Domains == nil {
 				c.places[i].Domains = []int{i}
 			}
 		}
-		if got := census.Assign(p, c.n, c.places); !slices.Equal(got, c.want) {
+		if got := domainCounts.Assign(p, c.n, c.places); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -285,10 +285,10 @@ func TestAssignLoad(t *testing.T) {
 		"prices come before": {[2]float64{1, 2}, [][]int{{4, 0}, {4, 0}, {4, 0}}},
 	} {
 		b := bookOf(nil, pods...)
-		census := NewDomainCounts(b, domains)
+		domainCounts := NewDomainCounts(b, domains)
 		places := []Place{{Domains: []int{0}, Most: 9, Price: c.prices[0]}, {Domains: []int{1}, Most: 9, Price: c.prices[1]}}
 		for i, want := range c.want {
-			if got := census.Assign(&b.Profiles[b.Of[i]], 4, places); !slices.Equal(got, want) {
+			if got := domainCounts.Assign(&b.Profiles[b.Of[i]], 4, places); !slices.Equal(got, want) {
 				t.Errorf("%s: pods of %s: %v, want %v", name, pods[i].Labels["app"], got, want)
 			}
 		}

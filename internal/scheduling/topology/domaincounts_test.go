@@ -94,26 +94,26 @@ func TestCensusFewest(t *testing.T) {
 	} {
 		// The order of Count and settle must not matter.
 		for _, countFirst := range []bool{true, false} {
-			census := NewDomainCounts(b, domains)
+			domainCounts := NewDomainCounts(b, domains)
 			if c.counted != nil && countFirst {
-				census.SetCounted(0, c.counted)
+				domainCounts.SetCounted(0, c.counted)
 			}
 			total := 0
 			for d, n := range c.pods {
-				census.AddPods(0, d, n)
+				domainCounts.AddPods(0, d, n)
 				if d < 3 {
 					total += n
 				}
 			}
 			if c.counted != nil && !countFirst {
-				census.SetCounted(0, c.counted)
+				domainCounts.SetCounted(0, c.counted)
 			}
 			r := p.Domain[0]
 			r.MinDomains = c.minDomains
-			if got := census.counts[0].fewest(r.MinDomains); got != c.want {
+			if got := domainCounts.counts[0].fewest(r.MinDomains); got != c.want {
 				t.Errorf("%s (counted first: %t): the fewest are %d, want %d", name, countFirst, got, c.want)
 			}
-			if got := census.Total(0); got != total {
+			if got := domainCounts.Total(0); got != total {
 				t.Errorf("%s: %d pods in all, want %d: whoever is nowhere is not counted", name, got, total)
 			}
 		}
@@ -204,25 +204,25 @@ func TestStrains(t *testing.T) {
 	bound.Spread = []cluster.Spread{{
 		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
 	}}
-	book := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
-	census := NewDomainCounts(book, map[string]int{Zone: 3})
-	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
+	index := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
+	domainCounts := NewDomainCounts(index, map[string]int{Zone: 3})
+	freely, spread := &index.Profiles[index.Of[0]], &index.Profiles[index.Of[1]]
 
-	census.Add(freely, []int{0}, 5)
-	if n := census.strains(freely, []int{0}); n != 0 {
+	domainCounts.Add(freely, []int{0}, 5)
+	if n := domainCounts.strains(freely, []int{0}); n != 0 {
 		t.Errorf("nobody is spread yet, and %d spreads are strained", n)
 	}
-	census.Add(spread, []int{1}, 1)
-	if n := census.strains(freely, []int{1}); n != 0 {
+	domainCounts.Add(spread, []int{1}, 1)
+	if n := domainCounts.strains(freely, []int{1}); n != 0 {
 		t.Errorf("the first beside the owner leaves a skew of 1, and %d spreads are strained", n)
 	}
-	census.Add(freely, []int{1}, 1)
+	domainCounts.Add(freely, []int{1}, 1)
 	for domain, want := range []int{0, 1, 0} {
-		if n := census.strains(freely, []int{domain}); n != want {
+		if n := domainCounts.strains(freely, []int{domain}); n != want {
 			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
 		}
 	}
-	if counts := census.Assign(freely, 2,
+	if counts := domainCounts.Assign(freely, 2,
 		[]Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
 		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
 	}

@@ -144,7 +144,7 @@ func TestBook(t *testing.T) {
 		}
 		again := bookOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
-			t.Errorf("%s: a second book of the same pods is another", name)
+			t.Errorf("%s: a second index of the same pods is another", name)
 		}
 	}
 }

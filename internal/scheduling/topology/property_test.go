@@ -38,7 +38,7 @@ func TestAssignProperties(t *testing.T) {
 		}
 		cells := drawCells(t)
 		counted := drawCounted(t)
-		book, census := prepare(kinds, there, counted)
+		index, domainCounts := prepare(kinds, there, counted)
 		judge := &judge{counted: counted}
 		for _, s := range there {
 			for range s.n {
@@ -46,11 +46,11 @@ func TestAssignProperties(t *testing.T) {
 			}
 		}
 		for i := range kinds {
-			p := &book.Profiles[book.Of[i]]
+			p := &index.Profiles[index.Of[i]]
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
 			otherBook, other := prepare(kinds, there, counted)
-			for j := range i { // the same pods, in another book
+			for j := range i { // the same pods, in another index
 				at := &otherBook.Profiles[otherBook.Of[j]]
 				for _, q := range judge.placed {
 					if q.pod == &kinds[j] {
@@ -58,14 +58,14 @@ func TestAssignProperties(t *testing.T) {
 					}
 				}
 			}
-			before := census.Clone()
-			counts := census.Assign(p, n, places)
+			before := domainCounts.Clone()
+			counts := domainCounts.Assign(p, n, places)
 			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
 				t.Fatalf("kind %d: %v, and then %v", i, counts, again)
 			}
 			other.Assign(&otherBook.Profiles[otherBook.Of[i]], n, places)
-			if !reflect.DeepEqual(other.counts, census.counts) {
-				t.Fatalf("kind %d: another book of the same pods comes to\n%+v, not\n%+v", i, other.counts, census.counts)
+			if !reflect.DeepEqual(other.counts, domainCounts.counts) {
+				t.Fatalf("kind %d: another index of the same pods comes to\n%+v, not\n%+v", i, other.counts, domainCounts.counts)
 			}
 			judge.check(t, &kinds[i], n, places, cells, counts)
 		}
@@ -74,15 +74,15 @@ func TestAssignProperties(t *testing.T) {
 
 // prepare returns the Index and the domain counts of the kinds.
 func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Index, *DomainCounts) {
-	book := bookOf(avoiding(there), kinds...)
-	census := NewDomainCounts(book, domains)
-	for g := range book.Groups {
-		if book.Groups[g].Kind == Spread {
-			census.SetCounted(g, counted[book.Groups[g].Key])
+	index := bookOf(avoiding(there), kinds...)
+	domainCounts := NewDomainCounts(index, domains)
+	for g := range index.Groups {
+		if index.Groups[g].Kind == Spread {
+			domainCounts.SetCounted(g, counted[index.Groups[g].Key])
 		}
 	}
-	settle(census, book, there)
-	return book, census
+	settle(domainCounts, index, there)
+	return index, domainCounts
 }
 
 // placed is a pod on a node with these labels; "" stands for a missing label.

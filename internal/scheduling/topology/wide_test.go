@@ -44,7 +44,7 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	return p
 }
 
-// TestWideIsTheSame: a book of sets of pods judges pods on a node, and in zones, as one of selectors does.
+// TestWideIsTheSame: a index of sets of pods judges pods on a node, and in zones, as one of selectors does.
 func TestWideIsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,20 +91,20 @@ func TestWideIsTheSame(t *testing.T) {
 }
 
 // settleKind notes a resident on the node, and in the first zone.
-func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, census *DomainCounts) {
+func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, domainCounts *DomainCounts) {
 	s := b.MatchesOf(kind)
 	for _, g := range s.In {
 		if b.Groups[g].Key == Hostname {
 			tally.AddPods(g, 1)
 		} else {
-			census.AddPods(g, 0, 1)
+			domainCounts.AddPods(g, 0, 1)
 		}
 	}
 	for _, g := range s.Avoids {
 		if b.Groups[g].Key == Hostname {
 			tally.AddOwners(g, 1)
 		} else {
-			census.AddOwners(g, 0, 1)
+			domainCounts.AddOwners(g, 0, 1)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, census *DomainC
 func TestWideIsBounded(t *testing.T) {
 	t.Parallel()
 	const hostile = 1500
-	book := func(weight int) *Index {
+	index := func(weight int) *Index {
 		var pods []PodRef
 		for i := range hostile {
 			id := fmt.Sprint(i)
@@ -131,13 +131,13 @@ func TestWideIsBounded(t *testing.T) {
 		return NewIndex(pods, nil, func() []*cluster.Kind { return nil })
 	}
 	for _, weight := range []int{0, 1} {
-		b := book(weight)
+		b := index(weight)
 		counted := 0
 		for i := range hostile {
 			p := &b.Profiles[b.Of[i]]
 			counted += len(p.HostIn)
 		}
-		if most := max(mostPreferred, mostDemanded) * 2; counted > most {
+		if most := max(mostPreferred, mostRequired) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
 		left := 0
