@@ -11,7 +11,7 @@ type Place struct {
 	Most    int     // maximum number of pods, on existing nodes and on nodes that may be launched
 	Rank    int     // places of lower rank are used first, if rules and preferences allow
 	Free    int     // number of pods with room on existing nodes, which are used first
-	Price   float64 // price of a pod here, for comparison with other places
+	Price   float64 // lowest price of an offering relative to its size; +Inf: only existing nodes
 }
 
 // Assign returns how many of n pods of a profile go to each place, and adds them

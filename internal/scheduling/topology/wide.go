@@ -341,8 +341,8 @@ func (w *wide) near(terms []cluster.Term) []draft {
 	return out
 }
 
-// together returns the weight of the combination of two preferred rules about the same pods: for hosts the larger weight, because
-// preferences about hosts are dropped one by one, lightest first.
+// together returns the weight of the combination of two preferred rules about the same pods. It is the sum of the weights, but for hosts
+// the larger weight, because preferences about hosts are dropped one by one, lightest first.
 func together(key string, a, b int) int {
 	if key == Hostname {
 		return max(a, b)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Pricing is the lower bound of a list of demands, and their dual prices.
+// Pricing computes the lower bound of a list of demands, and their dual prices.
 type Pricing struct {
 	Demands    []Demand
 	Lots       []offering.Lot // the offerings in the lower bound's problem
@@ -22,7 +22,7 @@ type Pricing struct {
 	index      map[Demand]int           // cache of Index
 }
 
-// Pricer computes the lower bound and the dual prices of demands. It keeps the last result.
+// Pricer computes the lower bound and the dual prices of demands. It caches the last result.
 type Pricer struct {
 	Stock    *offering.Stock
 	Accepts  *offering.Acceptance
@@ -34,7 +34,7 @@ type Pricer struct {
 	Last *Pricing // the last result; nil before the first
 }
 
-// For returns the pricing of the demands. It reuses the last one if the demands are the
+// For returns the pricing of the demands. It reuses the last pricing if the demands are the
 // same.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
@@ -60,7 +60,7 @@ func (p *Pricing) LowerBound() catalog.Price {
 // BoundTimes returns the lower bound multiplied by n.
 func (p *Pricing) BoundTimes(n float64) float64 { return float64(p.LowerBound()) * n }
 
-// DualPrices returns the hard or the soft dual prices of the demands, at the counts of the problem.
+// DualPrices returns the hard or the soft dual prices of the demands, for the numbers of units in Demands.
 func (p *Pricing) DualPrices(hard bool) lowerbound.DualPrices {
 	if hard {
 		p.Start()
