@@ -26,16 +26,16 @@ type Plan struct {
 
 // PlannedNode is a node to launch, as the input of a NodeClaim.
 type PlannedNode struct {
-	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
-	Pool      string
-	NodeClass string
+	Name      string // "<pool>-1", unique in the plan; the NodeClaim has a different name
+	Pool      string // name of the NodePool
+	NodeClass string // name of the EC2NodeClass
 
 	// Requirements are the requirements of the NodeClaim, sorted by key: those of the NodePool, narrowed by
 	// the pods. Their instance types and capacity types are those of Offerings.
 	Requirements  []requirements.Requirement
-	Labels        requirements.Labels
-	Taints        []requirements.Taint
-	StartupTaints []requirements.Taint
+	Labels        requirements.Labels  // labels of the NodeClaim
+	Taints        []requirements.Taint // taints of the NodePool
+	StartupTaints []requirements.Taint // startup taints of the NodePool
 
 	Pods     []string          // "namespace/name", sorted
 	Requests resources.Amounts // requests of its pods and its DaemonSet pods
@@ -54,11 +54,11 @@ func (m PlannedNode) Price() catalog.Price { return m.Offerings[0].Price }
 
 // Choice is one offering of an instance type.
 type Choice struct {
-	InstanceType string
-	Zone         string
-	CapacityType string
-	Price        catalog.Price
-	Reservation  string // ID of the capacity reservation of the offering, or empty
+	InstanceType string        // for example "m7g.large"
+	Zone         string        // name of the availability zone
+	CapacityType string        // spot, on-demand or reserved
+	Price        catalog.Price // price per hour
+	Reservation  string        // ID of the capacity reservation of the offering, or empty
 }
 
 // Placement assigns a pod to a node that exists or is being launched.

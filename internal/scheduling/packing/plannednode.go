@@ -16,9 +16,9 @@ type plannedNode struct {
 	copies        int
 	allocations   []allocation
 	free          resources.Vector // free room of each copy
-	ports         []int            // the lists of host ports in use, by number in podgroup.Queue.Ports
+	ports         []int            // numbers in podgroup.Queue.Ports of the lists of host ports in use
 	host          topology.HostCounts
-	hasDaemonPods bool    // the pods of its DaemonSets are counted in host
+	hasDaemonPods bool    // whether host counts the pods of its DaemonSets
 	value         float64 // total dual price of its pods, in billionths of a dollar per hour
 	price         float64 // price of the cheapest offering that fits its pods, in billionths of a dollar per hour
 }

@@ -10,7 +10,7 @@ import (
 type Demand struct {
 	Class int // number of the class
 	Set   int // index into offering.Acceptance.Sets
-	N     int
+	N     int // number of units; 0 in map keys
 }
 
 // Add adds n units to the map. In its keys, Demand.N is 0.

@@ -14,7 +14,7 @@ import (
 
 // Pricing computes the lower bound of a list of demands, and their dual prices.
 type Pricing struct {
-	Demands    []Demand
+	Demands    []Demand       // the demands, by class and accept set
 	Lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
 	result     func() lowerbound.Result // the finished lower bound; nil until Start was called
@@ -24,14 +24,14 @@ type Pricing struct {
 
 // Pricer computes the lower bound and the dual prices of demands. It caches the last result.
 type Pricer struct {
-	Stock    *offering.Stock
-	Accepts  *offering.Acceptance
-	Index    *topology.Index
-	Topology *existing.TopologyState
-	Class    func(number int) *podgroup.Class
-	PodsOf   func(number int) int // pods of one unit of the class
+	Stock    *offering.Stock                  // the offerings
+	Accepts  *offering.Acceptance             // the accept sets of the demands
+	Index    *topology.Index                  // the topology profiles of the classes
+	Topology *existing.TopologyState          // the topology domains
+	Class    func(number int) *podgroup.Class // returns the class of the given number
+	PodsOf   func(number int) int             // returns the number of pods in one unit of the class
 
-	Last *Pricing // the last result; nil before the first
+	Last *Pricing // result of the last call of For; nil before the first call
 }
 
 // For returns the pricing of the demands. It reuses the last pricing if the demands are the
