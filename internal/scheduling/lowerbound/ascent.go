@@ -47,7 +47,7 @@ type ascent struct {
 	lent      []lent     // options that the pods of the current class lean to
 	value     float64    // value of the best dual prices
 	dualPrice []float64
-	payer     []int32 // by class: the option with the least payment in the last round over all options
+	payer     []int32 // by class: the kind with the least payment in the last round over all options
 }
 
 // four has the amounts of up to four resources, padded with zeros. Most pods request at most four.
@@ -65,9 +65,9 @@ type lent struct {
 // slot describes the slots of a kind for a group, or for large pods.
 type slot struct {
 	count int32
-	whole float64 // the price of the kind for each slot
+	whole float64 // price of the kind divided by the number of slots
 	share float64
-	fee   float64 // for one
+	fee   float64 // payment for one slot
 	load  float64
 	pace  pace
 }
@@ -82,12 +82,12 @@ type taken struct{ slot, n int32 }
 const (
 	leastRounds = 40
 	mostRounds  = 320
-	roundsWork  = 25_000 // rounds × the root of the number of options, within those two
-	wholeEach   = 5      // rounds from one that looks at all options to the next
+	roundsWork  = 25_000 // rounds × the root of the number of options, between leastRounds and mostRounds
+	wholeEach   = 5      // each round with this multiple considers all options
 
-	roughRounds = 30    // with few classes that stand for all
-	fineRounds  = 12    // with all classes, after those
-	rougher     = 0.003 // how soft the rounds with few classes end
+	roughRounds = 30    // rounds with few classes that represent all
+	fineRounds  = 12    // rounds with all classes, after the rough rounds
+	rougher     = 0.003 // softness at the end of the rounds with few classes
 
 	softest = 0.1 // softness at the start: an option that costs this much more still gets a good part of the pods
 	hardest = 0.0003

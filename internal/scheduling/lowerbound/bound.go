@@ -18,13 +18,13 @@ import (
 
 // Offer is an offering that can be launched any number of times.
 type Offer struct {
-	Price catalog.Price
+	Price catalog.Price // price per hour
 	Room  []int64 // room for pods, by resource
 }
 
 // Demand is Count pods that each request Ask and can run on the offers of one set.
 type Demand struct {
-	Count int
+	Count int     // number of pods
 	Ask   []int64 // by resource, as in Offer.Room
 	Set   int     // index into Problem.Sets
 	// Groups are indices into Problem.Caps of the groups that the pods belong to, ascending. Most pods are
@@ -34,10 +34,10 @@ type Demand struct {
 
 // Problem has the demands and the offerings.
 type Problem struct {
-	Offers  []Offer
-	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
-	Demands []Demand
-	// Caps is, by group of pods, the most of them on one node, from anti-affinity and spread over host names.
+	Offers  []Offer  // the offerings that can be launched
+	Sets    [][]int  // by set: indices into Offers; demands with an empty set add nothing to the bound
+	Demands []Demand // the pods
+	// Caps is, by group of pods, the maximum number of them on one node, from anti-affinity and spread over host names.
 	Caps []int
 	// Effort limits the search for dual prices beyond the linear relaxation, in numbers
 	// touched; a million take a few milliseconds. 0 means 5 million.
@@ -49,7 +49,7 @@ const usualEffort = 5_000_000
 
 // Result has the lower bound and the dual prices of pods.
 type Result struct {
-	Price catalog.Price
+	Price catalog.Price // the lower bound, per hour
 	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round, which prove
 	// a higher bound.
 	Soft, Hard DualPrices

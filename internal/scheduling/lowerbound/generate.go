@@ -43,10 +43,10 @@ type proof struct {
 }
 
 const (
-	mostGenerated = 160 // classes: with more of them, whole pods fill nodes nearly as well as fractions do
+	mostGenerated = 160 // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
 	mostMasters   = 200
 	firstSpan     = 0.1
-	aloneSpan     = 0.1 // the box of a worth is never smaller than that of this part of alone
+	aloneSpan     = 0.1 // minimum size of the box for a dual price, as a part of alone
 	closeEnough   = 2e-4
 )
 

@@ -26,12 +26,12 @@ type knapsack struct {
 
 	now    []int32 // pods on the node, by position in kind.classes
 	left   []float64
-	value  float64 // of the pods now on it
+	value  float64 // value of the pods on the node
 	best   []int32
-	most   float64 // value of the best
-	target float64 // what is to be beaten
-	open   float64 // the most that there may be where the search gave up
-	nodes  int     // how many it has looked at
+	most   float64 // value of the best solution
+	target float64 // value that a solution must exceed
+	open   float64 // upper bound of the branches that the search did not finish
+	nodes  int     // number of visited search nodes
 	limit  int
 	tried  int // work of greedy, in numbers touched
 }

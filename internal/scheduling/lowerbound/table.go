@@ -14,9 +14,9 @@ import (
 // payment of pods for all resources is used as the resource, in cells; the payment of pods is rounded down, and the
 // free room is rounded up.
 type table struct {
-	rows  [][]float64 // by position in the order and by cells that are left
+	rows  [][]float64 // by position in the order and by number of free cells
 	cells int
-	only  int     // the resource; -1: the price
+	only  int     // the resource; -1: the payment
 	unit  float64 // size of a cell: an amount of the resource, or a price
 	steps int
 }

@@ -205,7 +205,7 @@ func alternatives(required []requirements.Requirements) []requirements.Requireme
 	return required
 }
 
-// progress returns the highest rank of the findings.
+// progress returns a number by which findings are compared: a higher rank is more progress, then a higher count.
 func progress(findings []finding) int {
 	most := 0
 	for _, f := range findings {

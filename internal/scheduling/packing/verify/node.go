@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// placements checks the pods that go to nodes which are there, node by node.
+// placements checks the pods on existing nodes, node by node.
 func (c *checker) placements(list []packing.Placement) {
 	var used []int
 	for _, at := range list {
@@ -56,8 +56,7 @@ func (c *checker) node(at *place) {
 	}
 }
 
-// nodeLabels returns the node's labels, its name among them: nodes have it as
-// a label, claims that have not joined yet may lack it.
+// nodeLabels returns the node's labels, including the host name, which NodeClaims without a Node may lack.
 func nodeLabels(n *cluster.Node) requirements.Labels {
 	if _, ok := n.Labels[labelHostname]; ok {
 		return n.Labels
@@ -70,8 +69,8 @@ func nodeLabels(n *cluster.Node) requirements.Labels {
 	return labels
 }
 
-// nodeLacks returns the resources of which the node has too little left for
-// pods that ask for sum together.
+// nodeLacks returns the resources of which the node has too little free for
+// pods whose requests sum to sum.
 func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
 	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
 	return slices.DeleteFunc(lacking, func(name string) bool {

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is how many instance types one planned node may keep.
+// maxTypes is the maximum number of instance types of one planned node.
 const maxTypes = 60
 
-// plannedNode checks one node of the plan by itself, and makes a place of it.
+// plannedNode checks one planned node by itself, and adds it to the places.
 func (c *checker) plannedNode(m *packing.PlannedNode) {
 	at := place{name: "planned node " + m.Name}
 	for _, id := range m.Pods {
@@ -91,7 +91,7 @@ func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []
 	}
 }
 
-// hosts checks that all pods of the planned node could run on it, whichever of its offerings it becomes.
+// hosts checks that all pods of the planned node can run on each of its offerings.
 func (c *checker) hosts(at *place) {
 	var sum resources.Amounts
 	var ports []cluster.HostPort
