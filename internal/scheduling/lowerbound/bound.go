@@ -19,7 +19,7 @@ import (
 // Offer is an offering that can be launched any number of times.
 type Offer struct {
 	Price catalog.Price // price per hour
-	Room  []int64 // room for pods, by resource
+	Room  []int64       // room for pods, by resource
 }
 
 // Demand is Count pods that each request Ask and can run on the offers of one set.
