@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // TestAssignProperties assigns pods of one to three kinds, one kind after the
 // other, in a cluster with residents. It checks the counts with an
 // independent implementation of the rules: the pods can be bound one by one in some
-// order without violating a rule, no place allows a pod that is left, no place has
+// order without violating a rule, no place allows an unassigned pod, no place has
 // more pods than it takes, and the result is deterministic.
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestAssignProperties(t *testing.T) {
 			}
 			other.Assign(&otherBook.Profiles[otherBook.Of[i]], n, places)
 			if !reflect.DeepEqual(other.counts, domainCounts.counts) {
-				t.Fatalf("kind %d: another index of the same pods comes to\n%+v, not\n%+v", i, other.counts, domainCounts.counts)
+				t.Fatalf("kind %d: another index of the same pods has the counts\n%+v, want\n%+v", i, other.counts, domainCounts.counts)
 			}
 			judge.check(t, &kinds[i], n, places, cells, counts)
 		}
@@ -91,7 +91,7 @@ type placed struct {
 	node map[string]string
 }
 
-// judge checks rules as the pods state them, one pod at a time.
+// judge evaluates the rules of pods directly, one pod at a time.
 type judge struct {
 	placed  []placed
 	counted map[string][]bool // by label and domain: whether it counts for the minimum of a spread
@@ -107,19 +107,19 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 		}
 	}
 	if total > n {
-		t.Fatalf("%d places for %d pods", total, n)
+		t.Fatalf("%d pods were assigned, but there are only %d", total, n)
 	}
 	if !j.order(pod, cells, slices.Clone(counts), map[string]bool{}) {
-		t.Fatalf("%+v: no order leads to %v", *pod, counts)
+		t.Fatalf("%+v: no order of binding results in %v", *pod, counts)
 	}
 	for i, got := range counts {
 		if total < n && got < places[i].Most && j.admits(pod, cells[i]) {
-			t.Fatalf("%+v: %d of %d have a place (%v), but %v takes one more", *pod, total, n, counts, cells[i])
+			t.Fatalf("%+v: %d of %d pods are assigned (%v), but %v allows one more", *pod, total, n, counts, cells[i])
 		}
 	}
 }
 
-// order searches an order in which the pods can be bound, and binds them.
+// order searches for an order in which the pods can be bound, and binds them.
 func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
 	key := fmt.Sprint(left)
 	if failed[key] {
