@@ -16,8 +16,8 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// made returns a problem like that of a cloud: families with more or less
-// memory for each core, sizes that double, and prices roughly in proportion.
+// made returns a problem with offers like those of a cloud provider: families with different
+// memory per core, sizes that double, and prices roughly in proportion.
 func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
 	d := dice(seed)
 	var p lowerbound.Problem
