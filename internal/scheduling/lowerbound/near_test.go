@@ -73,8 +73,8 @@ func TestLeastIsNear(t *testing.T) {
 		{"many", 16, 24, 1, 0, false},
 		{"sets", 12, 16, 4, 0, false},
 		{"devices", 12, 16, 2, 0, true},
-		{"a group each", 10, 12, 1, 12, false},
-		{"groups of several", 10, 12, 1, 4, false},
+		{"one group per demand", 10, 12, 1, 12, false},
+		{"groups of several demands", 10, 12, 1, 4, false},
 		{"everything", 10, 14, 3, 8, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
