@@ -20,7 +20,7 @@ type Rooms struct {
 	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
 	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
 	Hard      []bitset.Set          // by signature: the nodes that the signature accepts
-	Preferred []bitset.Set          // by signature: the preferred nodes of Hard: by PreferNoSchedule taints, then by preferences, heaviest first
+	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // the nodes without room for a pod of any class
 
 	cells  []int64

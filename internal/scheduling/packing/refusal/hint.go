@@ -71,9 +71,9 @@ func (e *explanation) fixFor(best *finding) string {
 	case TooSmall:
 		return e.roomHint(best)
 	case HostPortTaken:
-		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.reason.Detail)
+		return fmt.Sprintf("a DaemonSet takes port %s on every suitable node: use another port", best.reason.Detail)
 	case NoCapacity:
-		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
+		return fmt.Sprintf("EC2 has no capacity now: let NodePool %s use more instance types, zones or capacity types", name)
 	case LimitReached:
 		return limitHint(best)
 	case MinValues:
@@ -93,7 +93,7 @@ func (e *explanation) fixFor(best *finding) string {
 }
 
 // RetryHint is the hint for pods that another plan may place.
-const RetryHint = "plan again: pods that have a place by then take no more work"
+const RetryHint = "plan again: pods that are placed by then need no more work"
 
 // poolToFix returns the first unusable NodePool, by name, that would accept the class if it were usable; nil if
 // there is none.
@@ -131,11 +131,11 @@ func (e *explanation) topologyHint(f *finding) string {
 		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
 			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.reason.Detail, f.pool.Name)
 	case PodAffinity:
-		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
-			"start those pods first, or prefer them instead of requiring them", f.reason.Detail)
+		return fmt.Sprintf("no suitable %s has a pod that its pod affinity selects: "+
+			"start such pods first, or prefer them instead of requiring them", f.reason.Detail)
 	default:
 	}
-	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+	return fmt.Sprintf("every suitable %s has a pod that anti-affinity excludes: "+
 		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
 }
 
@@ -188,7 +188,7 @@ func (e *explanation) labelHint(f *finding) string {
 	case f.ask.IsEmpty():
 		return "the pod's own requirements on " + key + " contradict each other"
 	case key == topology.Hostname:
-		return "the pod is tied to a node by its name, and a new node has a name of its own"
+		return "the pod requires a node by its name, but a new node has a different name"
 	}
 	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
 	if hint := valueHint(key, f.ask); hint != "" {
@@ -216,7 +216,7 @@ func (e *explanation) labelHint(f *finding) string {
 	default:
 	}
 	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
-		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, which is not an instance type: did you mean %s?", asks, suggestion)
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
 }

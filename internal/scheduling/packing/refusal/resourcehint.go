@@ -61,7 +61,7 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 		return ""
 	}
 	if suggestion := suggest.Nearest(value, names); suggestion != "" {
-		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, and there is no such NodePool: did you mean %s?", asks, suggestion)
 	}
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
 }
@@ -89,7 +89,7 @@ func (e *explanation) nearestType(ask requirements.Values) string {
 func taintHint(taint string, pool *offering.Pool) string {
 	i := slices.IndexFunc(pool.Taints, func(have requirements.Taint) bool { return have.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {
-		return fmt.Sprintf("taint %s is one that a DaemonSet removes when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
+		return fmt.Sprintf("a DaemonSet removes taint %s when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
 			"which pods need not tolerate", taint, pool.Name)
 	}
 	return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", taint, pool.Name)
@@ -113,7 +113,7 @@ func (e *explanation) roomHint(f *finding) string {
 		}
 		return text
 	}
-	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with all else that the pod requests: ",
+	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with the other requests of the pod: ",
 		f.pool.Name, resources.Format(name, ask), name)
 	if name == resources.EphemeralStorage {
 		return text + cmp.Or(e.diskFix(f.pool, r), "let it use larger instance types")

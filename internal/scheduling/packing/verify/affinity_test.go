@@ -38,7 +38,7 @@ func labelled(key, value string) func(*cluster.Pod) {
 // TestAffinity checks whether an order exists in which each pod can be bound with its required affinity.
 func TestAffinity(t *testing.T) {
 	t.Parallel()
-	const lonely = "no pod that its affinity asks for"
+	const lonely = "no pod that its affinity selects"
 	tiers := func(p *cluster.Pod) { // one pod must be both
 		p.Affinity = []cluster.Term{
 			{Key: zone, Namespaces: []string{"default"}, Selector: app("db")},
@@ -210,10 +210,11 @@ func TestAntiAffinity(t *testing.T) {
 			w.launch("a", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"two per host": wrong("pod default/web-1 on planned node general-1 and pod default/web-1 on planned node general-1 may both be in kubernetes.io/hostname of planned node general-1", func(w *world) {
-			w.web(2, apart(hostname, "web"))
-			w.launch("a", "web-1", "web-2")
-		}),
+		"two per host": wrong("pod default/web-1 on planned node general-1 and pod default/web-1 on planned node general-1 may both be in kubernetes.io/hostname of planned node general-1",
+			func(w *world) {
+				w.web(2, apart(hostname, "web"))
+				w.launch("a", "web-1", "web-2")
+			}),
 		"preferred term": right(func(w *world) {
 			w.web(2, apart(hostname, "web"), wish)
 			w.launch("a", "web-1", "web-2")

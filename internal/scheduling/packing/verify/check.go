@@ -118,7 +118,7 @@ func (c *checker) answers() {
 	for i := range c.snapshot.Pods {
 		id := c.snapshot.Pods[i].ID()
 		if n := c.given[id]; n != 1 {
-			c.broken("pod %s has %d places and refusals, it should have one", id, n)
+			c.broken("pod %s has %d places and refusals, want 1", id, n)
 		}
 	}
 }

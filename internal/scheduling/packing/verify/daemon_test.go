@@ -16,7 +16,7 @@ func (w *world) agents(avoids []cluster.Term, zones ...string) {
 // TestDaemons checks that DaemonSet pods count on a planned node before all other pods.
 func TestDaemons(t *testing.T) {
 	t.Parallel()
-	const both, alone = "may both be in", "no pod that its affinity asks for"
+	const both, alone = "may both be in", "no pod that its affinity selects"
 	run(t, map[string]verdict{
 		"anti-affinity by host, same host": wrong(both, func(w *world) {
 			w.agents(nil)

@@ -199,10 +199,10 @@ func (e *evenness) describe(u use, place int) string {
 	if e.even.hosts {
 		where = "that host"
 	}
-	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the emptiest domain, there could be %d",
+	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
 		u.maxSkew, where, over+u.maxSkew)
 	if n := e.fewest(domain); n < u.minDomains {
-		said += fmt.Sprintf(", as there may be only %d domains of the %d that it wants", n, u.minDomains)
+		said += fmt.Sprintf(", because there may be only %d of the %d domains that minDomains requires", n, u.minDomains)
 	}
 	return said
 }

@@ -17,7 +17,7 @@ func (c *checker) placements(list []packing.Placement) {
 		p := c.take(at.Pod, "node "+at.Node)
 		i, ok := c.nodes[at.Node]
 		if !ok {
-			c.broken("pod %s goes to node %s, which there is not", at.Pod, at.Node)
+			c.broken("pod %s goes to node %s, which does not exist", at.Pod, at.Node)
 			continue
 		}
 		if p == nil {
@@ -36,7 +36,7 @@ func (c *checker) placements(list []packing.Placement) {
 func (c *checker) node(at *place) {
 	n := at.node
 	if n.Leaving {
-		c.broken("%s gets pods, and it is leaving", at.name)
+		c.broken("%s has new pods, but is leaving", at.name)
 	}
 	labels := nodeLabels(n)
 	ports := slices.Clone(n.HostPorts)

@@ -161,7 +161,7 @@ func (o *order) explain() {
 		if ob.near {
 			n := o.near[ob.number]
 			o.stuck = append(o.stuck, fmt.Sprintf(
-				"%s cannot be bound to %s in any order: no pod that its affinity asks for is sure to be in the same %s",
+				"%s cannot be bound to %s in any order: no pod that its affinity selects is certain to be in the same %s",
 				g, where, n.terms[ob.term].Key))
 			continue
 		}

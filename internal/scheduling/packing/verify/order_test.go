@@ -47,7 +47,7 @@ func TestLargeOrders(t *testing.T) {
 			w.many(n, "web", "a", near(zone, "db"), spread(hostname, 1, "nobody"))
 			w.many(1, "db", "a", spread(hostname, 5, "db"))
 		}),
-		"affinity unmet in one zone": wrong("no pod that its affinity asks for", func(w *world) {
+		"affinity unmet in one zone": wrong("no pod that its affinity selects", func(w *world) {
 			w.many(n, "web", "a", near(zone, "db"))
 			w.many(n, "web", "b", near(zone, "db"))
 			w.many(1, "db", "a")

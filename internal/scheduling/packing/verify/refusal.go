@@ -23,15 +23,15 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 	for _, refusal := range plan.Refusals {
 		p, ok := c.pods[refusal.Pod]
 		if !ok {
-			c.broken("pod %s is refused, and is not in the snapshot", refusal.Pod)
+			c.broken("pod %s is refused, but is not in the snapshot", refusal.Pod)
 			continue
 		}
 		c.given[refusal.Pod]++
 		switch {
 		case len(refusal.Reasons) == 0:
-			c.broken("pod %s is refused for no reason", refusal.Pod)
+			c.broken("pod %s is refused without a reason", refusal.Pod)
 		case names(refusal, packing.EffortSpent) && plan.Steps <= int(plan.Effort)/2:
-			c.broken("pod %s is refused for want of effort, and only %d of %d steps were made", refusal.Pod, plan.Steps, plan.Effort)
+			c.broken("pod %s is refused because of the work limit, but only %d of %d steps were used", refusal.Pod, plan.Steps, plan.Effort)
 		case p.Unplannable != "" || names(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
 			// Limits and minValues may keep a pool from launching an offering, which one attempt does not show.

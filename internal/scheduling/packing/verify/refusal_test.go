@@ -21,11 +21,12 @@ func TestRefusals(t *testing.T) {
 			w.pod("web-1", huge)
 			w.refuse(packing.TooSmall, "web-1")
 		}),
-		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it", func(w *world) {
-			w.pod("web-1")
-			w.refuse(packing.TooSmall, "web-1")
-		}),
-		"refused without a reason": wrong("for no reason", func(w *world) {
+		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it",
+			func(w *world) {
+				w.pod("web-1")
+				w.refuse(packing.TooSmall, "web-1")
+			}),
+		"refused without a reason": wrong("without a reason", func(w *world) {
 			w.pod("web-1", huge)
 			w.plan.Refusals = []packing.Refusal{{Pod: "default/web-1"}}
 		}),
@@ -36,12 +37,13 @@ func TestRefusals(t *testing.T) {
 			w.refuse(packing.EffortSpent, "web-1")
 			w.plan.Steps, w.plan.Effort = 51, 100
 		}),
-		"EffortSpent with many steps left": wrong("for want of effort, and only 50 of 100 steps were made", func(w *world) {
+		"EffortSpent with many steps left": wrong("because of the work limit, but only 50 of 100 steps were used", func(w *world) {
 			w.pod("web-1")
 			w.refuse(packing.EffortSpent, "web-1")
 			w.plan.Steps, w.plan.Effort = 50, 100
 		}),
-		"EffortSpent without steps": wrong("for want of effort", func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
+		"EffortSpent without steps": wrong("because of the work limit",
+			func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
 		"LimitReached, but an existing node has room": wrong("node n1 "+taken, func(w *world) {
 			w.pod("web-1")
 			w.node("n1", "a")

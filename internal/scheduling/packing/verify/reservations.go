@@ -26,7 +26,7 @@ func (c *checker) pinned(m *packing.PlannedNode, at *place) {
 		return
 	}
 	if len(at.offers) != 1 {
-		c.broken("%s is for an instance of a capacity reservation, and keeps %d offerings", at.name, len(at.offers))
+		c.broken("%s is for an instance of a capacity reservation, but keeps %d offerings", at.name, len(at.offers))
 		return
 	}
 	id := at.offers[0].choice.Reservation

@@ -144,16 +144,17 @@ func TestRelaxed(t *testing.T) {
 			w.pods("web-1")
 			relax(w.launch("a b", "web-1"), 2)
 		}),
-		"relaxed, and kept": wrong("of which it keeps 3 values of 3", func(w *world) {
+		"relaxed, and kept": wrong("although it keeps 3 of 3 values", func(w *world) {
 			pool(w)
 			w.pods("web-1")
 			relax(w.launch("a b c", "web-1"), 3)
 		}),
-		"relaxed but not listed": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, and does not list that as relaxed", func(w *world) {
-			pool(w)
-			w.pod("web-1", selecting(zone, "a", "b"))
-			w.launch("a b", "web-1")
-		}),
+		"relaxed but not listed": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, but does not list the label as relaxed",
+			func(w *world) {
+				pool(w)
+				w.pod("web-1", selecting(zone, "a", "b"))
+				w.launch("a b", "web-1")
+			}),
 		"requires more values than it has": wrong("requires 3 values", func(w *world) {
 			pool(w)
 			w.pod("web-1", selecting(zone, "a", "b"))
@@ -161,7 +162,7 @@ func TestRelaxed(t *testing.T) {
 			relax(m, 2)
 			m.Requirements[0].MinValues = 3
 		}),
-		"relaxed although not allowed": wrong("keeps 2 values of topology.kubernetes.io/zone, the pool asks for 3", func(w *world) {
+		"relaxed although not allowed": wrong("keeps 2 values of topology.kubernetes.io/zone, the pool requires 3", func(w *world) {
 			pool(w)
 			w.Pools[0].Relaxable = false
 			w.pod("web-1", selecting(zone, "a", "b"))

@@ -39,11 +39,12 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 		}),
-		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the emptiest domain, there could be 2", func(w *world) {
-			w.web(4, spread(zone, 1, "web"))
-			w.launch("a", "web-1", "web-2", "web-3")
-			w.launch("b", "web-4")
-		}),
+		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the domain with the fewest, but the difference could be 2",
+			func(w *world) {
+				w.web(4, spread(zone, 1, "web"))
+				w.launch("a", "web-1", "web-2", "web-3")
+				w.launch("b", "web-4")
+			}),
 		"three and one with a skew of 2": right(func(w *world) {
 			w.web(4, spread(zone, 2, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
@@ -54,7 +55,7 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
-		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2",
+		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the domain with the fewest, but the difference could be 2",
 			func(w *world) {
 				w.web(2, spread(zone, 1, "web"))
 				w.launch("b", "web-1", "web-2")
@@ -236,7 +237,7 @@ func TestSpread(t *testing.T) {
 			w.launch("b c", "db-1")
 		}),
 
-		"fewer domains than minDomains": wrong("as there may be only 2 domains of the 3 that it wants", func(w *world) {
+		"fewer domains than minDomains": wrong("because there may be only 2 of the 3 domains that minDomains requires", func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(3)))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
@@ -291,7 +292,7 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1")
 			w.launch("c", "web-2")
 		}),
-		"a leaving node does not count for minDomains if taints are honored": wrong("of the 2 that it wants", func(w *world) {
+		"a leaving node does not count for minDomains if taints are honored": wrong("of the 2 domains that minDomains requires", func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2), honorTaints))
 			w.node("n1", "a").Leaving = true
 			w.launch("b", "web-1", "web-2")

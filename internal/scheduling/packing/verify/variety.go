@@ -26,7 +26,7 @@ func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *plac
 	}
 	for _, less := range m.Relaxed {
 		if asked[less.Key] != less.Asked {
-			c.broken("%s relaxes minValues of %s, %d, and the pool asks for %d", at.name, less.Key, less.Asked, asked[less.Key])
+			c.broken("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, less.Key, less.Asked, asked[less.Key])
 		}
 	}
 }
@@ -37,17 +37,17 @@ func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place,
 	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
 	switch {
 	case have >= asked && i >= 0:
-		c.broken("%s relaxes minValues of %s, of which it keeps %d values of %d", at.name, key, have, asked)
+		c.broken("%s relaxes minValues of %s, although it keeps %d of %d values", at.name, key, have, asked)
 	case have < asked && !pool.Relaxable:
-		c.broken("%s keeps %d values of %s, the pool asks for %d", at.name, have, key, asked)
+		c.broken("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
 	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
-		c.broken("%s keeps %d of %d values of %s, and does not list that as relaxed", at.name, have, asked, key)
+		c.broken("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)
 	case have < asked && c.mostAlone(pool, at, key) >= asked:
-		c.broken("%s relaxes minValues of %s, and each of its pods alone would keep %d values", at.name, key, asked)
+		c.broken("%s relaxes minValues of %s, but each of its pods alone would keep %d values", at.name, key, asked)
 	}
 	for _, r := range m.Requirements {
 		if r.Key == key && r.MinValues > have {
-			c.broken("%s requires %d values of %s, and keeps %d", at.name, r.MinValues, key, have)
+			c.broken("%s requires %d values of %s, but keeps %d", at.name, r.MinValues, key, have)
 		}
 	}
 }
