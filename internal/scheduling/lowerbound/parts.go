@@ -210,7 +210,8 @@ func (p *part) stock() {
 // drop removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the kinds
 // without a class and the kinds with price 0.
 func (p *part) drop() {
-	found, free := make([]int, len(p.classes)), make([]bool, len(p.classes)) // by class: number of kinds that hold it; whether a kind with price 0 holds it
+	found := make([]int, len(p.classes)) // by class: number of kinds that hold it
+	free := make([]bool, len(p.classes)) // by class: whether a kind with price 0 holds it
 	for i := range p.kinds {
 		k := &p.kinds[i]
 		for _, c := range k.classes {

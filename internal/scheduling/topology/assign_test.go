@@ -98,10 +98,10 @@ func TestRefusal(t *testing.T) {
 			near(about(Zone, "web"), wish(1, about(Zone, "db")))), nil, "a b c"},
 		"affinity over a label that no node has": {pod("web", near(about("rack", "web"))), nil, ""},
 
-		"volume: first pod in any zone":          {pod("web", volume("default/data")), nil, "a b c"},
-		"volume: first pod, with affinity":       {pod("web", volume("default/data"), near(about(Zone, "db"))), []standing{{db, "b", "", 1}}, "b"},
-		"volume: first pod, with unmet affinity": {pod("web", volume("default/data"), near(about(Zone, "db"))), nil, ""},
-		"volume: two unbound volumes":            {pod("web", volume("default/data", "default/logs")), nil, "a b c"},
+		"volume: first pod in any zone": {pod("web", volume("default/data")), nil, "a b c"},
+		"volume: first, with affinity":  {pod("web", volume("default/data"), near(about(Zone, "db"))), []standing{{db, "b", "", 1}}, "b"},
+		"volume: first, unmet affinity": {pod("web", volume("default/data"), near(about(Zone, "db"))), nil, ""},
+		"volume: two unbound volumes":   {pod("web", volume("default/data", "default/logs")), nil, "a b c"},
 
 		"anti-affinity to itself": {pod("web", away(about(Zone, "web"))), []standing{{web, "a", "", 1}}, "b c -"},
 		"anti-affinity to others": {pod("web", away(about(Zone, "db"))),

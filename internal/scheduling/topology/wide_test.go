@@ -84,7 +84,8 @@ func TestWideIsTheSame(t *testing.T) {
 				censuses[k].Add(p, cell, 1)
 			}
 			if rooms[0] != rooms[1] || refused[0] != refused[1] {
-				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t", i, rooms[0], refused[0], rooms[1], refused[1])
+				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t",
+					i, rooms[0], refused[0], rooms[1], refused[1])
 			}
 		}
 	})

@@ -27,12 +27,12 @@ type Simulator struct {
 
 // Step is a number of pods of one class to bind, on one node or on any node.
 type Step struct {
-	Class     int // the caller's number
-	Profile   *topology.Profile
-	Domains   []int         // by key of the profile; nil if the pods are in no domain
-	Left      int           // pods that are not bound yet
-	Host      int           // number of an existing node; planned nodes follow; or AnyHost
-	Uncounted []GroupDomain // groups that do not count the pods in that domain
+	Class     int               // the caller's number
+	Profile   *topology.Profile // topology rules of the pods
+	Domains   []int             // by key of the profile; nil if the pods are in no domain
+	Left      int               // pods that are not bound yet
+	Host      int               // number of an existing node; planned nodes follow; or AnyHost
+	Uncounted []GroupDomain     // groups that do not count the pods in that domain
 
 	slack        int  // how many pods can be bound elsewhere before these without violating their spread; math.MaxInt: no spread
 	isSelfAffine bool // the pods have required affinity to themselves, so the first may be bound in any domain if no other pod matches

@@ -90,7 +90,8 @@ func TestMachines(t *testing.T) {
 		"an untolerated taint": wrong("default/db-1 does not accept",
 			plan(func(w *world) { w.taintAll("x"); w.tolerate("x", 0, 1, 3) })),
 		"a tolerated taint": right(plan(func(w *world) { w.taintAll("x"); w.tolerate("x", 0, 1, 2, 3) })),
-		"pod requires a custom label": wrong("small a on-demand: pod default/web-1; small b on-demand: pod default/web-1; small c on-demand: pod default/web-1",
+		"pod requires a custom label": wrong(
+			"small a on-demand: pod default/web-1; small b on-demand: pod default/web-1; small c on-demand: pod default/web-1",
 			plan(func(w *world) { selecting("team", "red")(&w.Pods[0]) })),
 		"plan chose the custom label": right(plan(func(w *world) {
 			selecting("team", "red")(&w.Pods[2])
@@ -100,9 +101,12 @@ func TestMachines(t *testing.T) {
 			plan(func(w *world) { w.Pods[0].Requests.CPU = 3500 })),
 		"request of a missing device": wrong("general-2 as small b on-demand has too little [gpu]",
 			plan(func(w *world) { w.Pods[2].Requests = w.Pods[2].Requests.With("gpu", 1) })),
-		"DaemonSet uses the room":       wrong("a on-demand has too little [cpu]", plan(func(w *world) { w.daemon(2500, "a") })),
-		"a DaemonSet elsewhere":         right(plan(func(w *world) { w.daemon(2500, "d") })),
-		"a DaemonSet for devices":       right(plan(func(w *world) { w.daemon(2500); w.Daemons[0].Requests = w.Daemons[0].Requests.With("gpu", 1) })),
+		"DaemonSet uses the room": wrong("a on-demand has too little [cpu]", plan(func(w *world) { w.daemon(2500, "a") })),
+		"a DaemonSet elsewhere":   right(plan(func(w *world) { w.daemon(2500, "d") })),
+		"DaemonSet for devices": right(plan(func(w *world) {
+			w.daemon(2500)
+			w.Daemons[0].Requests = w.Daemons[0].Requests.With("gpu", 1)
+		})),
 		"two pods with the same port":   wrong("general-1: port 80/TCP is taken twice", plan(func(w *world) { w.port(0, 80); w.port(1, 80) })),
 		"two pods with different ports": right(plan(func(w *world) { w.port(0, 80); w.port(1, 81) })),
 		"a DaemonSet's port": wrong("general-2: port 80/TCP is taken twice",

@@ -55,7 +55,8 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
-		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the domain with the fewest, but the difference could be 2",
+		"the zone of a cordoned node counts": wrong(
+			"topology.kubernetes.io/zone b than in the domain with the fewest, but the difference could be 2",
 			func(w *world) {
 				w.web(2, spread(zone, 1, "web"))
 				w.launch("b", "web-1", "web-2")
