@@ -24,7 +24,7 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// "buy" is a planned NodeClaim with its cheapest offering. "or" lists the
+// An entry begins with a planned NodeClaim and its cheapest offering. "or" lists the
 // other instance types, zones and capacity types that the NodeClaim allows. "relaxed" is a
 // label with fewer values than minValues requires. If the offering belongs to a capacity
 // reservation, the ID of the reservation follows the price. Adjacent planned NodeClaims

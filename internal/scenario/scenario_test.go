@@ -79,7 +79,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"pods\n  web\n    near a by k skew=1":         "line 3: skew=1: want weight=N, ns=A,B",
 		"pods\n  web\n    volume a b":                 "line 3: want the name of a volume claim",
 		"nodes\n  a\n    resident web":                "line 3: \"web\" is not KEY=VALUE",
-		"nodes\n  a\n    resident a=b twice":          "line 3: \"twice\" is not x followed by a number from 1 to 1000000, ns=NAMESPACE or ending",
+		"nodes\n  a\n    resident a=b twice":          "line 3: \"twice\" is not x followed by a number from 1 to 1000000, ns=NAMESPACE or",
 		"nodes\n  a\n    apart a by k":                "line 3: apart needs a resident above it",
 		"solve effort=much":                           "line 1: want solve effort=STEPS",
 		"daemons extra":                               "line 1: section daemons takes no arguments",

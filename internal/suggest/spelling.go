@@ -40,7 +40,7 @@ func Nearest(word string, words []string) string {
 // shortestPart is the minimum length, in bytes, of a word that Nearest looks for inside other words.
 const shortestPart = 3
 
-// Hint returns " (is NEAREST meant?)", to be appended to an unknown word, or "" if no known word is similar.
+// Hint returns the nearest known word as a question in brackets, to be appended to an unknown word, or "" if no known word is similar.
 func Hint(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return " (is " + near + " meant?)"

@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// mostCells bounds the combinations of domains that are looked at for one class.
+// mostCells is the maximum number of combinations of domains considered for one class.
 const mostCells = 20_000
 
 // DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
-// number of a domain for each label in p.Keys. It is computed once for all profiles with the same labels.
+// number of a domain for each label in p.Keys. Profiles with the same labels share the result.
 func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	key := string(hashkey.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
@@ -52,7 +52,7 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	return out
 }
 
-// OffersIn returns those of the offers that are in the domains of the cell.
+// OffersIn returns the offers in among whose domains are those of the cell. A cell is one combination of domains.
 func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
@@ -60,7 +60,7 @@ func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.S
 	return among
 }
 
-// NodesIn returns the nodes that are in the domains of the cell.
+// NodesIn returns the nodes whose domains are those of the cell.
 func (t *TopologyState) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {

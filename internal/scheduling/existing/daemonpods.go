@@ -12,14 +12,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// DaemonPods are the DaemonSet pods of planned nodes, as far as affinity, anti-affinity and spread rules match them. For a rule over a
-// label other than the host name, they count for pods on their own node only: what they mean to the rest of a zone is known only
-// when the nodes are planned. nil means none.
+// DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule over a label other
+// than the host name, they count for pods on their own node only: how many of them are in a zone is known only when the nodes are
+// planned. nil means that no rule matches a DaemonSet pod.
 type DaemonPods struct {
-	hosts   []*topology.HostCounts // by offer: what rules over host names count there; nil: nothing
-	marks   []int                  // by offer: the same where the same pods come
-	matched map[int]bitset.Set     // by group: the offers with a pod that it counts
-	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has it
+	hosts   []*topology.HostCounts // by offer: its pods as rules over host names count them; nil: none
+	marks   []int                  // by offer: a number, equal for offers with the same DaemonSet pods
+	matched map[int]bitset.Set     // by group: the offers with a pod that the group counts
+	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has this anti-affinity
 }
 
 func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
@@ -41,11 +41,11 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 	var key []byte
 	var c company
 	for o := range st.Offers {
-		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // those of one model mostly have the same
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // offers of one model mostly have the same shape
 			key = kindsKey(key[:0], shape.Kinds, b)
 			var ok bool
 			if c, ok = known[string(key)]; !ok {
-				c = company{mark: len(known), host: welcome(shape.Kinds, b)}
+				c = company{mark: len(known), host: countDaemonPods(shape.Kinds, b)}
 				known[string(key)] = c
 			}
 		}
@@ -57,7 +57,7 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 	return g
 }
 
-// anyCounts reports whether some rule counts the pods of some DaemonSet, or some of them keep others away.
+// anyCounts reports whether a rule counts the pods of any DaemonSet, or the pods of any DaemonSet have an anti-affinity in the index.
 func anyCounts(st *offering.Stock, b *topology.Index) bool {
 	var key []byte
 	for o := range st.Offers {
@@ -70,7 +70,7 @@ func anyCounts(st *offering.Stock, b *topology.Index) bool {
 	return false
 }
 
-// kindsKey appends what the pods are to rules: nothing if they are nothing.
+// kindsKey appends the groups that count the pods, and the groups of their anti-affinity. It appends nothing if there are no such groups.
 func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 	for _, k := range kinds {
 		s := b.MatchesOf(k)
@@ -84,7 +84,7 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 	return key
 }
 
-// note enters an offer that has such pods where rules count them: in domains of labels that it has.
+// note adds the offer to the sets of the groups that match its DaemonSet pods. It skips groups over labels that the offer lacks.
 func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
 	add := func(sets map[int]bitset.Set, group int) {
 		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
@@ -106,8 +106,8 @@ func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
 	}
 }
 
-// welcome returns the DaemonSet pods of a node that rules over host names count; nil if none.
-func welcome(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
+// countDaemonPods returns the DaemonSet pods of a node as rules over host names count them; nil if no rule counts them.
+func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
 	var out *topology.HostCounts
 	tally := func() *topology.HostCounts {
 		if out == nil {
@@ -131,7 +131,7 @@ func welcome(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
 	return out
 }
 
-// On returns the pods that rules over host names count on an empty node of the offering.
+// On returns the DaemonSet pods of an otherwise empty node of the offering, as rules over host names count them.
 func (g *DaemonPods) On(offer int) topology.HostCounts {
 	if g == nil || g.hosts[offer] == nil {
 		return topology.HostCounts{}
@@ -139,7 +139,8 @@ func (g *DaemonPods) On(offer int) topology.HostCounts {
 	return g.hosts[offer].Clone()
 }
 
-// AntiAffinityWith returns the anti-affinity that keeps pods of the profile off the offering: of its DaemonSet pods, or their own.
+// AntiAffinityWith returns the group of an anti-affinity between pods of the profile and DaemonSet pods of the offering, whichever of
+// them has the anti-affinity. ok is false if there is none.
 func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
 	g.eachExclusion(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
@@ -149,7 +150,7 @@ func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, of
 	return group, ok
 }
 
-// Forbidden returns the offerings whose DaemonSet pods and the pods of the profile exclude each other; nil for none.
+// Forbidden returns the offerings with an anti-affinity between their DaemonSet pods and pods of the profile; nil if there are none.
 func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
 	var out bitset.Set
 	g.eachExclusion(b, p, func(_ int, set bitset.Set) {
@@ -161,7 +162,7 @@ func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Se
 	return out
 }
 
-// eachExclusion visits the anti-affinities between pods of the profile and DaemonSet pods, with the offerings that have these.
+// eachExclusion visits the anti-affinities between pods of the profile and DaemonSet pods. on has the offerings with such DaemonSet pods.
 func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if g == nil {
 		return
@@ -190,10 +191,10 @@ func (g *DaemonPods) HasAll(groups []int, offer int) bool {
 	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
 }
 
-// Matched returns the offerings with a DaemonSet pod of the group; nil for none.
+// Matched returns the offerings with a DaemonSet pod of the group; nil if there are none.
 func (g *DaemonPods) Matched(group int) bitset.Set { return g.matched[group] }
 
-// KeepEqual keeps the offerings that have the same DaemonSet pods as one of them.
+// KeepEqual removes from among the offerings whose DaemonSet pods differ from those of offer.
 func (g *DaemonPods) KeepEqual(offer int, among bitset.Set) {
 	if g == nil {
 		return
@@ -205,7 +206,7 @@ func (g *DaemonPods) KeepEqual(offer int, among bitset.Set) {
 	})
 }
 
-// CountedOffers returns the offers that count for the group of a spread: what the owner of the rule would accept.
+// CountedOffers returns the offers that count for the group of a spread: the offers that the owner of the rule accepts.
 func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
 	g := &q.Topology.Groups[group]
 	s := &q.Signatures[g.Nodes]
@@ -221,7 +222,8 @@ func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set 
 	return st.Having(out, g.Keys)
 }
 
-// expect records what DaemonSet pods mean to rules over domains: where only they match an affinity, and whether all hosts have one.
+// expect sets everywhere and alone: the host spreads that count a DaemonSet pod on every host, and the domains in which only DaemonSet
+// pods match an affinity.
 func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
 	if t.DaemonPods == nil {
 		return
@@ -247,7 +249,7 @@ func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
 	}
 }
 
-// FewestDaemonPods is how many DaemonSet pods of the group, of a host spread, every counted host has.
+// FewestDaemonPods returns the minimum number of DaemonSet pods on a counted host for the group of a host spread: 0 or 1.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.everywhere[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -279,8 +281,8 @@ func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups [
 	return groups
 }
 
-// AddPlannedNode records a planned node with these offerings: if it certainly has DaemonSet pods in a domain, they match affinities of pods
-// on other nodes, too.
+// AddPlannedNode records a planned node that may become any of these offerings. If all of them have a DaemonSet pod in the same domain,
+// that pod also satisfies affinities of pods on other nodes.
 func (t *TopologyState) AddPlannedNode(turns bitset.Set) {
 	first := turns.Next(0)
 	if first < 0 || len(t.alone) == 0 {
@@ -295,7 +297,7 @@ func (t *TopologyState) AddPlannedNode(turns bitset.Set) {
 		sure := turns.Clone()
 		sure.AndNot(f.Offers[d].Both(t.DaemonPods.matched[n]))
 		if !sure.Any() {
-			t.alone = maps.Clone(t.alone) // it is shared with other forks
+			t.alone = maps.Clone(t.alone) // the map is shared with other forks
 			t.alone[n] = slices.Clone(alone)
 			t.alone[n][d] = false
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// AlwaysHasEmptyHost reports whether some node counts for the spread of the group, a group over host names, has none of
-// its pods and can get none in any plan: it is full, or has a taint, or labels that none of them accepts.
+// AlwaysHasEmptyHost reports whether a node that counts for the spread of the group, a group over host names, has no pod of the group and
+// can get none in any plan. Such a node is full, or has a taint or labels that no pod of the group accepts.
 //
-// Only then is it certain that no node of any plan has more of the pods than maxSkew. Otherwise kube-scheduler allows more as soon
+// Only then is it certain that no node of any plan has more than maxSkew pods of the group. Otherwise kube-scheduler allows more as soon
 // as all hosts have one: three pods with maxSkew 1 are bound to the only node, one after the other.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text is two nodes in two zones, another that takes no pods in a third, and an offering in a fourth.
+// text has two nodes in two zones, a node that takes no pods in a third zone, and an offering in a fourth.
 const text = `# Zones.
 catalog
   m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -50,7 +50,7 @@ func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyS
 	return q, rooms, existing.NewTopologyState(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
-// TestGround: a zone counts where a node stays or can be launched, and pods count where they are.
+// TestGround checks that a zone counts if a node stays there or can be launched there, and that pods count in their zone.
 func TestGround(t *testing.T) {
 	t.Parallel()
 	q, rooms, g := ground(t)
@@ -63,10 +63,10 @@ func TestGround(t *testing.T) {
 		t.Errorf("the zones that count are %s, want %s", got, want)
 	}
 	if got, want := fmt.Sprint(g.CertainDomains[spread]), "[true true true false false]"; got != want {
-		t.Errorf("the zones that count whatever is bought are %s, want %s", got, want)
+		t.Errorf("the zones that count in every plan are %s, want %s", got, want)
 	}
 	profile := &q.Topology.Profiles[q.Classes[0].Profile]
-	// 2, 0, 1 and 0 pods: only the zones without any take one.
+	// The zones have 2, 0, 1 and 0 pods: only the zones without pods may take one.
 	for zone, takes := range []bool{false, true, false, true} {
 		if got := g.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
 			t.Errorf("%s takes a pod: %t, want %t", zones.Values[zone], got, takes)
@@ -75,17 +75,17 @@ func TestGround(t *testing.T) {
 	fork := g.Fork()
 	fork.DomainCounts.Add(profile, []int{1}, 1)
 	if g.DomainCounts.Refusal(profile, []int{1}) != nil {
-		t.Error("pods that a fork sends to a zone count on the ground itself")
+		t.Error("pods that were added to a fork count in the original")
 	}
 	if got, want := fmt.Sprint(g.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
-		t.Errorf("a pod could go to the zones %s, want %s", got, want)
+		t.Errorf("the domain combinations are %s, want %s", got, want)
 	}
 	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
 		t.Errorf("%d of %d nodes are in the second zone, want 2 of 3", in.Count(), len(rooms.Nodes))
 	}
 }
 
-// TestRooms: who accepts which node, and that a copy fills by itself.
+// TestRooms checks which nodes a signature accepts and prefers, and that a copy is filled independently.
 func TestRooms(t *testing.T) {
 	t.Parallel()
 	q, rooms, _ := ground(t)
@@ -96,15 +96,15 @@ func TestRooms(t *testing.T) {
 	}
 	for name, want := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "t": {false, false}} {
 		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Preferred[sig].Has(number[name])}; got != want {
-			t.Errorf("node %s is accepted, liked: %v, want %v", name, got, want)
+			t.Errorf("node %s is accepted, preferred: %v, want %v", name, got, want)
 		}
 	}
 	if !rooms.Full.Has(number["a"]) || rooms.Full.Has(number["b"]) {
-		t.Error("node a alone has no room for the pod")
+		t.Error("want node a, and only node a, to be full")
 	}
 	filled := rooms.Clone()
 	filled.Set(number["b"], make(resources.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
 	if filled.Room[number["b"]][0] != 0 || rooms.Room[number["b"]][0] != 2000 {
-		t.Errorf("the copy has %d, the nodes themselves %d left", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
+		t.Errorf("the copy has %d free and the original %d, want 0 and 2000", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
 	}
 }

@@ -17,17 +17,17 @@ import (
 type Rooms struct {
 	Nodes     []*cluster.Node       // the nodes that take pods: initialized ones first, then joined ones, then by name
 	Room      []resources.Vector    // by node: its free room; slices of cells
-	Ports     [][]int               // by node: the lists of host ports in use, by number in podgroup.Queue.Ports
-	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; entries are replaced, never changed
-	Hard      []bitset.Set          // by signature: the nodes that it accepts
-	Preferred []bitset.Set          // by signature: those of them that it prefers, by soft taints and then by preferences, the heaviest first
+	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
+	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
+	Hard      []bitset.Set          // by signature: the nodes that the signature accepts
+	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // the nodes without room for a pod of any class
 
 	cells  []int64
-	lent   bool // cells, Ports and Hosts are another's too
+	lent   bool // cells, Ports and Hosts are shared with another Rooms
 	labels *bitset.Index
 	taints []tainted
-	held   map[int]bitset.Set // by group over host names, made when first asked for; see NodesWithPod
+	held   map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
 // tainted is a set of nodes with the same taints.
@@ -60,7 +60,7 @@ func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.
 	}
 }
 
-// NewRooms returns the free room of the nodes of the snapshot, and which of them each signature of the queue accepts.
+// NewRooms returns the free room of the nodes of the snapshot, and the nodes that each signature of the queue accepts.
 func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
 	for i := range s.Nodes {
@@ -125,8 +125,8 @@ func boolFirst(yes bool) int {
 	return 1
 }
 
-// judge records which nodes the signature accepts, and which it prefers. A node without a preference is still used before a node is
-// launched, because kube-scheduler binds the pod there.
+// judge sets Hard and Preferred of the signature: the nodes that it accepts, and the nodes that it prefers. Accepted nodes that are not
+// preferred are still used before a node is launched, because kube-scheduler binds pods there.
 func (r *Rooms) judge(s *podgroup.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
 	tolerating, soft := r.tolerated(s)
@@ -163,8 +163,8 @@ func (r *Rooms) findTaints() {
 	}
 }
 
-// tolerated returns the nodes whose taints the signature tolerates. soft are those
-// of them whose PreferNoSchedule taints it tolerates too.
+// tolerated returns the nodes whose taints the signature tolerates (hard), and the subset whose PreferNoSchedule taints the signature
+// tolerates too (soft).
 func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
 	hard, soft = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
 	for _, alike := range r.taints {

@@ -12,45 +12,47 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// TopologyState is the domains of the labels that topology rules are over, and the pods
-// that are in them already.
+// TopologyState has the domains of the labels of topology rules, and the counts of the pods in each domain.
 type TopologyState struct {
-	Keys           map[string]*LabelDomains // by label, but for host names
-	DomainCounts   *topology.DomainCounts
-	Counted        []bitset.Set       // by group: the nodes whose pods count; nil: all
-	CountedDomains [][]bool           // by group of a spread, not over host names: the domains that count
-	CertainDomains [][]bool           // likewise, the domains that count in every plan
-	EmptyHosts     map[int]bool       // groups over host names of which some node has no pod
-	OnClosedNodes  map[int]bool       // groups over host names that count a pod on a node that takes no pods
-	Fewest         map[int]FewestPods // by group over host names, of a spread
+	Keys           map[string]*LabelDomains // by label, except host names
+	DomainCounts   *topology.DomainCounts   // pods by group and domain, for groups over labels other than the host name
+	Counted        []bitset.Set             // by group: the nodes whose pods count; nil: all
+	CountedDomains [][]bool                 // by group of a spread, not over host names: the domains that count
+	CertainDomains [][]bool                 // by group of a spread, not over host names: the domains that count in every plan
+	EmptyHosts     map[int]bool             // groups over host names: whether some node has no pod of the group
+	OnClosedNodes  map[int]bool             // groups over host names: whether a node that takes no pods has a pod of the group
+	Fewest         map[int]FewestPods       // by group of a spread over host names
 
-	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes
+	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes; nil: no rule matches any
 
-	combined    map[string][][]int // the combinations of domains that there are, by labels
+	combined    map[string][][]int // cache of DomainCombinations, by labels
 	queue       *podgroup.Queue
-	rooms       *Rooms              // before any pod is placed
-	members     [][]*podgroup.Class // what ofHosts has found, by group
-	alwaysEmpty map[int]bool        // what AlwaysHasEmptyHost has found
-	stays       map[int]FewestPods  // by group over host names, of a spread: the pods on nodes that take no more
+	rooms       *Rooms              // the rooms before any pod is placed
+	members     [][]*podgroup.Class // cache of ofHosts, by group
+	alwaysEmpty map[int]bool        // cache of AlwaysHasEmptyHost, by group
+	stays       map[int]FewestPods  // by group of a spread over host names: the pods on nodes that take no new pods
 
-	everywhere map[int]bool   // groups of host spreads that have a DaemonSet pod on every node that they count
-	alone      map[int][]bool // by group of a pod affinity: the domains in which only DaemonSet pods match
+	everywhere map[int]bool   // groups of host spreads: whether every counted node has a DaemonSet pod of the group
+	alone      map[int][]bool // by group of a pod affinity: by domain, whether only DaemonSet pods match there
 }
 
 // LabelDomains is the domains of one label.
 type LabelDomains struct {
 	Values  []string     // the domains, sorted
 	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
-	Nodes   []bitset.Set // by domain: the nodes in it, by number in Rooms.Nodes; the last set has those without the label
+	Nodes   []bitset.Set // by domain: the nodes in it, as indices into Rooms.Nodes; the last set has those without the label
 	OfferAt []int        // by offer: its domain; len(Values) without the label
-	at      []int        // by node, likewise
+	at      []int        // by node: its domain; len(Values) without the label
 }
 
-// FewestPods is the number of pods of a group on the node with the fewest, among a number of nodes.
-type FewestPods struct{ Pods, Nodes int }
+// FewestPods is the minimum number of pods of a group on a node.
+type FewestPods struct {
+	Pods  int // number of pods on the node with the fewest
+	Nodes int // number of nodes among which the minimum is taken
+}
 
 // NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, also in
-// the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
+// r.Hosts. No pods may be added to r afterwards. all are the nodes of the snapshot, including leaving ones.
 func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
 	t := &TopologyState{
 		Keys:          map[string]*LabelDomains{},
@@ -70,7 +72,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		bought, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
 		f := none
 		if f == nil || len(bought.Values)+len(nodes.Values)+len(more) > 0 {
-			f = newField(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
+			f = newLabelDomains(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
 		}
 		if len(f.Values) == 0 {
 			none = f // shared by all labels that no node and no offer has
@@ -87,7 +89,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		t.addResidents(q, n, i, &r.Hosts[i])
 	}
 	for i := range all {
-		if all[i].Leaving { // who stays there still counts in its zone
+		if all[i].Leaving { // the residents that stay on the node still count in its zone
 			t.addResidents(q, &all[i], -1, nil)
 			t.keep(q, &all[i])
 		}
@@ -109,7 +111,7 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
+func newLabelDomains(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
 	f := &LabelDomains{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
 	for i := range f.at {
@@ -135,8 +137,8 @@ func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
-// all), and sets the domains that count: those with such a node,
-// and those where a node for the owner can be launched.
+// all). It also sets the domains that count: the domains with such a node,
+// and the domains where a node for the owner of the spread can be launched.
 func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
 	out := make([]bitset.Set, len(q.Topology.Groups))
 	for n := range q.Topology.Groups {
@@ -176,8 +178,8 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 	return out
 }
 
-// addResidents counts the residents of a node: by domain, and in the host counts
-// by host. number is -1 for a node that takes no pods.
+// addResidents counts the residents of a node: in the domain counts, and for groups over host names in tally. number is the index of the
+// node in Rooms.Nodes; -1 for a node that takes no pods.
 func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
 	b := q.Topology
 	for _, resident := range n.Residents {
@@ -209,10 +211,10 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 	}
 }
 
-// keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
-// stay there. If no pod stays, the node is assumed to be gone in time: otherwise no pod could be moved off the last node of a zone.
+// keep makes a node that takes no pods count, as a host and with its domains, for the spreads that count a pod which stays on the node. If
+// no pod stays, the node is assumed to be removed in time. Otherwise no pod could be moved off the last node of a zone.
 func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
-	here := map[int]int{} // pods by group over host names
+	here := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {
 		if resident.Ending || resident.Count <= 0 {
 			continue
@@ -271,7 +273,7 @@ func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
 	return len(f.Values)
 }
 
-// FewestOf is FewestPods.Pods for a rule with minDomains.
+// FewestOf returns FewestPods.Pods of the group, or 0 if there are fewer nodes than minDomains.
 func (t *TopologyState) FewestOf(group, minDomains int) int {
 	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.EmptyHosts[group] {
 		return f.Pods

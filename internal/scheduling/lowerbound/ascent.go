@@ -7,103 +7,103 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// ascent searches for dual prices: it splits the price of each kind over its resources, in any shares.
-// On a node, a pod then pays for each resource the share of the room that it takes. The pods on one
-// node take no more than all of it, so together they pay no more than its price. The dual price of a
-// pod is what it pays on the kind where it pays least. So for any shares, no node holds pods whose
-// dual prices exceed its price. The best shares prove the linear relaxation.
+// ascent searches for dual prices. It splits the price of each kind into shares, one for each resource.
+// On a node, a pod pays, for each resource, the part of the share that corresponds to its part of the room.
+// The pods on one node use at most the whole room, so together they pay at most the node's price. The dual
+// price of a pod is its payment on the kind where it pays least. So for any shares, the sum of the
+// dual prices of the pods on a node never exceeds the node's price. The best shares prove the linear relaxation.
 //
-// These count as resources of a node besides its room:
+// A node has further resources, besides its room:
 //
-//   - its slots for a group: as many as the cap, and each pod of the group takes one;
-//   - its slots for large pods: n of them, and a pod that asks for a part x of the room of
-//     something takes ⌈(n+1)·x⌉ − 1. That is less than (n+1)·x, so pods with parts
-//     of 1 in all take less than n+1 slots, which is n at most (a dual feasible
-//     function, as Fekete and Schepers have it). So pods of more than half a node pay for
-//     all of it, and pods of more than a third for half.
+//   - slots for a group: as many as the cap; each pod of the group takes one slot;
+//   - slots for large pods: n slots. A pod that requests a part x of the room of a resource takes
+//     ⌈(n+1)·x⌉ − 1 slots. This is less than (n+1)·x, so pods whose parts sum to at most 1
+//     take less than n+1 slots, which is at most n (a dual feasible
+//     function; see Fekete and Schepers). So a pod that needs more than half a node pays for
+//     the whole node, and a pod that needs more than a third pays for half.
 //
-// The ascent lets pods lean towards the kinds where they pay least, the more
-// strictly the later, and shifts the price of each kind to the resources that
-// those pods use most. How fast is found out for each share by itself: slower when it
-// turned round, faster when it did not.
+// In each round, the ascent assigns ("leans") pods to the kinds where they pay least, more
+// strictly in later rounds, and shifts the price of each kind to the resources that
+// these pods use most. The speed is adapted for each share: slower when it
+// changed direction, faster when it did not.
 type ascent struct {
 	*part
-	shares  [][]float64 // by kind, by resource: of its price; with its slots they add up to 1
+	shares  [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
 	pace    [][]pace    // by kind, by resource
 	slots   [][]slot    // by kind
 	options [][]option  // by class
-	takes   [][]taken   // by class: of all its options
-	pods    []float64   // by class
-	rough   *ascent     // of few classes that stand for all; nil where it would not be faster
-	of      []int       // by class: the class of rough that stands for it
+	takes   [][]taken   // by class: slots taken, of all its options
+	pods    []float64   // by class: number of pods
+	rough   *ascent     // ascent with few classes that represent all; nil if it would not be faster
+	of      []int       // by class: the class of rough that represents it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
 	asks      [][]four   // by class: class.ask, in fours
-	rates     []four     // by kind, by resource in fours: what one unit pays
-	loads     []four     // by kind, by resource in fours: what the pods that lean there take
-	busy      []bool     // by kind: some pods lean there
-	near      [][]option // by class: the options that are not far from the cheapest
-	cost      []float64  // of each option of the class that is looked at
-	lent      []lent     // by option where its pods lean
-	value     float64    // of the best dual prices
+	rates     []four     // by kind, by resource in fours: payment for one unit
+	loads     []four     // by kind, by resource in fours: requests of the pods that lean to the kind
+	busy      []bool     // by kind: whether pods lean to it
+	near      [][]option // by class: the options that cost little more than the cheapest
+	cost      []float64  // cost of each option of the current class
+	lent      []lent     // options that the pods of the current class lean to
+	value     float64    // value of the best dual prices
 	dualPrice []float64
-	payer     []int32 // by class: where it paid least, the last time that all options were looked at
+	payer     []int32 // by class: the kind with the least payment in the last round over all options
 }
 
-// four is amounts of four resources, or of fewer and then nothing: pods mostly ask for no more.
+// four has the amounts of up to four resources, padded with zeros. Most pods request at most four.
 type four [4]float64
 
-// fours is a list of amounts, in groups of four.
+// fours returns the number of groups of four for n amounts.
 func fours(n int) int { return (n + 3) / 4 }
 
-// lent is an option, by its index, and its weight.
+// lent is an option, by its index, and the weight with which pods lean to it.
 type lent struct {
 	weight float64
 	at     int32
 }
 
-// slot is slots of a kind for a group, or for large pods.
+// slot describes the slots of a kind for a group, or for large pods.
 type slot struct {
 	count int32
-	whole float64 // the price of the kind for each slot
+	whole float64 // price of the kind divided by the number of slots
 	share float64
-	fee   float64 // for one
+	fee   float64 // payment for one slot
 	load  float64
 	pace  pace
 }
 
-// option is a kind that may hold a class, and where in ascent.takes it is
-// written which of its slots a pod takes.
+// option is a kind that may hold a class. from and to are the range in ascent.takes of the
+// slots that a pod takes there.
 type option struct{ kind, from, to int32 }
 
-// taken is how many slots a pod takes of one in ascent.slots.
+// taken is the number of slots that a pod takes of one element of ascent.slots.
 type taken struct{ slot, n int32 }
 
 const (
 	leastRounds = 40
 	mostRounds  = 320
-	roundsWork  = 25_000 // rounds × the root of the number of options, within those two
-	wholeEach   = 5      // rounds from one that looks at all options to the next
+	roundsWork  = 25_000 // rounds × the root of the number of options, between leastRounds and mostRounds
+	wholeEach   = 5      // each round with this multiple considers all options
 
-	roughRounds = 30    // with few classes that stand for all
-	fineRounds  = 12    // with all classes, after those
-	rougher     = 0.003 // how soft the rounds with few classes end
+	roughRounds = 30    // rounds with few classes that represent all
+	fineRounds  = 12    // rounds with all classes, after the rough rounds
+	rougher     = 0.003 // softness at the end of the rounds with few classes
 
-	softest = 0.1 // how much dearer an option may be and still get a good part of the pods, at first
+	softest = 0.1 // softness at the start: an option that costs this much more still gets a good part of the pods
 	hardest = 0.0003
 	largest = 4 // slots for large pods
 
-	mostShift = 2 // how far out of proportion use is taken to be: a share that falls to nothing at once must come back
+	mostShift = 2 // limit of the use relative to the mean, so that a share does not fall to zero in one round
 )
 
-// Soft dual prices are those of the first rounds. With the best shares, only the few kinds that the
-// relaxation uses are worth exactly their price, and all others a little less. But a plan of whole
-// pods needs those others. In the first rounds, pods still pay on every kind that is nearly as cheap,
-// and their dual prices make all of these kinds worth their price. Plans made with soft dual prices
-// cost 1 to 3 % less, although these prove a bound that is some percent lower.
+// softRounds is the number of rounds after which the soft dual prices are taken. With the best shares, only
+// the few kinds that the relaxation uses are worth exactly their price, and all other kinds a little less. But a
+// plan of whole pods needs these other kinds. In the first rounds, pods still lean to every kind that is nearly as
+// cheap, and their dual prices make all of these kinds worth their price. Plans made with soft dual prices
+// cost 1 to 3 % less, although soft dual prices prove a bound that is a few percent lower.
 const softRounds = 6
 
-// newAscent finds out what ascents of the part have in common; fork makes them.
+// newAscent returns an ascent with the data that all ascents of the part share; fork returns usable copies.
 func (p *part) newAscent() *ascent {
 	a := &ascent{part: p, slots: make([][]slot, len(p.kinds))}
 	a.findOptions()
@@ -113,7 +113,7 @@ func (p *part) newAscent() *ascent {
 	return a
 }
 
-// quarter notes what the classes ask for in fours.
+// quarter sets asks: the requests of the classes in groups of four.
 func (a *ascent) quarter() {
 	a.asks = grid[four](len(a.classes), fours(len(a.classes[0].ask)))
 	for c := range a.classes {
@@ -123,7 +123,7 @@ func (a *ascent) quarter() {
 	}
 }
 
-// fork returns an ascent of its own, which shares with a what is only read; it begins with begin.
+// fork returns a copy that shares only read-only data with a. The caller must call begin first.
 func (a *ascent) fork() *ascent {
 	kinds, n := slices.Clone(a.kinds), len(a.classes[0].ask)
 	for i, rates := range grid[float64](len(kinds), n) {
@@ -146,7 +146,7 @@ func (a *ascent) fork() *ascent {
 	return out
 }
 
-// on returns a copy for those kinds, with room of its own for what is found by class.
+// on returns a copy for these kinds, with separate memory for results by class.
 func (a *ascent) on(kinds []kind) *ascent {
 	out, part := *a, *a.part
 	part.kinds, part.cells = kinds, nil
@@ -154,7 +154,7 @@ func (a *ascent) on(kinds []kind) *ascent {
 	return &out
 }
 
-// begin starts with these numbers of pods of each class.
+// begin resets the ascent, for these numbers of pods by class.
 func (a *ascent) begin(pods []float64) {
 	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.split()
@@ -176,7 +176,7 @@ func (a *ascent) soften() {
 	a.prove()
 }
 
-// harden finds the best dual prices: most of the way with few classes, and the end with all.
+// harden finds the best dual prices: first with few classes, then with all.
 func (a *ascent) harden() {
 	if a.rough == nil {
 		a.climb(a.rounds(), softest, hardest)
@@ -194,7 +194,7 @@ func (a *ascent) climb(rounds int, from, to float64) {
 	}
 }
 
-// rounds is how many are worth the time.
+// rounds returns the number of rounds that are worth their time.
 func (a *ascent) rounds() int {
 	options := 1
 	for _, o := range a.options {
@@ -203,10 +203,10 @@ func (a *ascent) rounds() int {
 	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
 }
 
-// opening is the part of a price that slots share at first.
+// opening is the share of a price for all slots at the start.
 const opening = 0.05
 
-// split gives each kind its first shares: all resources that are asked for alike.
+// split sets the first shares of each kind: equal shares for all requested resources.
 func (a *ascent) split() {
 	for i := range a.kinds {
 		k := &a.kinds[i]
@@ -220,7 +220,7 @@ func (a *ascent) split() {
 		}
 		live, toSlots := a.live[i], 0.0
 		if a.rough != nil {
-			live = a.rough.live[i] // the others are rarely scarce, and cost nothing at first
+			live = a.rough.live[i] // the other slots are rarely scarce, and start with a share of 0
 		}
 		if len(live) > 0 {
 			toSlots = opening
@@ -242,7 +242,7 @@ func (a *ascent) split() {
 	}
 }
 
-// grid is rows of n in one piece.
+// grid returns rows of n elements in one allocation.
 func grid[T any](rows, n int) [][]T {
 	all, out := make([]T, rows*n), make([][]T, rows)
 	for i := range out {
@@ -251,8 +251,8 @@ func grid[T any](rows, n int) [][]T {
 	return out
 }
 
-// round prices every pod, keeps the dual prices if they prove more than any before,
-// and moves the shares. Only a round over all options proves anything.
+// round computes the dual price of every class, keeps the dual prices if they prove a higher bound than before,
+// and moves the shares. Only a round over all options (whole) proves a bound.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
 	dualPrice := make([]float64, len(a.classes))
@@ -288,7 +288,7 @@ func (a *ascent) round(softness float64, whole bool) {
 	}
 }
 
-// prove does the same, on all cores, and moves nothing.
+// prove does the same as a round over all options, on all cores, but does not move the shares.
 func (a *ascent) prove() {
 	dualPrice := make([]float64, len(a.classes))
 	parallel.Each((len(a.classes)+provedAtOnce-1)/provedAtOnce, func(block int) {
@@ -310,10 +310,10 @@ func (a *ascent) prove() {
 	a.keep(dualPrice, value)
 }
 
-// provedAtOnce is how many classes one core proves at a time.
+// provedAtOnce is the number of classes that one core processes at a time in prove.
 const provedAtOnce = 32
 
-// keep keeps the dual prices, and the shares by which they are proved, if they prove more than any before.
+// keep stores the dual prices, and the shares that prove them, if they prove a higher bound than before.
 func (a *ascent) keep(dualPrice []float64, value float64) {
 	if value <= a.value && a.dualPrice != nil {
 		return
@@ -326,7 +326,7 @@ func (a *ascent) keep(dualPrice []float64, value float64) {
 	}
 }
 
-// price works out what the shares of a kind come to, and forgets its loads.
+// price computes the rates and fees of a kind from its shares, and resets its loads.
 func (a *ascent) price(i int) {
 	k := &a.kinds[i]
 	a.busy[i] = false
@@ -349,10 +349,11 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
 }
 
-// look notes in costs what a pod of the class pays at each option, and returns the least and where that is.
+// look sets costs to the payment of a pod of the class at each option. It returns the least payment and the index of its
+// option.
 func (a *ascent) look(c int, options []option, costs []float64) (least float64, at int) {
 	ask, takes := a.asks[c], a.takes[c]
-	first, rest := ask[0], ask[1:] // mostly there is no rest, and this is where most of the time goes
+	first, rest := ask[0], ask[1:] // rest is mostly empty, and most of the time is spent here
 	least, costs = math.Inf(1), costs[:len(options)]
 	for i := range options {
 		o := &options[i]
@@ -377,11 +378,11 @@ func (a *ascent) look(c int, options []option, costs []float64) (least float64, 
 	return least, at
 }
 
-// far is how many times the softness an option may be dearer before no pod leans towards it.
+// far is the excess cost of an option, in multiples of the softness, from which no pod leans to it.
 const far = 16
 
-// lean spreads the pods over their options, most of them where they pay
-// least, as (1-x/16)^16 has it, which is nearly e^-x.
+// lean distributes the pods over their options with the weight (1-x/16)^16, which is nearly e^-x, where x is the
+// excess cost in multiples of the softness.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
 	span := max(least*softness*far, 1e-12)
 	lent := a.within(least + span)
@@ -417,7 +418,7 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 	}
 }
 
-// within returns the options that cost less than limit, by their index.
+// within returns the indices of the options that cost less than limit.
 func (a *ascent) within(limit float64) []lent {
 	a.lent = a.lent[:0]
 	for i, cost := range a.cost {
@@ -470,7 +471,7 @@ func (a *ascent) shift(i int) {
 	}
 	for _, n := range a.live[i] {
 		s := &a.slots[i][n]
-		if s.share > 2*floor || s.load > sum { // most slots are enough for all, and stay unpaid
+		if s.share > 2*floor || s.load > sum { // most slots are not scarce, and their share stays at the floor
 			s.share = max(s.share*s.pace.factor(s.load/sum), floor)
 		}
 		total += s.share

@@ -1,12 +1,12 @@
 // Package lowerbound computes a lower bound on the price of any plan, and a dual price for each class of pods.
 //
 // In: demands and offerings, as numbers.
-// Out: a price below which no plan can be, and the dual price of one pod of each class.
-// Never: a planned node, a name, or a number that a plan could be below.
+// Out: a lower bound of the price of any plan, and the dual price of one pod of each class.
+// Never: a planned node, a name, or a bound above the price of some plan.
 //
-// Every step is based on one theorem (Compute has the proof): if no node can hold pods whose dual prices exceed its price, then no plan
-// costs less than the sum of the dual prices of its pods. The steps differ in how they find dual prices, and in how they prove what a
-// node can hold: ascent splits prices into shares, generation tries nodes with whole pods.
+// Every step is based on one theorem (Compute has the proof): if the dual prices of the pods on a node never exceed the node's price, then
+// no plan costs less than the sum of the dual prices of its pods. The steps differ in how they find dual prices, and in how they prove the
+// limit for each node: ascent splits prices into shares, generation tries nodes with whole pods.
 package lowerbound
 
 import (
@@ -18,63 +18,64 @@ import (
 
 // Offer is an offering that can be launched any number of times.
 type Offer struct {
-	Price catalog.Price
-	Room  []int64 // for pods, by resource
+	Price catalog.Price // price per hour
+	Room  []int64       // room for pods, by resource
 }
 
-// Demand is Count pods that each ask for Ask and can run on the offers of one set.
+// Demand is Count pods that each request Ask and can run on the offers of one set.
 type Demand struct {
-	Count int
+	Count int     // number of pods
 	Ask   []int64 // by resource, as in Offer.Room
 	Set   int     // index into Problem.Sets
-	// Groups are those of Problem.Caps that the pods belong to, in rising
-	// order; most pods are in none or in one.
+	// Groups are indices into Problem.Caps of the groups that the pods belong to, ascending. Most pods are
+	// in at most one group.
 	Groups []int
 }
 
 // Problem has the demands and the offerings.
 type Problem struct {
-	Offers  []Offer
-	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
-	Demands []Demand
-	// Caps is, by group of pods, the most of them on one node, from anti-affinity and spread over host names.
+	Offers  []Offer  // the offerings that can be launched
+	Sets    [][]int  // by set: indices into Offers; demands with an empty set add nothing to the bound
+	Demands []Demand // the pods
+	// Caps is, by group of pods, the maximum number of them on one node, from anti-affinity and spread over host names.
 	Caps []int
-	// Effort bounds the search for dual prices beyond the linear relaxation, in numbers
-	// touched; a million take some milliseconds. 0 is 5 million.
+	// Effort limits the search for dual prices beyond the linear relaxation, in numbers
+	// touched; a million take a few milliseconds. 0 means 5 million.
 	Effort int
 }
 
-// usualEffort is the effort of a problem that names none.
+// usualEffort is the default of Problem.Effort.
 const usualEffort = 5_000_000
 
-// Result is the bound, and prices for pods.
+// Result has the lower bound and the dual prices of pods.
 type Result struct {
-	Price catalog.Price
-	// Soft are dual prices of the first rounds (see softRounds), Hard those of the last, which prove more.
+	Price catalog.Price // the lower bound, per hour
+	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round, which prove
+	// a higher bound.
 	Soft, Hard DualPrices
 }
 
-// DualPrices are dual prices of pods: no offering holds pods whose sum of dual prices exceeds its price.
+// DualPrices are dual prices of pods: the sum over the pods on a node of an offering never exceeds the offering's price.
 type DualPrices struct {
-	// PerPod is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
-	// demand of no pods, and for what nothing holds.
+	// PerPod is, for each demand, the dual price of one pod in billionths of a dollar per hour. It is 0 for a
+	// demand of no pods, and for pods that fit no offering.
 	PerPod []float64
-	// PerNode is, for each offering, the largest sum of dual prices on one node of it: at most its price, and 0 for an offering
-	// of no set.
+	// PerNode is, for each offering, an upper limit of the sum of dual prices on one node: at most its price, and 0 for an offering
+	// that is in no set.
 	PerNode []float64
 }
 
 // Compute returns a lower bound on the price of any set of offers that holds all
 // the demands.
 //
-// The proof: give each pod a dual price, such that no node can hold pods whose dual prices together
-// exceed its price. The nodes of a plan hold all pods, so they cost at least the sum of all dual
-// prices. That is so for any such dual prices; Compute searches for ones with a large sum. The largest
-// sum is the optimum of a linear program, whose dual spreads the pods in fractions over nodes that
+// The proof: choose a dual price for each pod such that the sum over the pods on any node never
+// exceeds the node's price. The nodes of a plan hold all pods, so they cost at least the sum of all dual
+// prices. This holds for any such dual prices; Compute searches for dual prices with a large sum. The largest
+// sum is the optimum of a linear program. Its dual program covers the pods by fractions of nodes that
 // each hold whole pods.
 //
-// Demands that share no offer, such as those of two architectures, never share a node: each such part
-// has a bound of its own. And a part costs no less than the pods of one demand, or of one group, do
+// Demands without a common offer, such as those of two architectures, never share a node, so each such part
+// of the problem has its own bound. A part also costs at least as much as the pods of one demand, or of one group,
 // alone, which is computed with whole nodes (cover).
 func Compute(p Problem) Result { return New(p).Bound() }
 
@@ -82,14 +83,14 @@ func Compute(p Problem) Result { return New(p).Bound() }
 // concurrently, but DualPrices must not be called concurrently with itself.
 type Solver struct {
 	problem   Problem
-	parts     []*ascent // never started
-	dualPrice []*ascent // those for Worth
+	parts     []*ascent // by part: the common data, never started
+	dualPrice []*ascent // by part: the ascent of method DualPrices
 
-	started []*ascent // those for Bound, once the soft dual prices are found
+	started []*ascent // by part: the ascent of Bound, after the soft dual prices are found
 	soft    DualPrices
 }
 
-// New prepares the answers. The problem must not be altered any more.
+// New returns a Solver for the problem. The problem must not be changed afterwards.
 func New(p Problem) *Solver {
 	s := &Solver{problem: p}
 	for _, q := range parts(p) {
@@ -155,11 +156,11 @@ func (s *Solver) zeroDualPrices() DualPrices {
 	return DualPrices{PerPod: make([]float64, len(s.problem.Demands)), PerNode: make([]float64, len(s.problem.Offers))}
 }
 
-// floor makes a price of a sum. Prices are whole, so rounding to the nearest
-// goes above no plan; the errors of the sums are far below a part in 1e12.
+// floor converts a sum to a price. Prices are integers, so rounding to the nearest integer
+// never exceeds the price of a plan; the relative errors of the sums are far below 1e-12.
 func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
-// counts returns the pods by class for these numbers of pods of each demand; nil means those of the
+// counts returns the numbers of pods by class for these numbers of pods by demand; nil means the numbers of the
 // problem.
 func (p *part) counts(byDemand []int) []float64 {
 	out := make([]float64, len(p.classes))
@@ -175,7 +176,7 @@ func (p *part) counts(byDemand []int) []float64 {
 	return out
 }
 
-// total is what all pods of the part are worth.
+// total returns the sum of the dual prices of all pods of the part.
 func (p *part) total(dualPrice []float64) float64 {
 	sum := 0.0
 	for i := range p.classes {
@@ -184,9 +185,9 @@ func (p *part) total(dualPrice []float64) float64 {
 	return sum
 }
 
-// beyond returns by how much the dual prices of the pods on one node can exceed what they pay at those
-// rates. The node is of the kind, or of an offer that the kind makes superfluous. The pods pay at most
-// the rates of all its room.
+// beyond returns an upper limit of the difference between the dual prices of the pods on one node and their payment
+// at these rates. The node is of the kind, or of an offer that the kind dominates. The pods pay at most
+// the price of the whole room at these rates.
 func (p *part) beyond(k *kind, per, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {

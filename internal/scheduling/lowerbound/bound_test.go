@@ -16,13 +16,13 @@ func TestLeast(t *testing.T) {
 		want    catalog.Price
 	}{
 		"nothing": {lowerbound.Problem{}, 0},
-		"one kind of pod fills whole machines": {lowerbound.Problem{
+		"one class fills whole nodes": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}},
 		}, 2 * d},
-		"at least one machine": {lowerbound.Problem{
+		"at least one node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 1, Ask: []int64{1, 8}}},
 		}, 3 * d},
-		"the cheaper family by processors": {lowerbound.Problem{
+		"cheaper family by CPU": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}},
 			Demands: []lowerbound.Demand{{Count: 10, Ask: []int64{1, 1}}, {Count: 10, Ask: []int64{1, 2}}},
 		}, 10 * d},
@@ -30,34 +30,34 @@ func TestLeast(t *testing.T) {
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0}, {1}},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Set: 0}, {Count: 4, Ask: []int64{1, 1}, Set: 1}},
 		}, 5 * d},
-		"what nothing can hold costs nothing": {lowerbound.Problem{
+		"pods that fit no offer cost nothing": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small}, Sets: [][]int{{}, {0}},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 1, Ask: []int64{9, 9}, Set: 1}},
 		}, 0},
-		"one pod of a group on a machine": {lowerbound.Problem{
+		"one pod of a group per node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Caps: []int{1},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}},
 		}, 4 * d},
-		"two kinds of pods of one group, two on a machine": {lowerbound.Problem{
+		"two classes in one group, two pods per node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{large}, Sets: [][]int{{0}}, Caps: []int{2},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 2, Ask: []int64{1, 2}, Groups: []int{0}}},
 		}, 9 * d},
-		"a group that no machine takes costs nothing": {lowerbound.Problem{
+		"a group that fits no offer costs nothing": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{0},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 2, Ask: []int64{1, 1}}},
 		}, 1 * d},
-		"three pods, two on a machine": {lowerbound.Problem{
+		"three pods, two per node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{large}, Sets: [][]int{{0}}, Caps: []int{2},
 			Demands: []lowerbound.Demand{{Count: 2, Ask: []int64{1, 1}, Groups: []int{0}}, {Count: 1, Ask: []int64{1, 2}, Groups: []int{0}}},
 		}, 6 * d},
-		"the cheapest of machines that are not full": {lowerbound.Problem{
+		"cheapest offer for a partly filled node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 9, Ask: []int64{1, 2}}},
 		}, 5 * d},
-		"no pods, and no groups of them": {lowerbound.Problem{
+		"no pods and no groups": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small}, Sets: [][]int{{0}}, Caps: []int{1},
 			Demands: []lowerbound.Demand{{Ask: []int64{1, 1}, Groups: []int{0}}},
 		}, 0},
-		"free machines": {lowerbound.Problem{
+		"offer with price 0": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, {Room: []int64{8, 8}}}, Sets: [][]int{{0, 1}},
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 4, Ask: []int64{1, 2}}},
 		}, 0},
@@ -68,8 +68,8 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-// TestLargePods has more kinds of pods than go through column generation, of
-// which no two, or no three, fit on one node.
+// TestLargePods has more classes than column generation accepts. No two pods, or no three, fit
+// on one node.
 func TestLargePods(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
@@ -79,13 +79,13 @@ func TestLargePods(t *testing.T) {
 		}
 		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
 		if got := lowerbound.Compute(p).Price; got > want || got < want*999/1000 {
-			t.Errorf("%d on a machine: %s, want %s", c.together, got, want)
+			t.Errorf("%d pods per node: %s, want %s", c.together, got, want)
 		}
 	}
 }
 
-// TestApartOnAnySize has nodes of 400 sizes that each reserve a little, and a fifth of the pods in a
-// group of which a node takes one: each of those pays for the reserved part.
+// TestApartOnAnySize has nodes of 400 sizes with a small reserved part. A fifth of the pods is in a
+// group with one pod per node: each of these pods pays for the reserved part.
 func TestApartOnAnySize(t *testing.T) {
 	t.Parallel()
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
@@ -94,7 +94,7 @@ func TestApartOnAnySize(t *testing.T) {
 		p.Offers = append(p.Offers, lowerbound.Offer{Price: catalog.Price(n+1) * catalog.Dollar,
 			Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
 	}
-	// Of each size 50 pods are in the first group, one is in each of four others, and 201 are in none.
+	// Of the pods of each size, 50 are in the first group, one is in each of four other groups, and 201 are in no group.
 	millis := int64(0)
 	for _, cpu := range []int64{100, 250, 500, 1000, 1500} {
 		for _, memory := range []int64{100, 256, 512, 1024, 2048, 4096} {
@@ -111,6 +111,6 @@ func TestApartOnAnySize(t *testing.T) {
 	}
 	want := catalog.Price(millis) * catalog.Dollar / 1000
 	if got := lowerbound.Compute(p).Price; got < want*999/1000 {
-		t.Errorf("%s, and the pods and what machines keep cost %s", got, want)
+		t.Errorf("%s, want the price of the pods and the reserved parts, %s", got, want)
 	}
 }

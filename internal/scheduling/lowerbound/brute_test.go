@@ -49,21 +49,21 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 }
 
 // TestLeastIsLower compares the bound with the cheapest of all plans for a few pods, and
-// the dual prices with all ways to fill an instance.
+// the dual prices with all sets of pods that fit on an instance.
 func TestLeastIsLower(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, pods := few(t)
 		got := lowerbound.Compute(p)
 		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
-			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
+			t.Errorf("the bound is %s, but a plan costs %.9f dollars", got.Price, best/1e9)
 		}
 		checkDualPrices(t, p, got.Soft)
 		checkDualPrices(t, p, got.Hard)
 	})
 }
 
-// TestSideBySide asks for the bound while others ask for dual prices: both are what they are alone.
+// TestSideBySide checks that concurrent calls of Bound and DualPrices return the same as sequential calls.
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,15 +77,15 @@ func TestSideBySide(t *testing.T) {
 		go func() { answer <- s.Bound() }()
 		dualPrices := s.DualPrices(counts, true)
 		if got, want := <-answer, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
-			t.Errorf("beside others it says %v, alone %v", got, want)
+			t.Errorf("concurrent bound %v, sequential bound %v", got, want)
 		}
 		if alone := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, alone) {
-			t.Errorf("beside others the worths are %v, alone %v", dualPrices, alone)
+			t.Errorf("concurrent dual prices %v, sequential dual prices %v", dualPrices, alone)
 		}
 	})
 }
 
-// TestDualPricesOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
+// TestDualPricesOfSome checks that repeated calls of DualPrices on one solver return the same as a new solver.
 func TestDualPricesOfSome(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,7 +101,7 @@ func TestDualPricesOfSome(t *testing.T) {
 			checkDualPrices(t, p, dualPrices)
 			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) ||
 				!slices.Equal(dualPrices.PerNode, again.PerNode) {
-				t.Errorf("the solver says %v, a new one %v", dualPrices, again)
+				t.Errorf("the solver returns %v, a new solver %v", dualPrices, again)
 			}
 		}
 	})
@@ -119,8 +119,8 @@ func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) 
 	}
 }
 
-// cheapest returns the price of the cheapest plan; it tries every partition of the pods. Pods that fit no
-// offer are left out, as in the bound.
+// cheapest returns the price of the cheapest plan; it tries every partition of the pods. Like the bound, it ignores pods that fit no
+// offer.
 func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool { return math.IsInf(one(p, []lowerbound.Demand{d}), 1) })
 	var machines [][]lowerbound.Demand
@@ -200,8 +200,8 @@ func fullest(p lowerbound.Problem, dualPrice []float64, o int) float64 {
 	return best
 }
 
-// TestLeastIsNoPlan compares the bound of larger problems with plans that are
-// made pod by pod.
+// TestLeastIsNoPlan compares the bound of larger problems with plans of a
+// first-fit heuristic.
 func TestLeastIsNoPlan(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(24) {
@@ -209,7 +209,7 @@ func TestLeastIsNoPlan(t *testing.T) {
 		p := made(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
 		got, plan := lowerbound.Compute(p).Price, firstFit(p)
 		if float64(got) > plan || got <= 0 && plan > 0 {
-			t.Errorf("seed %d: the bound is %s, and there is a plan for %.9f dollars", seed, got, plan/1e9)
+			t.Errorf("seed %d: the bound is %s, but a plan costs %.9f dollars", seed, got, plan/1e9)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func firstFit(p lowerbound.Problem) float64 {
 				}
 			}
 			if best < 0 {
-				break // no offer can hold it
+				break // the pod fits no offer
 			}
 			machines = append(machines, machine{offer: best, pods: []lowerbound.Demand{d}})
 			spent += float64(p.Offers[best].Price)

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// mostCovered bounds the pods for which the cheapest nodes are computed exactly: with more pods, one
-// node more or less makes no difference.
+// mostCovered is the maximum number of pods for which the cheapest nodes are computed exactly. With more pods,
+// one node more or less makes no difference.
 const mostCovered = 512
 
-// cover returns the highest price that the pods of one class, or of one group, cost
-// alone on whole instances; or value, if that is more.
+// cover computes, for each class and each group, the lowest price of whole instances for its pods alone. It
+// returns the highest of these prices, or value if that is higher.
 //
-// A plan has instances for those pods, whatever else they hold. It costs no less
-// than the cheapest instances that hold as many, because no instance holds more of them
-// than fit on an empty one. For a group, cover replaces each pod by one that requests
-// the minimum over the group and may run wherever any of them may.
+// The bound holds because a plan has instances for these pods. It costs at least as much
+// as the cheapest instances for the same number of pods, because no instance holds more of these pods
+// than an empty instance. For a group, cover replaces each pod by a pod that requests
+// the minimum over the group and may run wherever any pod of the group may.
 func (p *part) cover(value float64) float64 {
 	members := make([][]int, len(p.problem.Caps)) // by group: its classes
 	for i := range p.classes {
@@ -42,8 +42,8 @@ func (p *part) cover(value float64) float64 {
 	return value
 }
 
-// cheapest returns the price of the cheapest nodes that hold all pods of the class, or for many pods a
-// little less. It may return less if that is no more than value.
+// cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price
+// for many pods. If the price is at most value, it may return any lower price.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	ratio, single := math.Inf(1), math.Inf(1)
 	for _, i := range holders {

@@ -7,50 +7,50 @@ import (
 
 // generation improves dual prices by column generation.
 //
-// The sum of all dual prices is to be maximal, while no instance holds pods worth
-// more than its price. There are too many ways to fill an instance to list them. So a linear
-// program (the master) knows some of them and finds the best dual prices for those. The
-// pricing problem then searches, for each kind, the pods on one instance that are worth most
-// (knapsack). The result either proves the dual prices or becomes a column of the master. Dual prices that are
-// not proved are scaled down until they are: those of the pods that the kind may hold, by the excess.
+// It maximizes the sum of all dual prices under the constraint that the pods on an instance are never worth
+// more than its price. There are too many combinations of pods on an instance to list them. So a linear
+// program (the master) has some of them as columns, and finds the best dual prices for these. The
+// pricing problem then finds, for each kind, the pods on one instance that are worth most
+// (knapsack). The result either proves the dual prices or becomes a column of the master. If dual prices are
+// not proved, those of the pods that the kind may hold are scaled down by the excess.
 //
-// Left to itself the master jumps from corner to corner. So dual prices stay in a
-// box around the best that were proved, which grows where the master was right and
-// shrinks where it was wrong, and moves with what is proved.
+// The solutions of the master alone would oscillate between corners. So dual prices stay in a
+// box around the best proved dual prices. The box grows when the master was right,
+// shrinks when it was wrong, and moves with the proved dual prices.
 type generation struct {
 	*part
 	used      []int       // by group: pods on a node; 0 between uses
-	dualPrice []float64   // the best proved, by class
-	value     float64     // of all pods
-	alone     []float64   // by class: what a pod costs if all are of its class, which no worth is above
-	columns   []column    // nodes, in parts of the pods that there are
-	proofs    []proof     // by kind: the last
-	asked     [][]float64 // dual prices that were to be proved
-	nodes     int         // mostNodes, but for tests
+	dualPrice []float64   // the best proved dual prices, by class
+	value     float64     // sum of dualPrice over all pods
+	alone     []float64   // by class: price of a pod on nodes with only its class, an upper limit of its dual price
+	columns   []column    // nodes, in parts of all pods
+	proofs    []proof     // by kind: the last proof
+	asked     [][]float64 // dual prices of the calls of prove
+	nodes     int         // limit of search nodes: mostNodes, except in tests
 	steps     int
 }
 
 // take is a number of pods of a class on one node.
 type take struct {
 	class int
-	n     float64 // an integer, except for fractional pods
+	n     float64 // number of pods; an integer, except in relaxations
 }
 
-// proof states that an instance of a kind holds pods worth at most so much, at the dual prices of one call of prove.
+// proof is an upper limit of the worth of the pods on an instance of a kind, at the dual prices of one call of prove.
 type proof struct {
 	most  float64
 	asked int // index into generation.asked, -1 for never
 }
 
 const (
-	mostGenerated = 160 // classes: with more of them, whole pods fill nodes nearly as well as fractions do
+	mostGenerated = 160 // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
 	mostMasters   = 200
 	firstSpan     = 0.1
-	aloneSpan     = 0.1 // the box of a worth is never smaller than that of this part of alone
+	aloneSpan     = 0.1 // minimum size of the box for a dual price, as a part of alone
 	closeEnough   = 2e-4
 )
 
-// generate returns the dual prices that it found from those, which must be proved.
+// generate improves the given dual prices, which must be proved, and returns the result.
 func (p *part) generate(dualPrice []float64, effort int) *generation {
 	g := &generation{
 		part: p, used: make([]int, len(p.problem.Caps)), dualPrice: dualPrice, value: p.total(dualPrice),
@@ -79,7 +79,7 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 	return g
 }
 
-// begin adds the cheapest node that is full of the class.
+// begin adds the node filled with the class that is cheapest per pod.
 func (g *generation) begin(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
@@ -102,13 +102,13 @@ func (g *generation) add(k *kind, takes []take) {
 }
 
 // prove lowers the dual prices until no node holds more than its price, and adds the nodes that held
-// more.
+// more as columns.
 func (g *generation) prove(dualPrice []float64) []float64 {
 	proved := slices.Clone(dualPrice)
 	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
-		// Since the last proof, the worth of the pods on an instance grew at most by the factor of grown.
+		// The worth of the pods on an instance grew at most by the factor of grown after the last proof.
 		if at := last.asked; at >= 0 {
 			if growth[at] == 0 {
 				growth[at] = grown(g.asked[at], dualPrice)
@@ -120,16 +120,16 @@ func (g *generation) prove(dualPrice []float64) []float64 {
 		}
 		last.most, last.asked = g.cut(k, proved), len(g.asked)
 	}
-	g.asked = append(g.asked, proved) // later kinds may have scaled it down, which keeps the proofs valid
+	g.asked = append(g.asked, proved) // later kinds may scale these dual prices down further, which keeps the proofs valid
 	return proved
 }
 
-// mostCuts bounds the reductions that are each due to one node.
+// mostCuts is the maximum number of reductions for a single node each.
 const mostCuts = 2
 
-// cut lowers the dual prices until it is proved that a node of the kind holds no more than its price,
-// and returns how much it holds. It first lowers them for the nodes that hold most, one after the
-// other, and if that is not enough, for all classes alike.
+// cut lowers the dual prices until it is proved that a node of the kind holds at most its price,
+// and returns the proved limit. It first lowers the dual prices of the pods on the nodes that hold most, one node
+// after the other. If that is not enough, it lowers the dual prices of all classes by the same factor.
 func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
 		most, found := g.load(k, dualPrice, k.price)
@@ -160,7 +160,7 @@ func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	}
 }
 
-// grown returns the largest factor by which a worth has grown.
+// grown returns the largest factor by which a dual price has grown.
 func grown(from, to []float64) float64 {
 	most := 0.0
 	for i, w := range to {
@@ -176,9 +176,9 @@ type box struct {
 	g      *generation
 	master *simplex
 	centre []float64
-	value  float64 // of the centre
-	span   float64 // how far from the centre a worth may be, in parts of it
-	misses int     // since the centre or the span has changed
+	value  float64 // value of the center
+	span   float64 // maximum distance of a dual price from the center, as a part of it
+	misses int     // rounds without improvement after the last change of center or span
 }
 
 func newBox(g *generation) *box {
@@ -216,7 +216,7 @@ func (b *box) move(proved []float64, exact bool) bool {
 	ahead := promise - b.value
 	switch {
 	case exact || promise-max(b.value, value) < closeEnough*b.value:
-		// The master is right so far: what it wants at the edge is farther away.
+		// The master is right so far, and its optimum may be outside of the box.
 		if !b.edge() || value < b.value*(1-10*closeEnough) {
 			return false
 		}
@@ -242,7 +242,7 @@ func (b *box) move(proved []float64, exact bool) bool {
 	return true
 }
 
-// edge reports whether some worth is at the edge of the box, other than at 0.
+// edge reports whether some dual price is at the edge of the box, other than at 0.
 func (b *box) edge() bool {
 	for i, price := range b.master.price {
 		if price >= b.master.high[i]*(1-1e-6) || price <= b.master.low[i]*(1+1e-6) && b.master.low[i] > 0 {

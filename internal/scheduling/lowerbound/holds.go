@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// The rates of one kind also limit what the instances of another can hold. If no pod is worth more than f times
-// what it pays at some rates, then the pods on an instance are worth at most f times its whole room at those rates. This file tries
-// the rates of the kinds at which the most worth is cheapest: at those rates pods pay little more than they are worth.
+// The rates of one kind also limit what the instances of another kind can hold. If no pod is worth more than f times
+// its payment at some rates, then the pods on an instance are worth at most f times the price of its whole room at these rates. This file
+// tries the rates of the kinds at which the most worth is cheapest: at these rates, pods pay little more than they are worth.
 
-// mostRates is of how many kinds the rates are tried on all others.
+// mostRates is the number of kinds whose rates are tried on all other kinds.
 const mostRates = 16
 
 // rounding is a factor that exceeds the rounding errors of the sums.
 const rounding = 1 + 1e-12
 
-// rates are those of one kind.
+// rates are the rates of one kind.
 type rates struct {
-	per  []float64 // by resource: for one unit
-	dear []ratio   // the classes worth more than they pay, those by most first
+	per  []float64 // by resource: price of one unit
+	dear []ratio   // the classes that are worth more than they pay, highest ratio first
 }
 
 // ratio is the worth of a pod of a class divided by what the pod pays.
@@ -28,7 +28,7 @@ type ratio struct {
 	times float64
 }
 
-// answer notes what the pods are worth, and what each offer of the part holds at most.
+// answer sets the dual prices of the pods, and the limit of each offer of the part.
 func (a *ascent) answer(out *DualPrices) {
 	for i := range a.classes {
 		for _, d := range a.classes[i].demands {
@@ -71,7 +71,7 @@ func (a *ascent) answer(out *DualPrices) {
 	}
 }
 
-// least is what the room costs at those of the rates that prove most, or most if that is less.
+// least returns the lowest limit that any of the rates proves for the room, or most if that is lower.
 func least(rates []rates, factors []float64, room []int64, most float64) float64 {
 	for n, f := range factors {
 		if f < math.Inf(1) {
@@ -122,7 +122,7 @@ func (a *ascent) ratesOf(k *kind) rates {
 			pays += out.per[r] * ask
 		}
 		if dualPrice > pays*rounding {
-			out.dear = append(out.dear, ratio{class: c, times: dualPrice / pays}) // infinite where it pays nothing
+			out.dear = append(out.dear, ratio{class: c, times: dualPrice / pays}) // infinite if the class pays nothing
 		}
 	}
 	slices.SortFunc(out.dear, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })

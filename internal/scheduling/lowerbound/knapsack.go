@@ -8,11 +8,11 @@ import (
 
 // knapsack finds the whole pods with the highest total dual price that fit on one node of a kind.
 //
-// At the rates of the relaxation, all room and every possible profit give an upper bound. Pods are
-// worth less than that by the room that they leave, by the profits that are forgone, and by the losses
-// on pods whose dual price is less than they pay. So the search goes through the classes, those that
-// pay most first, and turns back where the pods so far and those that may still follow are worth no
-// more than the target.
+// At the rates of the relaxation, the whole room and all possible profits give an upper bound. Pods are
+// worth less than the bound by three losses: the room that they leave, the profits that they do not use, and the
+// losses on pods whose dual price is below their payment. The search branches over the classes, those that
+// pay most first. It backtracks when the pods so far and the pods that may still follow are worth at most
+// the target.
 type knapsack struct {
 	*part
 	kind      *kind
@@ -20,33 +20,33 @@ type knapsack struct {
 	dualPrice []float64
 	used      []int // by group: pods on the node
 
-	order []int       // positions in kind.classes of the classes that the best may have
-	least [][]float64 // by place in order, by resource: the least that the classes from there on ask for
+	order []int       // positions in kind.classes of the classes that the best solution may have
+	least [][]float64 // by place in order, by resource: the minimum request of the classes from there on
 	after *table
 
 	now    []int32 // pods on the node, by position in kind.classes
 	left   []float64
-	value  float64 // of the pods now on it
+	value  float64 // value of the pods on the node
 	best   []int32
-	most   float64 // value of the best
-	target float64 // what is to be beaten
-	open   float64 // the most that there may be where the search gave up
-	nodes  int     // how many it has looked at
+	most   float64 // value of the best solution
+	target float64 // value that a solution must exceed
+	open   float64 // upper bound of the branches that the search did not finish
+	nodes  int     // number of visited search nodes
 	limit  int
-	tried  int // numbers that were touched to start nodes
+	tried  int // work of greedy, in numbers touched
 }
 
 const (
 	mostPlanes = 30
-	mostNodes  = 2000 // of the search through one node
-	wholeNear  = 5e-4 // of the price: how far from the best pods is near enough
-	farBeyond  = 0.02 // of enough: nodes that hold that much more need no proof
-	cutNear    = 4e-3 // of the price: how far the proof may be from the best pods
+	mostNodes  = 2000 // maximum number of search nodes for one instance
+	wholeNear  = 5e-4 // accepted distance from the best pods, as a part of the price
+	farBeyond  = 0.02 // nodes that exceed enough by this part of it need no proof
+	cutNear    = 4e-3 // accepted distance of the proof from the best pods, as a part of the price
 )
 
-// load returns an upper bound for the dual prices of the pods on one node. If that is more than
-// enough, it also returns nodes that hold more than enough: of whole pods, or of fractions if it found
-// no proof for whole pods in the time.
+// load returns an upper bound of the dual prices of the pods on one node. If the bound is more than
+// enough, it also returns nodes that hold more than enough: with whole pods, or with fractions if the search
+// found no proof for whole pods within its limit.
 func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64, [][]take) {
 	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
 	g.steps += relaxed.steps
@@ -88,7 +88,7 @@ func (m *knapsack) takes(pods []int32) (out []take) {
 	return out
 }
 
-// cut returns the pods on the relaxation's node.
+// cut returns the fractional pods on the relaxation's node.
 func (m *knapsack) cut() (out []take) {
 	for i, n := range m.relaxed.pods {
 		if n > 0 {
@@ -99,14 +99,14 @@ func (m *knapsack) cut() (out []take) {
 }
 
 const (
-	mostTries = 200 // classes that a node is started with
-	mostFound = 20  // nodes that are kept of them
-	poorest   = 0.2 // what pods may lose, as a share of what they pay, and still be started with
+	mostTries = 200 // number of classes with which a node is started
+	mostFound = 20  // number of these nodes that are kept
+	poorest   = 0.2 // maximum loss of pods with which a node is started, as a share of their payment
 )
 
-// greedy removes the fractions from the relaxation's node, and fills the rest with the pods of the
-// highest dual price for what they pay. It also starts with one pod of each class, and with as many as
-// possible. It returns the best results that are worth more than enough.
+// greedy rounds the pods on the relaxation's node down, and fills its room with the pods of the
+// highest dual price relative to their payment. It also starts nodes with one pod of each class, and with as many
+// pods of each class as possible. It returns the best results that are worth more than enough.
 func (m *knapsack) greedy(enough float64) [][]take {
 	order, ratio := m.byRatio()
 	var found []loaded
@@ -147,14 +147,14 @@ func (m *knapsack) greedy(enough float64) [][]take {
 	return out
 }
 
-// loaded is pods by position in kind.classes, and what they are worth.
+// loaded has numbers of pods by position in kind.classes, and their worth.
 type loaded struct {
 	value float64
 	pods  []int32
 }
 
-// byRatio returns the positions in kind.classes, those first that are worth
-// most for what they pay, and what each gains for it.
+// byRatio returns the positions in kind.classes by worth relative to payment, highest
+// first, and this ratio of each class.
 func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	for i, at := range m.kind.classes {
 		profit := m.relaxed.profits[i]
@@ -165,7 +165,7 @@ func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	return order, ratio
 }
 
-// fits returns how many more pods of the class at i there is room for.
+// fits returns how many more pods of the class at i fit on the node.
 func (m *knapsack) fits(i int) int {
 	c := &m.classes[m.kind.classes[i]]
 	n := c.cap - int(m.now[i])
@@ -180,7 +180,7 @@ func (m *knapsack) fits(i int) int {
 	return max(n, 0)
 }
 
-// put puts up to n pods of the class at i on the node, and returns how many.
+// put adds up to n pods of the class at i to the node, and returns the number added.
 func (m *knapsack) put(i, n int) int {
 	if n = min(n, m.fits(i)); n > 0 {
 		m.place(i, n)
@@ -188,7 +188,7 @@ func (m *knapsack) put(i, n int) int {
 	return n
 }
 
-// place puts n pods of the class at i on the node; it takes them off if n is negative.
+// place adds n pods of the class at i to the node; a negative n removes pods.
 func (m *knapsack) place(i, n int) {
 	c := &m.classes[m.kind.classes[i]]
 	m.now[i] += int32(n)
@@ -201,7 +201,7 @@ func (m *knapsack) place(i, n int) {
 	}
 }
 
-// empty takes all pods off the node.
+// empty removes all pods from the node.
 func (m *knapsack) empty() {
 	for i, n := range m.now {
 		if n > 0 {
@@ -212,7 +212,7 @@ func (m *knapsack) empty() {
 	copy(m.left, m.kind.room)
 }
 
-// arrange picks the classes that a node may have that loses less than slack, those that pay most
+// arrange selects the classes that may be on a node that loses less than slack, highest payment
 // first. It returns how many pods fill the node.
 func (m *knapsack) arrange(slack float64, pods int) {
 	paid := make([]float64, len(m.relaxed.profits))
@@ -235,7 +235,7 @@ func (m *knapsack) arrange(slack float64, pods int) {
 	m.after = m.tabulate(pods)
 }
 
-// profits is what all profits come to that can be had.
+// profits returns the sum of all possible profits.
 func (m *knapsack) profits() float64 {
 	sum := m.relaxed.most
 	for _, rate := range m.relaxed.rates {
@@ -244,8 +244,8 @@ func (m *knapsack) profits() float64 {
 	return max(sum, 0)
 }
 
-// search tries the classes from a place in the order on; profits is what those
-// of them come to that can still be had.
+// search branches over the classes from a place in the order on. profits is the sum of the profits
+// that are still possible.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.now)
@@ -276,7 +276,7 @@ func (m *knapsack) search(at int, profits float64) {
 	}
 }
 
-// rest is what the room that is left is worth at the rates.
+// rest returns the price of the free room at the rates.
 func (m *knapsack) rest() float64 {
 	sum := 0.0
 	for r, rate := range m.relaxed.rates {

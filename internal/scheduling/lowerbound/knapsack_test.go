@@ -23,7 +23,7 @@ func TestLoad(t *testing.T) {
 		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
 		m.everyWay(0, func() { full = max(full, m.value) })
 		if full > max(proved, enough)*(1+1e-9) {
-			t.Fatalf("it holds pods worth %g, and %g was proved, with %g to prove", full, proved, enough)
+			t.Fatalf("the node holds pods worth %g, but the proved limit is %g; enough is %g", full, proved, enough)
 		}
 		per := make([]float64, len(k.rates))
 		for r, rate := range k.rates {
@@ -36,7 +36,7 @@ func TestLoad(t *testing.T) {
 			holds += rate
 		}
 		if full > holds*(1+1e-9) {
-			t.Fatalf("it holds pods worth %g, and no more than %g at its rates", full, holds)
+			t.Fatalf("the node holds pods worth %g, but the limit by its rates is %g", full, holds)
 		}
 		for _, takes := range found {
 			m.check(t, takes)
@@ -58,7 +58,7 @@ func TestSearch(t *testing.T) {
 		full := 0.0
 		m.everyWay(0, func() { full = max(full, m.value) })
 		if m.most > full*(1+1e-9) || m.most < full*(1-1e-9)-wholeNear*k.price {
-			t.Fatalf("found pods worth %g, and there are such worth %g", m.most, full)
+			t.Fatalf("found pods worth %g, but the best are worth %g", m.most, full)
 		}
 		for at := range m.order {
 			best := 0.0
@@ -70,13 +70,13 @@ func TestSearch(t *testing.T) {
 				best = max(best, sum)
 			})
 			if most := m.after.most(at, m.left, m.rest()); most < best*(1-1e-9)-1e-3 {
-				t.Fatalf("from place %d on there are pods worth %g, and the table has %g", at, best, most)
+				t.Fatalf("from place %d on, the best pods are worth %g, but the table has %g", at, best, most)
 			}
 		}
 	})
 }
 
-// oneKind draws an offer, and classes that fit it, worth about what it costs.
+// oneKind draws an offer, and classes that fit on it, with a worth of about its price.
 func oneKind(t *rapid.T) (*generation, []float64) {
 	scale := rapid.SampledFrom([]int64{1, 7, 1000}).Draw(t, "scale")
 	p := &Problem{Offers: []Offer{{Price: catalog.Dollar,
@@ -102,7 +102,7 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	return nil, nil
 }
 
-// everyWay calls back for every way to fill the node.
+// everyWay calls full for every set of pods that fits on the node.
 func (m *knapsack) everyWay(at int, full func()) {
 	if at == len(m.now) {
 		full()
@@ -127,7 +127,7 @@ func (m *knapsack) check(t *rapid.T, takes []take) {
 		}
 		for r, a := range c.ask {
 			if left[r] -= x.n * a; left[r] < -1e-6*m.kind.room[r] {
-				t.Fatalf("machine %v does not fit into %v", takes, m.kind.room)
+				t.Fatalf("pods %v do not fit into %v", takes, m.kind.room)
 			}
 		}
 	}

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// If nodes differ in little but size, the best shares of all kinds come from one price for each unit of
-// a resource, and one for a slot of each group. At these prices no node holds more than its own price,
-// and the sum over all requests of the pods is as high as possible. They are the duals of a small
-// linear program. The ascent alone gets there slowly, because a slot that is scarce on small nodes
-// costs nearly nothing on large ones, and has another share on each. So it also starts from these
-// prices where several classes are in one group.
+// If nodes differ in little except size, the best shares of all kinds follow from one price for each unit of
+// a resource, and one price for a slot of each group. At these prices no node holds more than its own price,
+// and the sum over all requests of the pods is maximal. The prices are the duals of a small
+// linear program. The ascent alone finds them slowly, because a slot that is scarce on small nodes
+// costs nearly nothing on large nodes, and has another share on each kind. So the ascent also starts from these
+// prices if several classes are in one group.
 
 const (
-	mostLevel   = 16   // groups with a price
-	levelRounds = 24   // from there on
-	leastShare  = 1e-5 // of what costs nothing there, so that it can come back
+	mostLevel   = 16   // maximum number of groups with a price
+	levelRounds = 24   // rounds of the ascent from these prices
+	leastShare  = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
 )
 
-// level betters the dual prices by the shares that come from one price for each unit.
+// level improves the dual prices, starting from the shares that follow from one price for each unit.
 func (a *ascent) level() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return
@@ -34,13 +34,13 @@ func (a *ascent) level() {
 	}
 }
 
-// group is pods of which one node holds no more than cap.
+// group is a set of pods of which one node holds at most cap.
 type group struct {
 	number, cap int
 	pods        float64
 }
 
-// scarce returns those groups whose pods need the most nodes.
+// scarce returns the groups whose pods need the most nodes.
 func (a *ascent) scarce() []group {
 	pods := make([]float64, len(a.problem.Caps))
 	for i := range a.classes {
@@ -60,8 +60,8 @@ func (a *ascent) scarce() []group {
 	return out[:min(len(out), mostLevel)]
 }
 
-// unitPrices returns the price of a unit of each resource, and then of a slot of each group: the duals
-// of how many nodes of each kind together have what all pods request.
+// unitPrices returns the price of a unit of each resource, followed by the price of a slot of each group. They are
+// the duals of the linear program that chooses numbers of nodes of each kind whose room covers all requests.
 func (a *ascent) unitPrices(groups []group) []float64 {
 	n := len(a.classes[0].ask)
 	wanted := make([]float64, n, n+len(groups))
@@ -103,7 +103,7 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	return out
 }
 
-// mostRise is how many times what was proved before all that is wanted of one thing may be taken to cost.
+// mostRise limits the price of all requests of one resource or group, in multiples of the bound proved before.
 const mostRise = 8
 
 // slotsOf returns, by kind, the slot for each of the groups, or -1.
@@ -124,14 +124,14 @@ func (a *ascent) slotsOf(groups []group) [][]int32 {
 				continue
 			}
 			for _, o := range a.options[c] {
-				out[o.kind][i] = a.takes[c][int(o.from)+n].slot // those for groups come first
+				out[o.kind][i] = a.takes[c][int(o.from)+n].slot // slots for groups come first
 			}
 		}
 	}
 	return out
 }
 
-// share sets the shares of a kind to what its room and its slots come to at those prices.
+// share sets the shares of a kind in proportion to the value of its room and its slots at these prices.
 func (a *ascent) share(i int, slots []int32, groups []group, prices []float64) {
 	k, shares := &a.kinds[i], a.shares[i]
 	least, total := leastShare*k.price, 0.0

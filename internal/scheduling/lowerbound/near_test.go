@@ -16,8 +16,8 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// made returns a problem like that of a cloud: families with more or less
-// memory for each core, sizes that double, and prices roughly in proportion.
+// made returns a problem with offers like those of a cloud provider: families with different
+// memory per core, sizes that double, and prices roughly in proportion.
 func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
 	d := dice(seed)
 	var p lowerbound.Problem
@@ -73,8 +73,8 @@ func TestLeastIsNear(t *testing.T) {
 		{"many", 16, 24, 1, 0, false},
 		{"sets", 12, 16, 4, 0, false},
 		{"devices", 12, 16, 2, 0, true},
-		{"a group each", 10, 12, 1, 12, false},
-		{"groups of several", 10, 12, 1, 4, false},
+		{"one group per demand", 10, 12, 1, 12, false},
+		{"groups of several demands", 10, 12, 1, 4, false},
 		{"everything", 10, 14, 3, 8, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

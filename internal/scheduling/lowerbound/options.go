@@ -40,7 +40,7 @@ func (a *ascent) findOptions() {
 			}
 			for r, ask := range a.classes[c].ask {
 				if (largest+1)*ask <= room[r] {
-					continue // it takes no slots
+					continue // the class takes no slots
 				}
 				for n := 1; n <= largest; n++ {
 					if taken := math.Ceil(float64(n+1)*ask/room[r]) - 1; taken > 0 {
@@ -57,7 +57,7 @@ func (a *ascent) findOptions() {
 	}
 }
 
-// taken returns, by kind, the slots that a pod of some class takes, in rising order.
+// taken returns, by kind, the slots that a pod of some class takes, ascending.
 func (a *ascent) taken() [][]int32 {
 	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
 	for i := range a.kinds {
@@ -80,7 +80,7 @@ func (a *ascent) taken() [][]int32 {
 	return out
 }
 
-// take returns that a pod takes n of the slots, which it makes if need be.
+// take returns a taken for n of the slots. It adds the slots to the kind if they do not exist yet.
 func (a *ascent) take(kind int, slots *int32, count int, n int32) taken {
 	if *slots == 0 {
 		a.slots[kind] = append(a.slots[kind], slot{count: int32(count), pace: pace{speed: 1}})

@@ -1,6 +1,6 @@
 package lowerbound
 
-// pace is how fast a share moves, and where it went last.
+// pace is the speed of a share, and the direction of its last change.
 type pace struct {
 	speed float32
 	up    bool
@@ -16,7 +16,7 @@ func (p *pace) factor(used float64) float64 {
 	return power(min(max(used, 1.0/mostShift), mostShift), 0.7*float64(p.speed))
 }
 
-// power returns x to the power of y, to a few parts in 100,000, for x from 1/2 to 2 and y from 0 to 1.
+// power returns x to the power of y, with a relative error of a few 1e-5, for x from 1/2 to 2 and y from 0 to 1.
 func power(x, y float64) float64 {
 	t := (x - 1) / (x + 1)
 	z := 2 * y * t * (1 + t*t*(1.0/3+t*t/5))

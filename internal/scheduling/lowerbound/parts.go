@@ -14,11 +14,11 @@ type part struct {
 	problem *Problem
 	classes []class
 	kinds   []kind
-	holders [][]int   // by class: the kinds that can hold a pod of it
-	cells   []float64 // memory for scratch
+	holders [][]int   // by class: the kinds that can hold a pod of the class
+	cells   []float64 // reusable memory; see scratch
 }
 
-// class is pods that are equal to the bound: they have the same requests,
+// class is a set of pods that the bound does not distinguish: they have the same requests,
 // the same set of offers and the same groups.
 type class struct {
 	demands []int // indexes into Problem.Demands
@@ -26,21 +26,21 @@ type class struct {
 	count   int
 	ask     []float64 // by resource
 	groups  []int
-	shared  int // of its groups that have other classes too, the one with the most classes; -1: none
-	cap     int // how many one instance can hold, by its groups and its count
+	shared  int // the group with the most classes, among its groups with several classes; -1: none
+	cap     int // maximum number of its pods on one instance, by its groups and its count
 }
 
-// kind is an offer, and all other offers that it dominates.
+// kind is an offer, and the other offers that it dominates.
 type kind struct {
-	offers  []int // indexes into Problem.Offers: itself, then those that have no more room and cost no less
+	offers  []int // indices into Problem.Offers: itself, then the dominated offers (at most its room, at least its price)
 	price   float64
 	room    []float64
-	classes []int     // those of which it holds a pod, in rising order
-	lead    bool      // no other kind makes it superfluous even to pods that may be cut
-	rates   []float64 // by resource: what share of the price is paid for all of it, as far as is known
+	classes []int     // the classes whose pods fit on it, ascending
+	lead    bool      // no other kind dominates it even for fractional pods; see findLeads
+	rates   []float64 // by resource: the share of the price for all of it; nil if unknown
 }
 
-// times returns how many pods of the class one instance holds.
+// times returns the maximum number of pods of the class on one instance.
 func (k *kind) times(c *class) int {
 	n := float64(c.cap)
 	for r, a := range c.ask {
@@ -62,7 +62,7 @@ func (k *kind) holds(c *class) bool {
 }
 
 // parts splits the problem into parts that share no offer, in the order of
-// their first sets. Pods that no offer can hold, or that an offer with a price of 0 can hold, are in no part.
+// their first sets. Pods that fit no offer, or that fit an offer with a price of 0, are in no part.
 func parts(p Problem) []*part {
 	owner := p.components()
 	byOwner := map[int]*part{}
@@ -172,7 +172,7 @@ func (p *Problem) classify() []class {
 	return out
 }
 
-// stock finds the kinds of the part, and drops the classes that need none or find none.
+// stock finds the kinds of the part, and drops the classes that fit no kind or a kind with price 0.
 func (p *part) stock() {
 	bySet := map[int][]int{}
 	for i := range p.classes {
@@ -207,10 +207,11 @@ func (p *part) stock() {
 	p.findLeads(sets)
 }
 
-// drop leaves out the classes that nothing holds, those that are held for
-// nothing, and then the kinds that hold none or cost nothing.
+// drop removes the classes that fit no kind, and the classes that fit a kind with price 0. It then removes the kinds
+// without a class and the kinds with price 0.
 func (p *part) drop() {
-	found, free := make([]int, len(p.classes)), make([]bool, len(p.classes)) // by class: how many kinds hold it; one for nothing
+	found := make([]int, len(p.classes)) // by class: number of kinds that hold it
+	free := make([]bool, len(p.classes)) // by class: whether a kind with price 0 holds it
 	for i := range p.kinds {
 		k := &p.kinds[i]
 		for _, c := range k.classes {
@@ -256,8 +257,8 @@ func (p *part) drop() {
 	}
 }
 
-// undominated returns a kind for each offer that no other dominates, the cheapest first. An offer dominates
-// another if it is in all its sets, has at least its room and costs no more.
+// undominated returns a kind for each offer that no other offer dominates, cheapest first. An offer dominates
+// another offer if it is in all sets of the other, has at least the room of the other and costs at most as much.
 func (p *part) undominated(sets [][]int) []kind {
 	offers := p.problem.Offers
 	order := make([]int, 0, len(sets))
@@ -294,9 +295,9 @@ func (p *part) undominated(sets [][]int) []kind {
 	return out
 }
 
-// findLeads finds the kinds that no other kind dominates. A kind dominates another if its node has room
-// for n nodes of the other and costs no more than these n. With pods of a group, n is 1, because two
-// nodes hold twice as many of the group.
+// findLeads finds the kinds that no other kind dominates. A kind dominates another kind if its node has the room
+// of n nodes of the other and costs at most as much as these n nodes. With pods of a group, n is 1, because two
+// nodes hold twice as many pods of the group.
 func (p *part) findLeads(sets [][]int) {
 	offers := p.problem.Offers
 	order := make([]int, len(p.kinds))
@@ -330,7 +331,7 @@ func covers(a, b []int64, n int64) bool {
 	return true
 }
 
-// contains reports whether all of b, which is sorted like a, is in a.
+// contains reports whether a contains all elements of b. Both must be sorted.
 func contains(a, b []int) bool {
 	if len(b) > len(a) {
 		return false

@@ -10,30 +10,30 @@ import (
 // pods may be fractional.
 //
 // It is a Lagrangian relaxation of the room. For any non-negative rates, pods that fit are
-// worth at most the whole room at those rates plus the profits of the pods: what each is worth
-// beyond what it pays. The profits count as many pods of each class as
+// worth at most the price of the whole room at these rates plus the profits of the pods. The profit of a pod is
+// its worth minus its payment. The profits count as many pods of each class as
 // its number, its size and its caps allow. Cutting planes find the rates that minimize this sum.
 type relaxation struct {
 	kind    *kind
 	most    float64   // upper bound on the worth
-	rates   []float64 // by resource, for the whole room: the rates that prove it
+	rates   []float64 // by resource: price of the whole room at the rates that prove most
 	profits []float64 // by position in kind.classes: worth minus payment at the rates
 	pods    []float64 // by position in kind.classes: the best fractional pods found
 	steps   int
 }
 
-// gain is pods of a class that are worth more than they pay.
+// gain has the pods of a class that are worth more than they pay.
 type gain struct {
 	at     int // position in kind.classes
-	shared int // as in class
+	shared int // class.shared
 	profit float64
 	n      int
 }
 
-// planesNear is how near the optimum is near enough, as a part of the price.
+// planesNear is the accepted distance from the optimum, as a part of the price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for the dual prices. It stops as soon as it has
+// relax returns the relaxation for the dual prices. It stops when it has
 // proved that an instance holds at most enough, or after the given number of cutting planes.
 func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
@@ -106,7 +106,7 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	return pods
 }
 
-// plane returns the column of these pods: their worth as a negative cost, and the part of each resource that they take.
+// plane returns the column of these pods: their worth as a negative cost, and their part of each resource.
 func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
@@ -126,9 +126,9 @@ func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	return c
 }
 
-// gains returns the profit of a pod of each class, which is its worth minus what it pays at these rates. For
-// the classes with a positive profit it also returns how many pods one instance could hold of that class
-// alone; classes of a shared group divide the cap of the group, the highest profit first.
+// gains returns the profit of a pod of each class, which is its worth minus its payment at these rates. For
+// the classes with a positive profit it also returns how many pods of only that class one instance could hold;
+// classes of a shared group divide the cap of the group, highest profit first.
 func (p *part) gains(k *kind, dualPrice, rates []float64) ([]float64, []gain) {
 	per := make([]float64, len(rates)) // by resource: price of one unit
 	for r, rate := range rates {

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// Where classes are many, some are much alike, and the best shares for a few
-// that stand for them are nearly the best for all. What dual prices prove is worked out with all
-// classes, so that nothing is lost but a little of the bound.
+// With many classes, some are similar, and the best shares for a few representative classes
+// are nearly the best for all. The proof of the dual prices uses all
+// classes, so the bound is valid but slightly lower.
 
 const (
-	fewOptions = 8000 // no more than this: many rounds with all of them take little time
-	stepsEach  = 2    // steps of the amounts in which classes are alike, by octave
+	fewOptions = 8000 // up to this number of options, many rounds with all of them take little time
+	stepsEach  = 2    // steps per octave in which amounts of similar classes are compared
 )
 
-// roughen makes the ascent of few classes: those that ask for about as much of
-// the same kinds are one. It has the shares in common with a.
+// roughen sets a.rough: an ascent in which classes with about the same requests on
+// the same kinds are one class. It shares its shares with a.
 func (a *ascent) roughen() {
 	options := 0
 	for _, o := range a.options {
@@ -63,7 +63,7 @@ func (a *ascent) roughen() {
 	a.rough = &r
 }
 
-// likeness appends what classes have in common where one stands for the others.
+// likeness appends a key that is equal for classes that one class represents.
 func (a *ascent) likeness(key []byte, c int) []byte {
 	class := &a.classes[c]
 	key = strconv.AppendInt(key, int64(class.set), 36)
@@ -83,7 +83,7 @@ func (a *ascent) likeness(key []byte, c int) []byte {
 	return key
 }
 
-// without returns the options of a class, which need no slots for groups that it has for itself: such slots
+// without returns the options of a class without slots for groups that have only this class, because such slots
 // are rarely scarce.
 func (a *ascent) without(c int) []option {
 	class := &a.classes[c]

@@ -8,7 +8,7 @@ import "math"
 //	subject to Σ value·amount + short − over = 1     for every row
 //	           amount, short, over ≥ 0
 //
-// The slack variables short and over cost the row's high price and yield its low one.
+// A unit of the slack variable short costs the row's high price, and a unit of over yields the row's low price.
 // So the dual price of a row stays between the two, and the program always has a feasible
 // solution. It is solved by the revised simplex method. Columns may be
 // added, and the box may change, between two calls of solve.
@@ -17,9 +17,9 @@ type simplex struct {
 	columns   []column
 
 	basis   []int     // by row: a column, or ^(2·row) for short and ^(2·row+1) for over
-	inverse []float64 // of the basis, row by row
-	amount  []float64 // of the basis
-	price   []float64 // by row
+	inverse []float64 // inverse of the basis, row by row
+	amount  []float64 // by row: amount of its basis variable
+	price   []float64 // by row: dual price
 	scratch []float64
 	steps   int // numbers read or written, as a measure of time
 }
@@ -80,8 +80,8 @@ func (s *simplex) value() float64 {
 	return sum
 }
 
-// tolerance is by how much, relative to its cost, a column must be worth more
-// than it costs to enter the basis.
+// tolerance is the minimum reduced cost, relative to its cost, of a column
+// that enters the basis.
 const tolerance = 1e-9
 
 // solve pivots until no column is worth more than it costs. The number of pivots is

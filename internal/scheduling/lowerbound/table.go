@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// table bounds what the classes from a position in the order on can still add to an
+// table has upper bounds of the worth that the classes from a position in the order on can still add to an
 // instance, by the room that is left. It solves the integer knapsack relaxed to
-// one resource by dynamic programming: pods that fit the room of every
-// resource also fit that one.
+// one resource by dynamic programming. This is valid because pods that fit the room of every
+// resource also fit the room of that one.
 //
-// The one resource is the one that is paid for, if there is but one and its
-// room is not too many units; else it is what pods pay for all they take, in
-// cells of the total, cut off for pods and rounded up for what is left.
+// If only one resource has a price, and its room is not too many units, this resource is used. Otherwise the
+// payment of pods for all resources is used as the resource, in cells; the payment of pods is rounded down, and the
+// free room is rounded up.
 type table struct {
-	rows  [][]float64 // by position in the order and by cells that are left
+	rows  [][]float64 // by position in the order and by number of free cells
 	cells int
-	only  int     // the resource; -1: the price
+	only  int     // the resource; -1: the payment
 	unit  float64 // size of a cell: an amount of the resource, or a price
 	steps int
 }
@@ -24,11 +24,11 @@ type table struct {
 const (
 	mostUnits   = 4096
 	mostEntries = 1 << 20
-	cellsEach   = 2000 // cells by pod on the node: each is cut off by less than one
-	mostLoaded  = 40   // pods on a node: with more of them, cut pods prove nearly as much as whole ones
+	cellsEach   = 2000 // cells per pod on the node; rounding a pod down loses less than one cell
+	mostLoaded  = 40   // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
 )
 
-// tabulate makes the table for the order, given how many pods fill a node.
+// tabulate returns the table for the order; pods is the number of pods that fill a node.
 func (m *knapsack) tabulate(pods int) *table {
 	t := &table{only: -1}
 	total := 0.0
@@ -71,7 +71,7 @@ func (p *part) scratch(rows, n int) [][]float64 {
 	return out
 }
 
-// unit returns the largest amount of which the room asked for by every class is a multiple.
+// unit returns the largest amount of which the request of every class is a multiple.
 func (m *knapsack) unit(r int) float64 {
 	unit := int64(0)
 	for _, i := range m.order {
@@ -91,7 +91,7 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 		for c := range now {
 			now[c] += float64(n) * dualPrice
 		}
-	case n >= t.cells/size: // more than fit
+	case n >= t.cells/size: // n does not limit the number of pods
 		for c := size; c <= t.cells; c++ {
 			now[c] = max(next[c], now[c-size]+dualPrice)
 		}
@@ -108,7 +108,7 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 	t.steps += len(now)
 }
 
-// most returns an upper bound on what the classes from a position on can add. left is the room by
+// most returns an upper bound of the worth that the classes from a position on can add. left is the free room by
 // resource, room is its price at the rates.
 func (t *table) most(at int, left []float64, room float64) float64 {
 	if t.only >= 0 {

@@ -9,16 +9,16 @@ import (
 )
 
 // Acceptance holds the sets of offers that pods accept, each once. Pods with
-// the same signature share them, whatever resources they request.
+// the same signature share the sets, whatever resources they request.
 type Acceptance struct {
-	Stock *Stock
-	Sets  []bitset.Set // by number
-	Hard  []int        // by signature: the set of available offers that it accepts, without regard to preferences
+	Stock *Stock       // the numbered offers
+	Sets  []bitset.Set // the accept sets, by number
+	Hard  []int        // by signature: number of the set of available offers that it accepts, ignoring preferences
 
 	q       *podgroup.Queue
 	numbers map[string]int
-	weights []bitset.Set // by weight of pools, heaviest first: their offers
-	plain   [][]int      // by signature without preferences: its stages before the check for room
+	weights []bitset.Set // the offers of pools with the same weight; heaviest pools first
+	plain   [][]int      // by signature without preferences: its stages, before sets without room for the class are dropped
 	classes [][]int      // by signature: its classes
 }
 
@@ -62,13 +62,13 @@ func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
 }
 
-// Buyable reports whether the offerings include one for a pod with the signature.
+// Buyable reports whether the offerings include one that pods with the signature accept and that has room for one of them.
 func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
 	among = a.Sets[a.Hard[signature]].Both(among)
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
 }
 
-// withinLimits returns the offerings of which the limits allow at least one more node.
+// withinLimits returns the offerings for which the limits of their pool allow at least one more node.
 func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
@@ -81,18 +81,18 @@ func (st *Stock) withinLimits() bitset.Set {
 	return out
 }
 
-// levels returns sets of offers: first those in hard that satisfy all preferences which can be
-// satisfied together, then those without the lightest preference, and so on
-// to hard itself. A heavier preference is never dropped before a lighter one.
+// levels returns sets of offers in the order to try them. The first set satisfies all preferences that can be
+// satisfied together. Each following set drops the lightest remaining preference; the last set is hard
+// itself. A heavier preference is never dropped before a lighter one.
 func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
-	wishes := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
+	preferences := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
-		wishes = append(wishes, a.Stock.Labels.Satisfying(p.Requirements))
+		preferences = append(preferences, a.Stock.Labels.Satisfying(p.Requirements))
 	}
 	out := []bitset.Set{hard}
-	for _, wish := range wishes {
+	for _, preference := range preferences {
 		last := out[len(out)-1]
-		narrowed := last.Both(wish)
+		narrowed := last.Both(preference)
 		if slices.Equal(narrowed, last) || !a.AnyTakes(narrowed, c) {
 			continue
 		}
@@ -103,11 +103,11 @@ func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.
 	return out
 }
 
-// mostSteps is how many levels of preferences a pod has at most: of more, those in between are left out, so that several
-// preferences are given up at once.
+// mostSteps is the maximum number of levels of a pod. Of more levels, some in between are left out, so one step drops several
+// preferences.
 const mostSteps = 12
 
-// stepsOf returns the levels, the first and the last among them.
+// stepsOf returns at most mostSteps of the levels, including the first and the last.
 func stepsOf(levels []bitset.Set) []bitset.Set {
 	if len(levels) <= mostSteps {
 		return levels
@@ -119,7 +119,7 @@ func stepsOf(levels []bitset.Set) []bitset.Set {
 	return out
 }
 
-// unavoided reports whether the signature tolerates the PreferNoSchedule taints of all pools that it tolerates otherwise.
+// unavoided reports whether the signature tolerates the PreferNoSchedule taints of all pools whose other taints it tolerates.
 func (a *Acceptance) unavoided(s *podgroup.Signature) bool {
 	tolerated := a.Stock.Tolerated(s.Tolerations)
 	tolerated.AndNot(a.Stock.unavoided(s.Tolerations))
@@ -177,8 +177,8 @@ func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	return false
 }
 
-// diverse reports whether the offers of the variant that would take a pod of
-// the class have as many values as the pool's minValues ask for.
+// diverse reports whether the offers of the variant with room for a pod of
+// the class meet the pool's minValues.
 func (a *Acceptance) diverse(set bitset.Set, variant int, c *podgroup.Class) bool {
 	v := &a.Stock.Variants[variant]
 	hosting := bitset.New(len(a.Stock.Offers))

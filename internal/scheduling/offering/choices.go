@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxTypes is how many instance types a planned node keeps: one CreateFleet request accepts about as many. The cheapest
-// are kept, and what minValues asks for.
+// maxTypes is the maximum number of instance types of a planned node; one CreateFleet request accepts about this many. The cheapest types
+// are kept, and the types that minValues requires.
 const maxTypes = 60
 
-// Alternatives returns the offerings of the same variant with room for the amounts and the host ports in these lists. A node in a
-// capacity reservation has no alternative.
+// Alternatives returns the offerings of the same variant with room for the amounts and without conflict with the lists of host ports. A
+// node in a capacity reservation has no alternatives.
 func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
 	if st.Offers[offer].IsReserved() {
 		out := bitset.New(len(st.Offers))
@@ -44,13 +44,13 @@ func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bits
 	return out
 }
 
-// firstOf returns the first two amounts. They suffice to exclude most offers.
+// firstOf returns the first two amounts of the vector. Comparing only these excludes most offers.
 func firstOf(v resources.Vector) (first [2]int64) {
 	copy(first[:], v)
 	return first
 }
 
-// quote is what Least checks first of an offer.
+// quote has the fields of an offer that Least checks first.
 type quote struct {
 	price catalog.Price
 	first [2]int64 // room in the first two dimensions, usually cpu and memory
@@ -86,9 +86,9 @@ func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted fu
 	return price
 }
 
-// Choices returns those of the offers, alternatives of one, that a NodeClaim for it may list, cheapest
-// first, of any number of types. Any combination of the instance types, zones and capacity types among them is
-// an offering. A node of a NodePool near its limits must not become larger than planned, in limited resources.
+// Choices returns the offers that a NodeClaim planned as offer may list, cheapest first, of any number of types. among are alternatives of
+// offer. Every combination of the instance types, zones and capacity types in the result is an offering. If tight, the NodePool is near its
+// limits, and the node must not become larger than planned in limited resources.
 func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	if st.Offers[offer].IsReserved() {
 		return []int{offer}
@@ -109,8 +109,9 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns the offerings of which any combination of instance type, zone and capacity type is an offering: a NodeClaim lists
-// each separately, so it must not include an unsuitable combination. Nearly always it returns all of them.
+// combinable returns the offerings for which every combination of instance type, zone and capacity type is suitable. A NodeClaim lists
+// types, zones and capacity types separately, so its list must not imply an unsuitable combination. Nearly always all offerings are
+// returned.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil
@@ -134,8 +135,7 @@ func (st *Stock) combinable(offers []int) []int {
 	})
 }
 
-// hasHole reports whether some combination of instance type, zone and capacity type of these offerings exists and is not one of
-// them.
+// hasHole reports whether a combination of instance type, zone and capacity type of these offerings is an offering that is not among them.
 func (st *Stock) hasHole(offers []int) bool {
 	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
 	var zones, ways uint64
@@ -156,11 +156,11 @@ func (st *Stock) hasHole(offers []int) bool {
 	return hole
 }
 
-// FewTypes returns the offers of at most maxTypes types: first those
+// FewTypes returns the offers of at most maxTypes types: the types
 // that the pool's minValues need, then the cheapest. It reuses the slice.
 func (st *Stock) FewTypes(offers []int) []int {
 	p := st.PoolOf(offers[0])
-	var models []int // the one with the cheapest offer first
+	var models []int // sorted by their cheapest offer
 	seen := bitset.New(len(st.Models))
 	for _, o := range offers {
 		if m := st.Offers[o].Model; !seen.Has(m) {
@@ -182,8 +182,7 @@ func (st *Stock) FewTypes(offers []int) []int {
 	return slices.DeleteFunc(offers, func(o int) bool { return !keep.Has(st.Offers[o].Model) })
 }
 
-// needed returns models, the cheapest first, that add values for
-// the pool's minValues until all are met.
+// needed returns the models that the pool's minValues need: cheapest first, each model that adds a value, until all minValues are met.
 func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
 	have := bitset.New(len(st.Offers))

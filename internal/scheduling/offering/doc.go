@@ -2,26 +2,26 @@
 //
 // In: the NodePools, nodes and DaemonSets of a snapshot, the market, and what pods require of nodes.
 // Out: a Stock: numbered offerings, their shapes and budgets; sets of offerings that pods accept; the alternatives of a planned node.
-// Never: a pod, a count of pods, or the decision what to launch.
+// Never: a pod, a count of pods, or the choice of an offering to launch.
 //
 // # Numbering
 //
-// An Offer is a Model, that is an instance type in a Variant of a NodePool, with a zone and a capacity type.
-// A variant is a pool with one value for each custom label of which it leaves
-// several. Offers of all pools have one numbering (New), so that a set of them is
-// a bit set, and what a Signature accepts is found through an index of labels.
-// Offers of a model lie side by side, the cheapest first.
+// An Offer is a Model with a zone and a capacity type. A Model is an instance type in a Variant of a NodePool.
+// A Variant is a pool with one value for each custom label for which the pool allows
+// several values. New numbers the offers of all pools together, so a set of offers is
+// a bit set, and an index by label finds the offers that a Signature accepts.
+// Offers of a model have adjacent numbers, cheapest first.
 //
-// The Shape of an offer is the room that its node leaves for pods, less the DaemonSet pods that would
-// run on it. A CapacityReservation is a capacity reservation: its instances are paid for already, and limited in number.
+// The Shape of an offer is the room of its node for pods, after the DaemonSet pods that would
+// run there. The instances of a CapacityReservation are already paid for, and limited in number.
 //
 // # Acceptance
 //
-// Stages returns, for a class of pods, the sets of offers to try one after the other:
-// it drops preferences, the lightest first, and moves on to pools of lower weight.
-// Offers that are equal for all pods to be scheduled are one Lot, of which only the
-// cheapest is considered.
+// Stages returns, for a class of pods, the sets of offers in the order to try them:
+// each stage drops the lightest preference, or continues with pools of lower weight.
+// Offers that are equal for all pods to be scheduled are one Lot, and only the
+// cheapest offer of a lot is considered.
 //
-// A node planned as one offer may become any of its Alternatives that
-// its pods accept. Choices keeps the alternatives that a NodeClaim can express.
+// A node planned as one offer may become any of the offer's Alternatives that
+// the pods of the node accept. Choices keeps the alternatives that a NodeClaim can express.
 package offering

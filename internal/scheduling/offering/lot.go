@@ -2,12 +2,12 @@ package offering
 
 import "slices"
 
-// Lot is a set of offerings that no class distinguishes: one model, one shape, in the same accept sets. Only the cheapest needs to be
-// considered.
+// Lot is a set of offerings that no class distinguishes: they have one model and one shape, and are in the same accept sets. Only the
+// cheapest needs to be considered.
 type Lot struct {
 	Offer int     // the cheapest offer
 	Price float64 // its price in billionths of a dollar per hour
-	Mark  uint64  // hash of the accept sets that it is in: lots with the same mark are accepted by the same pods
+	Mark  uint64  // hash of the accept sets with the lot: the same pods accept lots with the same mark
 }
 
 // Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity reservations.
@@ -41,8 +41,8 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 	return out
 }
 
-// scramble spreads the bits of x (the finisher of splitmix64), so sets of sets can be distinguished by a sum. If two collide, one lot
-// is considered less often; no plan becomes wrong.
+// scramble spreads the bits of x (the finisher of splitmix64), so that the sum over the accept sets of an offer identifies these sets. If
+// two sums collide, one lot is considered less often, but no plan becomes invalid.
 func scramble(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

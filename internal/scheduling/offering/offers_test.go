@@ -33,7 +33,7 @@ func stock(t *testing.T, text string) (*offering.Stock, *podgroup.Queue) {
 	return offering.New(s.Snapshot, s.Market, func() *podgroup.Queue { return q }), q
 }
 
-// names says which offers these are: pool:type/zone/way.
+// names returns the offers as text: pool:type/zone/capacity type.
 func names(st *offering.Stock, numbers []int) string {
 	var out []string
 	for _, o := range numbers {
@@ -49,8 +49,8 @@ func members(s bitset.Set) (out []int) {
 	return out
 }
 
-// TestStages: heavier pools first, preferences given up softest first, and never what is too small, short,
-// or over a limit.
+// TestStages checks the order of stages: heavier pools first, and the lightest preference dropped first. No stage has offers that are
+// too small, unavailable or over a limit.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -117,7 +117,7 @@ pods
 	}
 }
 
-// TestVariants: a label that the pool leaves open gives one variant for each set of values that some pod distinguishes.
+// TestVariants checks that a label for which the pool allows several values has one variant for each value that some pod distinguishes.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	st, _ := stock(t, `pools
@@ -143,7 +143,7 @@ pods
 	}
 }
 
-// TestReservation: a reserved instance is a choice of its own, never one among unreserved offerings.
+// TestReservation checks that a reserved offering is never an alternative of other offerings, and has none itself.
 func TestReservation(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -156,27 +156,27 @@ pods
   web cpu=1 mem=1Gi
 `)
 	if len(st.Reservations) != 1 || st.Reservations[0].Left != 1 || len(st.Reservations[0].Offers) != 1 {
-		t.Fatalf("the reservations are %+v, want one with one of two instances left", st.Reservations)
+		t.Fatalf("the reservations are %+v, want one with one of two instances unused", st.Reservations)
 	}
 	reserved := st.Reservations[0].Offers[0]
 	ask := q.Classes[0].Ask
 	if got := names(st, members(st.Alternatives(reserved, ask, nil))); got != "all:large/a/reserved" {
-		t.Errorf("the reserved instance may become %s", got)
+		t.Errorf("the alternatives of the reserved offering are %s, want only itself", got)
 	}
 	for _, o := range st.VariantOf(reserved).ByPrice {
 		if all := st.Alternatives(o, ask, nil); all.Has(reserved) || !all.Has(o) {
-			t.Errorf("%s may become %s", names(st, []int{o}), names(st, members(all)))
+			t.Errorf("%s has the reserved alternatives %s", names(st, []int{o}), names(st, members(all)))
 		}
 	}
 	for _, l := range st.Accept(q).Lots([]int{0}) {
 		if l.Offer == reserved {
-			t.Error("the reservation is a lot that can be bought")
+			t.Error("the reserved offering is in a lot")
 		}
 	}
 }
 
-// TestChoices: types, zones and capacity types are separate lists, so their combinations must have no
-// other offerings.
+// TestChoices checks that the combinations of the types, zones and capacity types of the choices contain no
+// unsuitable offering.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -187,7 +187,7 @@ pods
 `)
 	all := st.Alternatives(0, q.Classes[0].Ask, nil)
 	if got := len(st.Choices(0, all, false)); got != all.Count() {
-		t.Errorf("%d of %d alternatives are choices, though nothing is against any", got, all.Count())
+		t.Errorf("%d of %d alternatives are choices, want all", got, all.Count())
 	}
 	for gone := range st.Offers {
 		if !st.Offers[gone].Available {
@@ -197,19 +197,19 @@ pods
 		some.Remove(gone)
 		kept := st.Choices(some.Next(0), some, false)
 		if len(kept) == 0 || !slices.IsSortedFunc(kept, func(a, b int) int { return int(st.Offers[a].Price - st.Offers[b].Price) }) {
-			t.Errorf("without %s the choices are %s, want some, the cheapest first", names(st, []int{gone}), names(st, kept))
+			t.Errorf("without %s the choices are %s, want some, cheapest first", names(st, []int{gone}), names(st, kept))
 		}
 		has := func(same func(o int) bool) bool { return slices.ContainsFunc(kept, same) }
 		x := &st.Offers[gone]
 		if has(func(o int) bool { return st.TypeOf(o) == st.TypeOf(gone) }) &&
 			has(func(o int) bool { return st.Offers[o].Zone == x.Zone }) &&
 			has(func(o int) bool { return st.Offers[o].CapacityType == x.CapacityType }) {
-			t.Errorf("%s can be combined from %s", names(st, []int{gone}), names(st, kept))
+			t.Errorf("the unsuitable %s is a combination of %s", names(st, []int{gone}), names(st, kept))
 		}
 	}
 }
 
-// TestLots: offerings that no pod distinguishes are one lot, represented by the cheapest.
+// TestLots checks that offerings that no pod distinguishes are one lot, with the cheapest as its offer.
 func TestLots(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools

@@ -26,11 +26,11 @@ const (
 type Pool struct {
 	*cluster.Pool
 	Accepts   requirements.Requirements // requirements and labels together
-	Unusable  string                    // why nothing can be launched, from the cluster or found here
-	EmptiedBy string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
+	Unusable  string                    // why no node can be launched, from the snapshot or found by New; empty if usable
+	EmptiedBy string                    // the last key, by name, that excluded an offering; the cause if no offering is left
 	MinValues []MinValue                // by key
-	Remaining RemainingLimits           // as the snapshot has it
-	Volume    string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
+	Remaining RemainingLimits           // the remaining limits, from the snapshot
+	Volume    string                    // device name of the EBS volume with the pods' files; empty if unknown
 
 	fixed    requirements.Labels // labels that every node of the pool has
 	from, to int                 // its offers: numbers from … to-1
@@ -45,10 +45,10 @@ func (p *Pool) Limit(name string) int64 {
 }
 
 func newPool(p *cluster.Pool) *Pool {
-	out := &Pool{Pool: p, Unusable: p.Unusable, Remaining: newBudget(p)}
+	out := &Pool{Pool: p, Unusable: p.Unusable, Remaining: newRemainingLimits(p)}
 	reqs, wrong := requirements.All(p.Requirements...)
 	if wrong != nil && out.Unusable == "" {
-		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " cannot be understood"
+		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " is invalid"
 	}
 	out.fixed = requirements.Labels{
 		labelNodePool: p.Name, labelNodeClass: p.NodeClass, labelRegistered: "true", labelInitialized: "true",
@@ -76,7 +76,7 @@ func newPool(p *cluster.Pool) *Pool {
 func (p *Pool) Size() int { return p.to - p.from }
 
 // MaySuit reports whether the pool's own labels and requirements allow nodes that satisfy reqs. It ignores labels that only the
-// offerings define, so that it works for a pool without offers.
+// offerings define, so its result is also valid for a pool without offers.
 func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	for key, ask := range reqs {
 		accepted, limited := p.Accepts[key]
@@ -103,12 +103,12 @@ type allowedType struct {
 	offerings []*catalog.Offering
 }
 
-// filter returns the types and offerings that the pool's requirements allow. It sets
-// Emptied to the last of the first keys, by name, that exclude an offering.
+// filter returns the types and offerings that the pool's requirements allow. For each excluded offering, the first key by name that
+// excludes it is its cause; filter sets EmptiedBy to the last of these causes.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
 	var places places
-	var refused []string // by place: what refuses it
+	var refused []string // by place: the key that excludes it, or ""
 	for _, t := range types {
 		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
 		byType := p.refusal(t.Labels, isOfferingKey)
@@ -132,15 +132,15 @@ func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	return out
 }
 
-// places numbers offerings that differ in more than price and whether they are to be had, in the order in which they came.
-// Types mostly list the same ones in the same order, so the one after the last is tried before the map.
+// places numbers the distinct offerings, ignoring price and availability, in the order of their first appearance.
+// Types mostly list the same offerings in the same order, so number tries the successor of the last result before the map.
 type places struct {
 	all  []catalog.Offering
 	at   map[catalog.Offering]int
 	last int
 }
 
-// number returns the number of the offering's place; a new one has the highest.
+// number returns the number of the offering. A new offering gets the next number.
 func (p *places) number(o *catalog.Offering) int {
 	place := *o
 	place.Price, place.Available = 0, false
@@ -160,7 +160,7 @@ func (p *places) number(o *catalog.Offering) int {
 	return n
 }
 
-// firstKey returns the key that comes first by name. "" stands for no key.
+// firstKey returns the key that is first by name; "" means no key.
 func firstKey(a, b string) string {
 	if a == "" || b == "" {
 		return max(a, b)
@@ -169,8 +169,8 @@ func firstKey(a, b string) string {
 }
 
 // refusal returns the first required key, by name, that these labels do not
-// satisfy, or "". It ignores the keys that are checked elsewhere: custom labels that
-// the pool itself sets, and those for which skip returns true.
+// satisfy, or "". It ignores keys that are checked elsewhere: custom labels that
+// the pool itself sets, and keys for which skip returns true.
 func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
 	worst := ""
 	for key, v := range p.Accepts {
@@ -223,8 +223,7 @@ func IsCloudKey(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
 
-// isOwnKey reports whether the label has a domain of the cloud's labels but is set by
-// the controller.
+// isOwnKey reports whether the controller sets the label although the label's domain is one of the cloud provider's.
 func isOwnKey(key string) bool {
 	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// RemainingLimits is what the limits of a NodePool still allow.
+// RemainingLimits has the amounts that the limits of a NodePool still allow.
 type RemainingLimits struct {
 	names []string // names of the limited resources, sorted
 	left  []int64  // by name: the amount left, in the units of resources.Amounts; may be negative
-	nodes int      // how many more nodes; math.MaxInt if unlimited
+	nodes int      // number of further nodes allowed; math.MaxInt if unlimited
 }
 
 // limitNodes is the name of the limit on the number of nodes.
 const limitNodes = "nodes"
 
-func newBudget(p *cluster.Pool) RemainingLimits {
+func newRemainingLimits(p *cluster.Pool) RemainingLimits {
 	b := RemainingLimits{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
 	for _, name := range b.names {
 		b.left = append(b.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
@@ -30,7 +30,7 @@ func newBudget(p *cluster.Pool) RemainingLimits {
 	return b
 }
 
-// Clone returns a copy that can be spent independently.
+// Clone returns a copy that can be changed independently.
 func (b RemainingLimits) Clone() RemainingLimits {
 	b.left = slices.Clone(b.left)
 	return b
@@ -89,7 +89,7 @@ func (b *RemainingLimits) Left(name string) int64 {
 	return math.MaxInt64
 }
 
-// Tightest returns the name of the limit that excludes another node of that capacity, or "".
+// Tightest returns the name of the limit that does not allow another node of that capacity, or "".
 func (b *RemainingLimits) Tightest(c resources.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes

@@ -6,11 +6,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled
-// before other nodes are planned, like existing nodes. Nodes that are chosen by price never use them.
+// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are already paid for, so the solver fills them
+// before it plans other nodes, like existing nodes. Nodes that are chosen by price never use a reservation.
 type CapacityReservation struct {
 	Left   int   // instances that no node and no launching NodeClaim has
-	Offers []int // the offers that take one, of any pool and variant
+	Offers []int // the offers that use the reservation, of any pool and variant
 }
 
 // IsReserved reports whether a node of the offering uses an instance of a capacity reservation.
@@ -28,8 +28,8 @@ func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
 	return bought, reserved
 }
 
-// findReserves numbers the capacity reservations of the offers. A free instance
-// may be promised already: to a claim that is not launched yet.
+// findReserves numbers the capacity reservations of the offers. Of the unused instances of a reservation, it
+// subtracts those of NodeClaims that are not launched yet.
 func (st *Stock) findReserves(nodes []cluster.Node) {
 	st.Reserved = bitset.New(len(st.Offers))
 	numbers := map[string]int{}

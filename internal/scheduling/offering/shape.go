@@ -16,13 +16,13 @@ import (
 // Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if a DaemonSet runs
 // in one zone, or with one capacity type, and not in another.
 type Shape struct {
-	Room    resources.Vector
+	Room    resources.Vector   // room for other pods, over Stock.Dims
 	Daemons resources.Amounts  // requests of the DaemonSet pods
-	Ports   []cluster.HostPort // host ports of the DaemonSet pods, as far as pods use them
+	Ports   []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
 	List    int                // number of Ports in podgroup.Queue.Ports
 	Broken  bool               // the DaemonSet pods alone do not fit
 
-	Kinds []*cluster.Kind // kinds of the DaemonSet pods, as far as they are known
+	Kinds []*cluster.Kind // kinds of the DaemonSet pods, without those whose labels are unknown
 }
 
 // takes reports whether a node of the shape has room for ask, and no DaemonSet pod on it uses a host port of the lists.
@@ -33,10 +33,9 @@ func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
 // volumesOfEBS is the resource that counts volumes attached by the EBS CSI driver.
 const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 
-// shape works out the shape of every offer, exactly: which DaemonSets would
-// run there decides.
+// shape computes the shape of every offer, from the DaemonSets whose pods would run on its node.
 func (st *Stock) shape(daemons []cluster.Daemon) {
-	running := make([]bitset.Set, len(daemons)) // by daemon: the offers it runs on
+	running := make([]bitset.Set, len(daemons)) // by DaemonSet: the offers on whose nodes its pods run
 	sorted := sortedDaemons(daemons)
 	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), usage: map[string]*daemonUsage{}}
 	for d, daemon := range sorted {
@@ -61,9 +60,9 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 	}
 }
 
-// isCrowded reports whether no offer of the pool holds the pods of all its DaemonSets. Some of these will stay pending
-// on every node, and must not keep all other pods from having one: who may create DaemonSets in one namespace can ask
-// for more than there is.
+// isCrowded reports whether no offer of the pool has room for the pods of all its DaemonSets. Some DaemonSet pods then stay pending
+// on every node, but must not prevent nodes for other pods: any user who may create DaemonSets in one namespace can request
+// more than an instance has.
 func (st *Stock) isCrowded(p *Pool) bool {
 	for o := p.from; o < p.to; o++ {
 		if !st.ShapeOf(o).Broken {
@@ -73,11 +72,11 @@ func (st *Stock) isCrowded(p *Pool) bool {
 	return p.to > p.from
 }
 
-// setShapes works out the shapes of a model's offers.
+// setShapes computes the shapes of a model's offers.
 func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 	have := bitset.New(len(running))
 	first := len(st.Shapes)
-	var kinds []bitset.Set // by shape of this model: its DaemonSets
+	var kinds []bitset.Set // by shape of this model: its set of DaemonSets
 	for o := m.from; o < m.to; o++ {
 		clear(have)
 		for d := range running {
@@ -104,13 +103,13 @@ func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 // daemonSets are the DaemonSets whose pods run on nodes.
 type daemonSets struct {
 	list  []*cluster.Daemon
-	ports [][]cluster.HostPort    // of each, those that pods ask for
-	usage map[string]*daemonUsage // by the set of those that run, as text
+	ports [][]cluster.HostPort    // by DaemonSet: its host ports that pods in the queue also use
+	usage map[string]*daemonUsage // by the key of a set of DaemonSets
 
-	isCrowded bool // of a pool whose offers do not hold all of them
+	isCrowded bool // whether the current pool has no offer with room for all of its DaemonSets
 }
 
-// daemonUsage is what some DaemonSets take together: the same for all models on which they run.
+// daemonUsage is the sum of the requests and ports of a set of DaemonSets. It is the same for all models on which these run.
 type daemonUsage struct {
 	amounts resources.Amounts
 	ports   []cluster.HostPort
@@ -118,12 +117,12 @@ type daemonUsage struct {
 	kinds   []*cluster.Kind
 }
 
-// systemNamespace is the namespace of DaemonSets that every node needs. An instance that cannot hold them is too small.
+// systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for their pods is too small.
 const systemNamespace = "kube-system"
 
-// fitting returns those of the set whose pods fit on a node of the type that is too small for all: those
-// of kube-system, then the smallest first as long as there is room. The pods of the others stay pending
-// there.
+// fitting returns the DaemonSets of the set whose pods fit on a node of the type, which is too small for all of them. DaemonSets
+// of kube-system come first, then the others, smallest first, as long as there is room. The pods of the remaining DaemonSets stay
+// pending on such a node.
 func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int
@@ -149,7 +148,7 @@ func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 	return out
 }
 
-// of returns what the DaemonSets of the set take.
+// of returns the usage of the DaemonSets in the set.
 func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	key := set.Key()
 	if known := g.usage[key]; known != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Stock is all offers: every offering of every type that a pool
-// allows. They are numbered together, so that sets of them are bit sets.
+// Stock has all offers: every offering of every instance type that a pool
+// allows. The offers of all pools have one numbering, so that sets of offers are bit sets.
 type Stock struct {
 	Dims     resources.Dimensions // dimensions of the queue
 	Pools    []*Pool              // heaviest first, then by name
-	Variants []Variant
-	Models   []Model
-	Offers   []Offer
-	Shapes   []Shape
+	Variants []Variant            // variants of all pools, by pool
+	Models   []Model              // models of all variants, by variant
+	Offers   []Offer              // offers of all models, by model; the index is the number of the offer
+	Shapes   []Shape              // shapes of all offers; offers of one model may share a shape
 
 	Labels    *bitset.Index // finds offers by label
 	available bitset.Set
 	ports     *podgroup.Ports
 
-	Reservations []CapacityReservation // the capacity reservations, by id
+	Reservations []CapacityReservation // the capacity reservations of the offers
 	Reserved     bitset.Set            // the offers of capacity reservations
 }
 
@@ -37,10 +37,10 @@ type Variant struct {
 	Pool   int                 // index into Stock.Pools
 	Labels requirements.Labels // all labels except those of type and offering
 	Chosen requirements.Labels // the custom labels among them for which the pool allows several values
-	from   int                 // its models: numbers from … to-1
+	from   int                 // its models have the numbers from … to-1
 	to     int
 
-	ByPrice []int // its offers without capacity reservation, the cheapest first
+	ByPrice []int // its offers without capacity reservation, cheapest first
 	quotes  []quote
 }
 
@@ -48,9 +48,9 @@ type Variant struct {
 type Model struct {
 	Variant int // index into Stock.Variants
 	typ     *catalog.Type
-	from    int // its offers, the cheapest first: numbers from … to-1
+	from    int // its offers, cheapest first, have the numbers from … to-1
 	to      int
-	alike   bool // all its offers have one shape
+	alike   bool // whether all its offers have one shape
 
 	most [2]int64 // the most room of any of its offers in the first two dimensions, usually cpu and memory
 }
@@ -65,7 +65,7 @@ type Offer struct {
 	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
 }
 
-// New numbers the offers that the pools of the snapshot have in the market, for the pods of a queue. It calls queue
+// New numbers the offers of the market that the pools of the snapshot allow, for the pods of a queue. It calls queue
 // late, so that the queue can be built concurrently.
 func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue) *Stock {
 	st := &Stock{}
@@ -98,10 +98,10 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	return st
 }
 
-// numberPlaces assigns bits to zones and capacity types. More than 64 zones
-// share bits: at worst a planned node keeps fewer offers than it could.
+// numberPlaces assigns bits to zones and capacity types. If there are more than 64 zones,
+// zones share bits: then a planned node may keep fewer offers than possible.
 func (st *Stock) numberPlaces() {
-	var zones, ways []string // few: to go through them is quicker than to look them up
+	var zones, ways []string // there are few, so a linear search is faster than a map
 	bit := func(names *[]string, name string) uint64 {
 		n := slices.Index(*names, name)
 		if n < 0 {
@@ -174,7 +174,7 @@ func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 	st.Models = append(st.Models, m)
 }
 
-// byPrice returns the offers of the models without capacity reservation, the cheapest first.
+// byPrice returns the offers of the models without capacity reservation, cheapest first.
 func (st *Stock) byPrice(models []Model) []int {
 	if len(models) == 0 {
 		return nil
@@ -217,10 +217,10 @@ func sortByPrice(all []priced) {
 	}
 }
 
-// mostPriceBits is how many bits a price takes up to 8,796 dollars per hour; the rest numbers 2 million offers.
+// mostPriceBits is the number of bits for a price of up to 8,796 dollars per hour. The remaining bits number 2 million offers.
 const mostPriceBits = 43
 
-// visitLabel calls add for the ranges of offers that have the label, with their value.
+// visitLabel calls add for each range of offers with the same value of the label.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	for _, v := range st.Variants {
 		if value, ok := v.Labels[key]; ok && (isOwnKey(key) || !IsCloudKey(key)) {
@@ -307,7 +307,7 @@ func (st *Stock) OffersOf(v *Variant) bitset.Set {
 	return out
 }
 
-// Having returns those of the offers that have all the labels.
+// Having returns the offers that have all the labels.
 func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	for _, key := range keys {
 		offers = offers.Clone()
@@ -316,7 +316,7 @@ func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	return offers
 }
 
-// AtLaunch returns the labels of a node of the variant that exist before it has joined the cluster.
+// AtLaunch returns the labels of a node of the variant that are known before the node joins the cluster.
 func (v *Variant) AtLaunch() requirements.Labels {
 	out := maps.Clone(v.Labels)
 	delete(out, labelRegistered)

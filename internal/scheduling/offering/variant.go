@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// maxVariants limits the variants of one pool, because custom labels with several
-// values multiply. Further values are not offered.
+// maxVariants is the maximum number of variants of one pool. The values of its custom labels
+// multiply; values beyond the maximum are not used.
 const maxVariants = 128
 
-// choices returns the combinations of values for the custom labels of which the pool's
+// choices returns the combinations of values for the custom labels for which the pool's
 // requirements allow several values. Of values that no pod's requirement
-// distinguishes, only the first by name is used, so the label is always the same.
-// If pods spread over the label, each listed value is used. There is at least one combination.
+// distinguishes, only the first by name is used, so that the same value is used in every plan.
+// If pods spread over the label, each listed value is used. The result has at least one combination.
 func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
 	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
@@ -25,7 +25,7 @@ func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []req
 			continue
 		}
 		q := queue()
-		values := choose(p.Accepts[key], wishesFor(q, key))
+		values := choose(p.Accepts[key], requirementsFor(q, key))
 		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
 			values = listed.Listed // each value is a domain
 		}
@@ -58,8 +58,8 @@ func onTypes(types []catalog.Type, key string) bool {
 	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
 }
 
-// wishesFor returns what the pods ask of a label, each demand once.
-func wishesFor(q *podgroup.Queue, key string) []requirements.Values {
+// requirementsFor returns the requirements of the pods on a label, each once.
+func requirementsFor(q *podgroup.Queue, key string) []requirements.Values {
 	seen := map[string]bool{}
 	var out []requirements.Values
 	note := func(reqs requirements.Requirements) {
@@ -82,17 +82,17 @@ func wishesFor(q *podgroup.Queue, key string) []requirements.Values {
 	return out
 }
 
-// choose returns the values of allowed that the requirements distinguish: of values that all
-// requirements treat alike, only the first by name. The empty text stands for a node without the label.
-func choose(allowed requirements.Values, wishes []requirements.Values) []string {
+// choose returns the values of allowed that the requirements distinguish. Of values that each
+// requirement treats alike, it returns only the first by name. "" stands for a node without the label.
+func choose(allowed requirements.Values, reqs []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {
 		candidates = nil
-		for _, w := range wishes {
+		for _, w := range reqs {
 			candidates = append(candidates, w.Listed...)
 		}
 		slices.Sort(candidates)
-		if value, ok := anyInteger(allowed, wishes); ok {
+		if value, ok := anyInteger(allowed, reqs); ok {
 			candidates = append(candidates, value)
 		}
 		candidates = slices.DeleteFunc(slices.Compact(candidates), func(s string) bool { return !allowed.Accepts(s) })
@@ -103,8 +103,8 @@ func choose(allowed requirements.Values, wishes []requirements.Values) []string 
 	var out []string
 	seen := map[string]bool{}
 	for _, value := range candidates {
-		verdicts := make([]byte, len(wishes))
-		for i, w := range wishes {
+		verdicts := make([]byte, len(reqs))
+		for i, w := range reqs {
 			if value == "" && w.Absent || value != "" && w.Accepts(value) {
 				verdicts[i] = 1
 			}
@@ -121,7 +121,7 @@ func choose(allowed requirements.Values, wishes []requirements.Values) []string 
 }
 
 // anyInteger returns an integer within the bounds that allowed accepts and no requirement names.
-func anyInteger(allowed requirements.Values, wishes []requirements.Values) (string, bool) {
+func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {
 	case allowed.Min != nil:
@@ -130,7 +130,7 @@ func anyInteger(allowed requirements.Values, wishes []requirements.Values) (stri
 		from, step = *allowed.Max, -1
 	}
 	tries := len(allowed.Listed) + 1
-	for _, w := range wishes {
+	for _, w := range reqs {
 		tries += len(w.Listed)
 	}
 	for n := range int64(tries) {
@@ -139,7 +139,7 @@ func anyInteger(allowed requirements.Values, wishes []requirements.Values) (stri
 		}
 		text := strconv.FormatInt(from+n*step, 10)
 		named := func(w requirements.Values) bool { return slices.Contains(w.Listed, text) }
-		if allowed.Accepts(text) && !slices.ContainsFunc(wishes, named) {
+		if allowed.Accepts(text) && !slices.ContainsFunc(reqs, named) {
 			return text, true
 		}
 	}

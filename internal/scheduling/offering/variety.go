@@ -2,11 +2,11 @@ package offering
 
 import "github.com/joiner-sh/joiner/internal/model/bitset"
 
-// MinValue is the minValues of a requirement: the offerings of a NodeClaim must have that many
+// MinValue is the minValues of a requirement: the offerings of a NodeClaim must have at least that many
 // different values of a label.
 type MinValue struct {
 	Key  string  // label
-	N    int     // least number of different values
+	N    int     // minimum number of different values
 	kind []int32 // by offer minus pool.from: number of its value; -1: none
 }
 

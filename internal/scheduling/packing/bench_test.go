@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dice is a small random number generator that gives the same numbers in every run.
+// dice is a small random number generator that returns the same numbers in every run.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -23,7 +23,7 @@ func (d *dice) roll(n int) int {
 // us-east-1, as published, in ten-thousandths of a dollar.
 var families = []struct {
 	name, arch string
-	gib, price int64 // of size large, which has 2 vCPUs
+	gib, price int64 // memory in GiB and price of size large, which has 2 vCPUs
 }{
 	{"c5", "amd64", 4, 850}, {"m5", "amd64", 8, 960}, {"r5", "amd64", 16, 1260},
 	{"c5a", "amd64", 4, 770}, {"m5a", "amd64", 8, 860}, {"r5a", "amd64", 16, 1130},
@@ -40,7 +40,7 @@ var families = []struct {
 
 var sizes = []struct {
 	name string
-	n    int64 // the size as a multiple of large
+	n    int64 // size as a multiple of large
 	pods int64
 }{
 	{"large", 1, 29}, {"xlarge", 2, 58}, {"2xlarge", 4, 58}, {"4xlarge", 8, 234}, {"8xlarge", 16, 234},
@@ -87,7 +87,7 @@ func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Pri
 
 var anyPool = []cluster.Pool{{Name: "general", NodeClass: "default"}}
 
-// mixedPods returns pods of that many deployments, each with its own size.
+// mixedPods returns pods of the given number of deployments, each with its own size.
 func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 	d := dice(seed)
 	out := make([]cluster.Pod, 0, pods)
@@ -111,7 +111,7 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 	return out
 }
 
-// BenchmarkSolve has a target: 500 mixed pods in 50 ms, 10,000 in 500 deployments in 1 s, on one
+// BenchmarkSolve should take at most 50 ms for 500 mixed pods, and 1 s for 10,000 pods in 500 deployments, on one
 // core.
 func BenchmarkSolve(b *testing.B) {
 	b.Run("made-up", func(b *testing.B) { benchSolve(b, bigMarket(catalog.OnDemand, catalog.Spot)) })

@@ -20,9 +20,9 @@ func newBindingCheck(sol *solution) bindingCheck {
 	return bindingCheck{problem: sol.problem, queue: sol.queue, sol: sol}
 }
 
-// simulateBinding removes the pods from the plan that topology rules would keep kube-scheduler from
-// binding. Pods that a rule relied on may be unplaced, or on nodes where the rule does not count
-// them.
+// simulateBinding removes the pods from the plan that kube-scheduler would not bind because of topology
+// rules. This happens if pods that a rule relied on are unplaced, or on nodes where the rule does not
+// count them.
 //
 // kube-scheduler binds one pod at a time, so the plan is valid if the pods can be bound in some
 // order. Usually every order works.
@@ -48,7 +48,7 @@ func (bk bindingCheck) newSimulator() *binding.Simulator {
 	sol, initial := bk.sol, bk.problem.Rooms
 	simulator := binding.New(sol.queue.Pods.Topology, initial, func(group int) bool { return sol.topo.HasPod(initial, group) })
 	sv := newSpreadVisibility(sol)
-	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: the node of its pods matters
+	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: whether the node of its pods matters
 	hasHostRules := false
 	for c := range sol.queue.Classes {
 		p := &sol.queue.Classes[c]
@@ -73,7 +73,7 @@ func (bk bindingCheck) newSimulator() *binding.Simulator {
 }
 
 // hasHostAffinity reports whether pods of the class have required host affinity, or are the target
-// of one.
+// of a required host affinity.
 func (bk bindingCheck) hasHostAffinity(c *pending.Class) bool {
 	p := bk.queue.Profile(c)
 	return p.HasRequiredHostAffinity() || slices.ContainsFunc(p.HostIn, func(g int) bool {

@@ -48,7 +48,7 @@ func TestCrossedSpreads(t *testing.T) {
 			t.Errorf("seed %d: %d of %d pods are refused, the first: %+v", seed, len(plan.Refusals), len(pods), plan.Refusals[0])
 		}
 		if broken := verify.Check(s, market, plan); len(broken) > 0 {
-			t.Errorf("seed %d: %d rules broken, the first: %s", seed, len(broken), broken[0])
+			t.Errorf("seed %d: %d rules violated, the first: %s", seed, len(broken), broken[0])
 		}
 	}
 }

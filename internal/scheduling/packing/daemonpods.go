@@ -14,7 +14,7 @@ func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.S
 }
 
 // withDaemonPods narrows an accept set to the offerings whose DaemonSet pods satisfy the affinities
-// that nothing else in the domains does.
+// that no other pod in the domains satisfies.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
 	for _, g := range sp.topo.UnmetAffinity(p, domains) {
 		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Both(sp.queue.DaemonPods.Matched(g)))

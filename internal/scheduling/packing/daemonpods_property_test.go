@@ -38,7 +38,7 @@ func TestDaemonPodWorlds(t *testing.T) {
 		}
 	}
 	if placed < *worlds/2 {
-		t.Errorf("%d pods had a place in %d worlds: too few to show anything", placed, *worlds/2)
+		t.Errorf("only %d pods were placed in %d worlds, too few for a meaningful test", placed, *worlds/2)
 	}
 }
 

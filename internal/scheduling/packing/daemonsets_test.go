@@ -23,9 +23,9 @@ func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemo
 	return out
 }
 
-// TestManyDaemons: DaemonSets with many host ports, selectors, terms or instance types of their own
-// add little cost to a plan for ordinary pods, although every plan includes them. Not parallel,
-// because it counts allocated bytes.
+// TestManyDaemons checks that DaemonSets with many host ports, selectors, terms or instance types of their own add
+// little cost to a plan for ordinary pods, although every plan includes them. Not parallel, because it counts allocated
+// bytes.
 func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	market := realMarket(t)
 	for name, change := range map[string]func(d *cluster.Daemon, i int){
@@ -58,7 +58,7 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 	}
 }
 
-// TestPortsOfDaemons: a DaemonSet's host port matters if a pod requests the same one, and does not
+// TestPortsOfDaemons checks that a DaemonSet's host port matters if a pod requests the same one, and does not
 // otherwise.
 func TestPortsOfDaemons(t *testing.T) {
 	t.Parallel()
@@ -79,9 +79,8 @@ func TestPortsOfDaemons(t *testing.T) {
 	}
 }
 
-// TestDaemonsThatFitNowhere: a tenant's DaemonSets that no instance type of a NodePool can hold,
-// alone or together, do not keep other pods off nodes. DaemonSets of kube-system do, because no
-// node works without them.
+// TestDaemonsThatFitNowhere checks that a tenant's DaemonSets that no instance type of a NodePool can hold, alone or
+// together, do not keep other pods off nodes. DaemonSets of kube-system do, because no node works without them.
 func TestDaemonsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	asking := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {
@@ -93,10 +92,10 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 		daemons []cluster.Daemon
 		refuses bool
 	}{
-		"one, of more CPU than there is":   {daemons: tenantDaemons(1, asking("tenant", 1_000_000))},
-		"two, of 60 % of the largest each": {daemons: tenantDaemons(2, asking("tenant", 57_600, 57_600))},
-		"many":                             {daemons: tenantDaemons(5, asking("tenant", 95_000, 95_000, 500, 250, 125))},
-		"one of kube-system":               {daemons: tenantDaemons(1, asking("kube-system", 1_000_000)), refuses: true},
+		"one, larger than any type":          {daemons: tenantDaemons(1, asking("tenant", 1_000_000))},
+		"two, each 60 % of the largest type": {daemons: tenantDaemons(2, asking("tenant", 57_600, 57_600))},
+		"five, too large together":           {daemons: tenantDaemons(5, asking("tenant", 95_000, 95_000, 500, 250, 125))},
+		"one in kube-system":                 {daemons: tenantDaemons(1, asking("kube-system", 1_000_000)), refuses: true},
 	} {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: c.daemons}
 		plan := packing.Solve(s, fewTypes(), packing.Usual)

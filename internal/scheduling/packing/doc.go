@@ -1,8 +1,8 @@
-// Package packing plans which new nodes to launch and on which node every pod goes.
+// Package packing plans which new nodes to launch, and assigns every pod to a node.
 //
 // In: a snapshot of the cluster, the market, and a limit for the work.
 // Out: a Plan: nodes to launch, pods for existing nodes, and a reason for every unplaced pod.
-// Never: a clock, randomness, a call to anything, or an answer that depends on the order of its input.
+// Never: a clock, randomness, I/O, or a plan that depends on the order of its input.
 //
 // # How Solve works
 //
@@ -25,16 +25,16 @@
 //     adds to the lowest possible price. A run repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
 //     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
-//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the worst
-//     are planned again (improve.go), and nodes exchange pods (exchange.go). Few pods are solved
-//     exactly (exact.go). Of plans with about the same price, the one wins that puts the fewest
-//     pods of a class on one node.
-//  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
+//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the nodes with the
+//     worst price are planned again (improve.go), and nodes exchange pods (exchange.go). A small number of
+//     pods is solved exactly (exact.go). Of plans with about the same price, the plan that puts the fewest
+//     pods of a class on one node is chosen.
+//  5. If a domain has no room for its pods, or new nodes add domains, planning restarts with this
 //     knowledge (restart.go, projection.go). Binding is then simulated (package
 //     binding), and pods that kube-scheduler would not bind are removed (bindorder.go,
 //     affinitycycle.go).
-//  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
-//     explains the rest: the causes, and the smallest change that would help.
+//  6. Unplaced pods are retried against the finished plan (retry.go). For pods that are still unplaced,
+//     package refusal finds the causes and the smallest change that would help.
 //
 // Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
 package packing

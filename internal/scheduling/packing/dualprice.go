@@ -18,9 +18,9 @@ type pricer struct {
 	dualPrice []float64 // by class: the marginal price of one unit, in billionths of a dollar per hour
 }
 
-// priceClasses sets the dual price of a unit of each active class: its share of the lowest possible
-// price of all of them. A class that no offering accepts gets a price above any real one, because
-// only an existing node can take it.
+// priceClasses sets the dual price of a unit of each active class: the unit's share of the lowest possible
+// price of all active classes. A class that accepts no offering gets a price above any real price, because
+// only an existing node can take its pods.
 func (pc *pricer) priceClasses(active []int) {
 	p := pc.solver.For(pc.queue.Demands(active), false)
 	pc.setDualPrices(active, p, p.DualPrices(false).PerPod)
@@ -63,8 +63,8 @@ func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	return expectedLots(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
-// repriceLots does the same for the units in left. The pods placed first took the cheapest
-// combinations; the rest has other prices.
+// repriceLots sets the dual prices again, for the units in left. The pods placed first took the cheapest
+// combinations, so the remaining pods have other prices.
 func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last
 	at, counts := p.Index(), make([]int, len(p.Demands))
@@ -75,7 +75,7 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 		}
 	}
 	prices := p.Reprice(counts, hard)
-	pc.work.steps += len(p.Demands) * len(p.Lots) / 4 // about as long as that many steps
+	pc.work.steps += len(p.Demands) * len(p.Lots) / 4 // this takes about as long as that number of steps
 	if hard {
 		pc.work.steps += len(p.Demands) * len(p.Lots)
 	}
@@ -83,6 +83,6 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	return expectedLots(pc.problem, lots, p, prices.PerNode)
 }
 
-// aboveAnyPrice is more than any real pod can cost, in billionths of a dollar per hour: a million
-// dollars.
+// aboveAnyPrice is a price above that of any real pod: a million dollars per hour, in billionths of a
+// dollar.
 const aboveAnyPrice = 1e6 * float64(catalog.Dollar)

@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// maxStates bounds the problems that are solved exactly. A state is a choice of unplaced pods; pods
-// of one class are interchangeable.
+// maxStates is the maximum number of states of a problem that is solved exactly. A state is a set of unplaced
+// pods; pods of one class are interchangeable.
 const maxStates = 256
 
-// exact computes the cheapest plan of a few pods by dynamic programming over all choices of them.
+// exact computes the cheapest plan of a few pods by dynamic programming over all sets of these pods.
 type exact struct {
 	run        *strategyRun
 	problem    *pending.Problem
@@ -22,12 +22,12 @@ type exact struct {
 	work       *work
 
 	classes     []int
-	stride      []int // by class: the distance between states that differ by one pod of it
+	stride      []int // by class: difference between the numbers of two states that differ by one pod of the class
 	states      int
 	singlePrice []float64 // by state: the price of the cheapest single node for exactly these pods; +Inf if none
 	singleOffer []int     // by state: the offering of that node
 	minPrice    []float64 // by state: the lowest price of any plan for these pods
-	firstPart   []int     // by state: the pods of one node of that plan, as a state
+	firstPart   []int     // by state: the pods of one node of the plan with minPrice, as a state
 }
 
 // solveExactly returns the cheapest plan for the active classes. It reports false if they have too
@@ -92,7 +92,7 @@ func (ex *exact) count(state, i int) int {
 	return state / ex.stride[i] % (ex.run.filler.left[ex.classes[i]] + 1)
 }
 
-// fitsOn reports whether one node of the offering can have these pods.
+// fitsOn reports whether one node of the offering can run these pods.
 func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
 	shape := ex.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}

@@ -12,11 +12,11 @@ import (
 // exchanger exchanges pods between planned nodes so that one node after the other fits a cheaper
 // offering.
 //
-// The free room on each well-filled node is too small for any pod. But a node that gives one pod
-// away, for a pod that is slightly smaller, comes closer to the room of a cheaper offering, while
-// the other node keeps its price. After a few exchanges, with several partners, it fits. A node
-// that does not get there keeps what it gained: several small gaps have become one, and the next
-// pass starts from it. No price ever rises.
+// The free room on each well-filled node is too small for any pod. But if a node exchanges a pod for
+// a slightly smaller pod of another node, its requests come closer to the room of a cheaper offering,
+// while the price of the other node stays the same. After a few exchanges, with several partners, the
+// node fits the cheaper offering. If it does not, the exchanges are kept: they combined several small
+// gaps into one, and the next pass starts from there. No exchange raises a price.
 type exchanger struct {
 	filler     filler
 	problem    *pending.Problem
@@ -33,22 +33,22 @@ type exchanger struct {
 
 const (
 	maxPasses   = 6
-	minPassGain = 0.001 // relative to the price: a pass must save this much for another one
+	minPassGain = 0.001 // minimum saving of a pass for another pass to follow, relative to the price
 
 	maxExchanges     = 8    // for one node in one pass
 	enoughPartners   = 16   // partners to compare once one with an exchange was found
 	maxPartners      = 512  // partners to compare in all
-	minExchangeGain  = 0.05 // of the excess, for each exchange
-	pairsPerStep     = 10   // comparing two pods takes that much less time than a step
+	minExchangeGain  = 0.05 // minimum reduction by each exchange, as a share of the excess
+	pairsPerStep     = 10   // comparisons of two pods that take as long as one step
 	maxTargetOffers  = 24   // offerings that a node compares to find its target
-	maxScannedOffers = 400  // of those, and others that do not fit its pods
+	maxScannedOffers = 400  // the same, including offerings without room for its pods
 	exchangeShare    = 0.25 // of the remaining steps of a plan
 )
 
 // exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome.
 func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 	if nc.queue.DaemonPods != nil {
-		return o // another offering may have other DaemonSet pods
+		return o // another offering may have other DaemonSet pods, whose effect on rules exchanges do not check
 	}
 	run := nc.newRun(o.strategy, o.left, o.remaining)
 	ex := &exchanger{filler: run.filler, problem: nc.problem, queue: nc.queue, nodeOffers: nc.sol.nodeOffers, work: nc.work}
@@ -116,7 +116,7 @@ func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
 	}
 }
 
-// collect returns the nodes, equal neighbors merged, without those that have no pods left.
+// collect returns the nodes without those that have no pods left. It merges adjacent equal nodes.
 func (ex *exchanger) collect() []plannedNode {
 	out := ex.fixed
 	for _, pn := range ex.nodes {
@@ -136,10 +136,10 @@ func (ex *exchanger) collect() []plannedNode {
 // exchangeTarget is a cheaper offering for a node.
 type exchangeTarget struct {
 	node, offer int
-	excess      float64 // how far the requests exceed its room, per share of the price that it saves
+	excess      float64 // excess of the requests over its room, divided by the saved share of the price
 }
 
-// pass lets each node try to reach a cheaper offering, the smallest excess first. It returns the
+// pass tries to reach a cheaper offering for each node, smallest excess first. It returns the
 // savings.
 func (ex *exchanger) pass(stepLimit int) float64 {
 	var targets []exchangeTarget
@@ -155,7 +155,7 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 			break
 		}
 		before := ex.nodes[target.node].price
-		if current, ok := ex.findTarget(target.node); ok { // the node may have exchanged pods since
+		if current, ok := ex.findTarget(target.node); ok { // the node may have exchanged pods after targets was computed
 			ex.reachTarget(current)
 		}
 		saved += before - ex.nodes[target.node].price
@@ -188,7 +188,7 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	return best, best.offer >= 0
 }
 
-// overflow returns by how much used exceeds room, in parts of scale.
+// overflow returns the excess of used over room, relative to scale, summed over the resources.
 func overflow(used, room, scale resources.Vector) float64 {
 	sum := 0.0
 	for r, n := range used {
@@ -199,7 +199,7 @@ func overflow(used, room, scale resources.Vector) float64 {
 	return sum
 }
 
-// reachTarget exchanges pods until the node fits the target offering or there is no partner left.
+// reachTarget exchanges pods until the node fits the target offering, or no exchange is left.
 func (ex *exchanger) reachTarget(target exchangeTarget) {
 	pn := &ex.nodes[target.node]
 	es := &exchangeSearch{

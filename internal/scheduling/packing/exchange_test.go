@@ -41,7 +41,7 @@ func TestPodExchange(t *testing.T) {
 	}
 }
 
-// TestEmptiedNodesAreDropped: a node whose last pod moved to another node is not launched.
+// TestEmptiedNodesAreDropped checks that a node whose last pod moved to another node is not launched.
 func TestEmptiedNodesAreDropped(t *testing.T) {
 	t.Parallel()
 	market := realMarket(t)

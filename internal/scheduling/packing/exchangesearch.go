@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// exchangeSearch looks for exchanges that let one planned node fit a cheaper offering.
+// exchangeSearch finds exchanges after which one planned node fits a cheaper offering.
 type exchangeSearch struct {
 	exchanger *exchanger
 	problem   *pending.Problem
@@ -19,10 +19,10 @@ type exchangeSearch struct {
 	scale      resources.Vector // room of the current offering, to normalize amounts
 	used       resources.Vector // requests of the node's pods
 	usedAfter  resources.Vector // requests after the exchange that is being compared
-	excess     float64          // how far the requests exceed the target's room, normalized
+	excess     float64          // excess of the requests over the target's room, normalized
 }
 
-// exchange moves one pod to a partner node, and one pod of another class back or none.
+// exchange moves one pod to a partner node, and at most one pod of another class back.
 type exchange struct {
 	partner   int // index in exchanger.nodes
 	give, get int // classes; get is -1 for none
@@ -51,7 +51,7 @@ func (es *exchangeSearch) findExchange() (exchange, bool) {
 	return best, best.partner >= 0
 }
 
-// freeFor returns how much room a node has left of the resources that exceed the target,
+// freeFor returns the free room of a node in the resources whose requests exceed the target,
 // normalized.
 func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 	sum := 0.0
@@ -63,7 +63,7 @@ func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 	return sum
 }
 
-// compareExchanges compares all exchanges with one partner to the best so far.
+// compareExchanges compares all exchanges with one partner to the best exchange so far.
 func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
 	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
 	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep

@@ -30,7 +30,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 	for before := -1; before < len(ef.sol.placements); {
 		before = len(ef.sol.placements)
 		for _, tier := range ef.queue.TiersOf(classes) {
-			// Every pass may change which node has the fewest pods of a spread.
+			// Each pass may change which node has the fewest pods of a spread, so nodes are filled again.
 			for _, ef.sol.droppedWeightOnExisting = range ef.queue.PreferenceWeights(tier) {
 				for ef.placeTier(tier, true) && ef.queue.MayFollow(tier) {
 				}

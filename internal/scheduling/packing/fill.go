@@ -16,15 +16,15 @@ type filler struct {
 	prices  *pricer
 	work    *work
 
-	scoreRatio        float64 // how close to the best score a class must be; 0 means minScoreRatio
+	scoreRatio        float64 // minimum score of a class relative to the best score; 0 means minScoreRatio
 	onExisting        bool    // it fills existing nodes
 	strictPreferences bool    // on existing nodes, preferences about hosts count as rules
 	spreadOut         bool    // no node gets a large part of a class
-	careful           bool    // it tries several ways to fill a node
-	excludedClass     int     // a class that must not get onto the node, plus one; 0 for none
+	careful           bool    // refine each node after it was filled
+	excludedClass     int     // a class that must not be added to the node, plus one; 0 for none
 	left              []int   // by class: units that it may still place
 	cursors           []cursor
-	room              []quad  // what is left on the node
+	room              []quad  // free room of the node
 	bestScore         float64 // the best score of the cursors
 	allocationIndex   []int32 // by class, while a node is filled: its index in the allocations, plus one
 	preloaded         bool    // the node had pods before it was filled
@@ -35,15 +35,15 @@ func newFiller(sol *solution, left []int) filler {
 	return filler{sol: sol, problem: sol.problem, queue: sol.queue, facts: sol.facts, prices: sol.prices, work: sol.work, left: left}
 }
 
-// minScoreRatio is how close to the best score a class usually must be for its dual price to
-// decide. Large pods are placed first, small ones fill the gaps.
+// minScoreRatio is the minimum score of a class, relative to the best score. Among classes above it, the
+// highest dual price decides, so large pods are placed first and small pods fill the gaps.
 const minScoreRatio = 0.95
 
 // fill adds pods of the candidate classes to the node so that their total dual price is as high as
 // possible, and returns the dual price of the added pods.
 //
-// It repeatedly takes the class that alone would fill the remaining room best, but only half of the
-// units that fit. The next class can then use what the first leaves over. All candidates must
+// It repeatedly takes the class that alone would fill the remaining room best, but adds only half of the
+// units that fit. The next class can then use the remaining room. All candidates must
 // accept the node.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
@@ -66,8 +66,8 @@ func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	return value
 }
 
-// addFromRow adds units of the class at the cursor. If it has too few, similar classes that follow
-// in the row fill up the number. It returns their total dual price.
+// addFromRow adds a batch of units of the class at the cursor. If the class has too few, units of similar
+// classes that follow in the row complete the batch. It returns the total dual price of the added units.
 func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 	value := 0.0
 	first := f.facts.bulk[k.row[k.at]]
@@ -92,7 +92,8 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 	return value
 }
 
-// bulkSimilarity is the share of one class's bulk that another must have to replace it.
+// bulkSimilarity is the minimum bulk of a class that completes a batch of another class, relative to the
+// bulk of that other class.
 const bulkSimilarity = 0.7
 
 // batchSize returns how many units like those at the cursor to add at once.
@@ -104,12 +105,12 @@ func (f *filler) batchSize(k *cursor) int {
 	return n
 }
 
-// maxRefinedClasses is the number of classes on a node up to which it is refined. On nodes with
-// more classes a gap is a small part of the whole.
+// maxRefinedClasses is the maximum number of classes on a node that is refined. On nodes with
+// more classes a gap is a small part of the node.
 const maxRefinedClasses = 12
 
-// refine improves a node that was filled as usual. It first tries other balances of size and
-// proportion, then exchanges units of one class after the other.
+// refine improves a node that was filled. It first fills the node again with other values of scoreRatio,
+// then exchanges units of one class after the other.
 func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidateRows) {
 	if len(pn.allocations) > maxRefinedClasses {
 		return
@@ -125,8 +126,8 @@ func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidat
 	}
 }
 
-// trySwaps takes one unit, or all, of some class off the node and refills it with others. It keeps
-// the result if the value is higher, and reports whether it did.
+// trySwaps removes one unit, or all units, of a class from the node and refills the node with other classes.
+// It keeps the result if the value is higher, and reports whether any was.
 func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candidateRows) bool {
 	for _, a := range pn.allocations {
 		for i, off := range [2]int{1, a.n} {
@@ -142,7 +143,7 @@ func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candid
 	return false
 }
 
-// refill returns the node with that many units of a class replaced by others.
+// refill returns the node with off units of a class replaced by units of other classes.
 func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, candidates *candidateRows) plannedNode {
 	try := empty.clone()
 	for _, a := range pn.allocations {
@@ -166,7 +167,7 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, cand
 	return try
 }
 
-// scoreRows computes the best class of each row again and drops the rows that have none. It reports
+// scoreRows computes the best class of each row again and drops the rows without a class that fits. It reports
 // whether any row is left.
 func (f *filler) scoreRows(pn *plannedNode) bool {
 	bulk := f.problem.BulkOf(pn.free)
@@ -257,7 +258,7 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
-// consume subtracts what n units need from the node.
+// consume subtracts the requests of n units from the free room of the node.
 func (f *filler) consume(pn *plannedNode, class, n int) {
 	c := &f.queue.Classes[class]
 	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {

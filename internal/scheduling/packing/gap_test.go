@@ -15,7 +15,7 @@ import (
 // average, 15 % at worst.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	for name, market := range map[string]catalog.Market{"made up": bigMarket(catalog.OnDemand), "us-east-1": realMarket(t)} {
+	for name, market := range map[string]catalog.Market{"synthetic": bigMarket(catalog.OnDemand), "us-east-1": realMarket(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testGap(t, market)
@@ -23,7 +23,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// realMarket is the on-demand offerings of us-east-1 for Intel and AMD.
+// realMarket returns the on-demand offerings of us-east-1 with Intel and AMD CPUs.
 func realMarket(t testing.TB) catalog.Market {
 	table, err := catalog.Embedded()
 	if err != nil {

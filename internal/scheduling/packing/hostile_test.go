@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// hostileKind is small pods of a tenant, each with many rules of its own.
+// hostileKind describes small pods of a tenant, each with many distinct rules.
 type hostileKind struct {
 	name string
-	n    int // the number of pods that one tenant was observed to use
+	n    int // number of pods, as observed for one tenant
 	pod  func(p *cluster.Pod, i, n int)
 }
 
@@ -135,7 +135,7 @@ func ownTerms(terms, i int, values func(...string) requirements.Values, weight i
 	return out
 }
 
-// pairTerms returns terms over hosts that select two pods each; every term selects another pair.
+// pairTerms returns terms over hosts that each select a different pair of pods.
 func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := ownTerms(terms, i, values, weight)
 	for t := range out {

@@ -25,9 +25,9 @@ func measured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint64) {
 	return plan, after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileGrowth: four times as many hostile pods take about four times the memory and work. The
-// memory stays below a fifth of the controller's limit in the chart. The benchmark uses more pods.
-// Not parallel, because it counts allocated bytes.
+// TestHostileGrowth checks that four times as many hostile pods take about four times the memory and work. The memory
+// stays below a fifth of the controller's limit in the chart. The benchmark uses more pods. Not parallel, because it
+// counts allocated bytes.
 func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	const most = 200 << 20
 	for _, k := range hostileKinds {
@@ -63,7 +63,7 @@ func onMachines(p packing.Plan) int {
 	return n
 }
 
-// TestHostileHolds: plans with a few hostile pods violate no rule, and refuse no pod that fits.
+// TestHostileHolds checks that plans with a few hostile pods violate no rule, and refuse no pod that fits.
 func TestHostileHolds(t *testing.T) {
 	t.Parallel()
 	for _, k := range hostileKinds {
@@ -78,7 +78,7 @@ func TestHostileHolds(t *testing.T) {
 	}
 }
 
-// TestOrdinaryBesideHostile: ordinary pods are placed, whichever hostile pods there are.
+// TestOrdinaryBesideHostile checks that ordinary pods are placed, whichever hostile pods there are.
 func TestOrdinaryBesideHostile(t *testing.T) {
 	t.Parallel()
 	for _, k := range hostileKinds {

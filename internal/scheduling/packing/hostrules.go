@@ -27,7 +27,7 @@ func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 	return room
 }
 
-// hostRuleLimits returns how to judge the host rules for the class.
+// hostRuleLimits returns the options with which host rules are evaluated for the class.
 func (f *filler) hostRuleLimits(class int) topology.Limits {
 	l := topology.Limits{Strict: true, DroppedWeight: f.queue.DroppedWeight[class]}
 	if f.onExisting {
@@ -43,8 +43,8 @@ func (f *filler) hostRuleLimits(class int) topology.Limits {
 	return l
 }
 
-// fewestInPlan returns the pods on the node with the fewest, or 0 if fewer nodes than minDomains
-// count.
+// fewestInPlan returns the number of pods of the group on the node with the fewest, or 0 if fewer nodes than
+// minDomains count.
 func (sol *solution) fewestInPlan(group, minDomains int) int {
 	if f := sol.planFewest[group]; f.Nodes >= minDomains {
 		return f.Pods
@@ -66,7 +66,7 @@ func (sol *solution) findPlanFewest() {
 				f.Pods = n
 			}
 			other := possible.Clone()
-			if other.AndNot(visible); possible.Any() && !other.Any() { // it counts, whichever offering is launched
+			if other.AndNot(visible); possible.Any() && !other.Any() { // the node counts, whichever of its offerings is launched
 				f.Nodes += pn.copies
 			}
 		}

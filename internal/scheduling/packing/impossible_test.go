@@ -39,8 +39,8 @@ func smallPod(name string, change func(*cluster.Pod)) cluster.Pod {
 	return p
 }
 
-// TestImpossiblePods: pods with impossible requirements are refused with a reason, and the others
-// are placed.
+// TestImpossiblePods checks that pods with impossible requirements are refused with a reason, and the others are
+// placed.
 func TestImpossiblePods(t *testing.T) {
 	t.Parallel()
 	asks := func(of resources.Amounts) []cluster.Pod {
@@ -49,7 +49,7 @@ func TestImpossiblePods(t *testing.T) {
 	requires := func(key string, v requirements.Values) []cluster.Pod {
 		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: v}} })}
 	}
-	chain := func(key string, of ...string) []cluster.Pod { // each with affinity to the next of them
+	chain := func(key string, of ...string) []cluster.Pod { // each app has affinity to the next
 		var out []cluster.Pod
 		for i := 0; i+1 < len(of); i++ {
 			out = append(out, smallPod("odd-"+of[i], func(p *cluster.Pod) {
@@ -81,7 +81,7 @@ func TestImpossiblePods(t *testing.T) {
 		"a cycle by an unknown label":      chain("example.com/rack", "a", "b", "a"),
 		"an empty topology key":            chain("", "a", "b", "a"),
 		"a cycle with anti-affinity":       cycleApart(),
-		"a selector of nothing": {smallPod("odd", func(p *cluster.Pod) {
+		"a selector that matches nothing": {smallPod("odd", func(p *cluster.Pod) {
 			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: cluster.Selector{Nothing: true}}}
 		})},
 		"a selector that contradicts itself": {smallPod("odd", func(p *cluster.Pod) {
@@ -95,11 +95,11 @@ func TestImpossiblePods(t *testing.T) {
 		"affinity and anti-affinity to the same": {smallPod("odd", func(p *cluster.Pod) {
 			p.Affinity, p.AntiAffinity = []cluster.Term{affinityTo(catalog.LabelZone, "web")}, []cluster.Term{affinityTo(catalog.LabelZone, "web")}
 		})},
-		"anti-affinity to all pods, affinity to some": {smallPod("odd", func(p *cluster.Pod) {
+		"anti-affinity to all pods and affinity to some": {smallPod("odd", func(p *cluster.Pod) {
 			p.Affinity = []cluster.Term{affinityTo(hostname, "web")}
 			p.AntiAffinity = []cluster.Term{{Key: hostname, AllNamespaces: true}}
 		})},
-		"more domains than there are, of others": {smallPod("odd", func(p *cluster.Pod) {
+		"minDomains above the number of domains": {smallPod("odd", func(p *cluster.Pod) {
 			p.Spread = []cluster.Spread{{Key: "example.com/rack", MaxSkew: 1, MinDomains: math.MaxInt32, Selector: selectApp("odd")}}
 		})},
 	} {
@@ -110,7 +110,7 @@ func TestImpossiblePods(t *testing.T) {
 	}
 }
 
-// cycleApart returns three apps with zone affinity in a cycle, of which the first also has
+// cycleApart returns three apps with zone affinity in a cycle. The first app also has
 // anti-affinity to the last.
 func cycleApart() []cluster.Pod {
 	var out []cluster.Pod
@@ -137,7 +137,7 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 	market := bigMarket(catalog.OnDemand)
 	plan := packing.Solve(s, market, packing.Usual)
 	if broken := verify.Check(s, market, plan); len(broken) > 0 {
-		t.Errorf("the plan is wrong: %s", strings.Join(broken, "; "))
+		t.Errorf("the plan violates rules: %s", strings.Join(broken, "; "))
 	}
 	if len(plan.Refusals) != len(odd) {
 		t.Errorf("%d pods are refused, want the %d odd ones: %+v", len(plan.Refusals), len(odd), plan.Refusals)
@@ -147,7 +147,7 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 			t.Errorf("%s is refused: %+v", r.Pod, r.Reasons)
 		}
 		if len(r.Reasons) == 0 || r.Reasons[0].Code == packing.EffortSpent || r.Reasons[0].Code == "" {
-			t.Errorf("%s is refused for %+v, want a cause that a user can fix", r.Pod, r.Reasons)
+			t.Errorf("%s is refused because of %+v, want a cause that a user can fix", r.Pod, r.Reasons)
 		}
 	}
 	again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
@@ -156,8 +156,8 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 	}
 }
 
-// TestThousandsOfDomains: two labels with a different value on each of 10,000 nodes are ordinary
-// topology keys. Affinity, anti-affinity and spread work over them.
+// TestThousandsOfDomains checks that two labels with a different value on each of 10,000 nodes are ordinary topology
+// keys. Affinity, anti-affinity and spread work over them.
 func TestThousandsOfDomains(t *testing.T) {
 	t.Parallel()
 	const nodes = 10_000
@@ -203,7 +203,7 @@ func TestThousandsOfDomains(t *testing.T) {
 		t.Errorf("%d rules broken, the first: %s", len(broken), broken[0])
 	}
 	if len(plan.PlannedNodes) > 0 || len(plan.Refusals) != 19 {
-		t.Errorf("%d new nodes, %d refusals, want none and 19: one of the odd pods fits on the rack", len(plan.PlannedNodes), len(plan.Refusals))
+		t.Errorf("%d new nodes and %d refusals, want 0 and 19: one of the odd pods fits on the rack", len(plan.PlannedNodes), len(plan.Refusals))
 	}
 	for _, r := range plan.Refusals {
 		if !strings.HasPrefix(r.Pod, "default/odd") || len(r.Reasons) == 0 {
@@ -212,7 +212,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	}
 }
 
-// TestHugePods: requests that only the largest instance types can hold are not impossible.
+// TestHugePods checks that requests that only the largest instance types can hold are not impossible.
 func TestHugePods(t *testing.T) {
 	t.Parallel()
 	huge := bigType("u", "amd64", "24tb1", 448, 24<<10, 100, 218*catalog.Dollar, []string{catalog.OnDemand})

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// reopenFractions are divisors of the plan's price: that fraction of it is planned again, small
-// fractions first.
+// reopenFractions are divisors of the plan's price. Nodes with that fraction of the price are planned again,
+// small fractions first.
 var reopenFractions = [...]float64{32, 16, 8, 4, 2}
 
 // improveRatio is the price, relative to the previous round, below which improve does another
 // round.
 const improveRatio = 0.998
 
-// improve removes planned nodes, lets their pods fill gaps on the others, and plans new nodes for
-// the rest, as long as that makes the plan cheaper. It first removes the nodes with the highest
-// price per value. Then it removes the most expensive ones: the rest of a large full node needs a
-// smaller node.
+// improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for
+// the remaining pods, as long as that makes the plan cheaper. It first removes the nodes with the highest
+// price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into gaps,
+// its other pods need only a smaller node.
 func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(o.strategy, o.left, o.remaining)
@@ -45,8 +45,8 @@ func byPricePerValue(a, b plannedNode) int { return cmp.Compare(b.pricePerValue(
 
 func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 
-// reopen returns a run that planned again for the pods of the first nodes in that order: nodes of
-// that total price, at least two.
+// reopen returns a run that planned again for the pods of the first nodes in the given order. It removes at
+// least two nodes, until their total price reaches amount.
 func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
 	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneRemaining(run.remaining))
 	next.lots = run.lots
@@ -73,7 +73,7 @@ func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b pl
 // pricePerValue is the node's price per dual price of its pods.
 func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
 
-// unassign returns the pods of n copies of the node to the unplaced ones.
+// unassign makes the pods of n copies of the node unplaced again.
 func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] += a.n * n

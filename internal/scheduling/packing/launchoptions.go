@@ -15,8 +15,8 @@ type nodeOffers struct {
 	aloneValues map[aloneKey][]int // cache of distinctValuesAlone
 }
 
-// feasibleOffers returns the offerings that can each host all pods of the node: those of its
-// variant that every class accepts and that have the room.
+// feasibleOffers returns the offerings that can each run all pods of the node: offerings of its
+// variant that every class accepts and that have enough room.
 func (no *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
 	out := no.problem.Stock.Alternatives(pn.offer, no.used(pn), pn.podPorts(no.queue))
 	if no.problem.Stock.Offers[pn.offer].IsReserved() {
@@ -38,7 +38,7 @@ func (no *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
 }
 
 // tightPools returns, by NodePool, whether its limits could be exceeded if every planned node
-// became the largest that it may.
+// were launched as its largest offering.
 func (pb planBuilder) tightPools() []bool {
 	out := make([]bool, len(pb.problem.Stock.Pools))
 	for i, p := range pb.problem.Stock.Pools {

@@ -9,7 +9,7 @@ import (
 // Only the cheapest offering of a lot is compared.
 type lot struct {
 	offering.Lot
-	key float64 // a price per value that filling it cannot beat
+	key float64 // lower limit of the price per value of a node of the lot
 }
 
 // lotQueue is a heap of lots by key, then price, then number.

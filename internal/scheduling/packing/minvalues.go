@@ -19,8 +19,8 @@ func (no *nodeOffers) keepsMinValues(pn *plannedNode) bool {
 	return !lacks
 }
 
-// missingMinValue returns the first of the minValues that the node's launch choices violate. Where
-// minValues are relaxable, a node must keep as many values as each of its pods would alone.
+// missingMinValue returns the first of the minValues that the node's launch choices violate. If
+// minValues are relaxable, the node must keep as many values as a node with only one of its pods would.
 func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 	if !no.problem.Stock.HasMinValues(pn.offer) {
 		return Relaxation{}, false
@@ -42,7 +42,7 @@ func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 }
 
 // distinctValues returns, for each of the NodePool's minValues, how many values the node's launch
-// choices have. If the NodePool has limits, only the choices count that a tight limit leaves.
+// choices have. If the NodePool has limits, only choices that a tight limit allows are counted.
 func (no *nodeOffers) distinctValues(pn *plannedNode) []int {
 	p := no.problem.Stock.PoolOf(pn.offer)
 	return p.DistinctValues(no.launchChoices(pn, !p.Remaining.Unlimited()))

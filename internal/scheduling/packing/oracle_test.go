@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// worstRatio is the price of a plan for a few pods, relative to the best, that is accepted. It
-// equals the price that a plan may cost more to put fewer pods of a class on one node.
+// worstRatio is the maximum price of a plan for a few pods, relative to the cheapest plan. A plan may cost this
+// much more if it has fewer pods of a class on one node.
 const worstRatio = 1.02
 
 // TestOracle compares plans for a few pods with the best of all plans: every partition of the pods,
@@ -36,7 +36,7 @@ func TestOracle(t *testing.T) {
 		want := bestPrice(s, market)
 		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
 			if len(plan.Refusals) > 0 && !math.IsInf(want, 1) {
-				t.Fatalf("%d pods refused, and there is a plan for %.9f dollars", len(plan.Refusals), want/1e9)
+				t.Fatalf("%d pods refused, but a plan for all costs %.9f dollars", len(plan.Refusals), want/1e9)
 			}
 			return
 		}
@@ -85,7 +85,7 @@ func everyPartition(pods []cluster.Pod, visit func(parts [][]cluster.Pod)) {
 	assign(0)
 }
 
-// partPrice is the price of the cheapest offering that takes all these pods.
+// partPrice returns the price of the cheapest offering with room for all these pods.
 func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
 	best := math.Inf(1)
 	for _, t := range market["default"].Types {
@@ -99,10 +99,10 @@ func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) fl
 	return best
 }
 
-// TestOracleOfHosts compares the lower bound of plans with host spreads to the best of all plans
-// that kube-scheduler would bind. kube-scheduler lets a host exceed maxSkew as soon as all hosts
+// TestOracleOfHosts compares the lower bound of plans with host spreads to the cheapest of all plans
+// that kube-scheduler would bind. kube-scheduler allows more than maxSkew pods on a host if all hosts
 // have some of the pods. So a bound that assumes maxSkew on every node is too high. The assumption
-// holds only where a full node has none of the pods.
+// holds only if some full node has none of the pods.
 func TestOracleOfHosts(t *testing.T) {
 	t.Parallel()
 	below, tight := 0, 0
@@ -142,17 +142,17 @@ func TestOracleOfHosts(t *testing.T) {
 			}
 		})
 		if float64(plan.LowerBound) > best {
-			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", plan.LowerBound, best/1e9)
+			t.Errorf("the bound is %s, but a plan costs %.9f dollars", plan.LowerBound, best/1e9)
 		}
 		below += oneIf(best < float64(plan.Price))
 		tight += oneIf(float64(plan.LowerBound) == best && len(s.Nodes) > 0)
 	})
 	if below == 0 || tight == 0 {
-		t.Errorf("%d plans cost more than the best, %d have the best as their bound beside nodes: the test shows nothing", below, tight)
+		t.Errorf("%d bounds are below the cheapest plan, %d are equal to it with existing nodes: the test is not meaningful", below, tight)
 	}
 }
 
-// fullNode is a node without room for any pod.
+// fullNode returns a node without room for any pod.
 func fullNode(name string) cluster.Node {
 	return cluster.Node{
 		Name: name, Joined: true, Initialized: true, Labels: requirements.Labels{"kubernetes.io/hostname": name},
@@ -168,7 +168,7 @@ func oneIf(yes bool) int {
 }
 
 // bindsAll binds pods to the nodes of the parts, one at a time, and reports whether it can bind
-// all. Of the hosts that may have one more, it chooses the one with the fewest. Every host counts
+// all. Of the hosts that allow one more pod, it chooses the host with the fewest. Every host counts
 // for every spread.
 func bindsAll(s cluster.Snapshot, parts [][]cluster.Pod) bool {
 	for _, app := range appNames[:2] {

@@ -7,16 +7,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/refusal"
 )
 
-// Plan assigns every pod of a snapshot to a new node, to an existing node, or to none with the
-// reason. It is complete enough to print, store, compare and replay.
+// Plan assigns each pod of a snapshot to a new node or an existing node, or has the reasons why the pod is
+// unplaced. A Plan contains all data to print, store, compare and replay it.
 type Plan struct {
 	PlannedNodes []PlannedNode // in launch order: nodes with device-requesting pods last, then by price
 	Placements   []Placement   // sorted by pod
 	Refusals     []Refusal     // sorted by pod
 	Omissions    []Omission    // sorted by pod; empty in nearly all plans
 
-	Price      catalog.Price // of all new nodes per hour, each at its cheapest offering
-	LowerBound catalog.Price // no plan for the pods on the new nodes costs less
+	Price      catalog.Price // price of all new nodes per hour, each at its cheapest offering
+	LowerBound catalog.Price // lower bound of Price for any plan with the same pods on new nodes
 
 	Pods    int    // pods considered
 	Classes int    // number of groups of pods with equal requirements
@@ -26,25 +26,26 @@ type Plan struct {
 
 // PlannedNode is a node to launch, as the input of a NodeClaim.
 type PlannedNode struct {
-	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
-	Pool      string
-	NodeClass string
+	Name      string // "<pool>-1", unique in the plan; the NodeClaim has a different name
+	Pool      string // name of the NodePool
+	NodeClass string // name of the EC2NodeClass
 
-	// Requirements are those of the NodeClaim: the NodePool's, narrowed by the pods. Instance types
-	// and capacity types are those of Offerings. Sorted by key.
+	// Requirements are the requirements of the NodeClaim, sorted by key: those of the NodePool, narrowed by
+	// the pods. Their instance types and capacity types are those of Offerings.
 	Requirements  []requirements.Requirement
-	Labels        requirements.Labels
-	Taints        []requirements.Taint
-	StartupTaints []requirements.Taint
+	Labels        requirements.Labels  // labels of the NodeClaim
+	Taints        []requirements.Taint // taints of the NodePool
+	StartupTaints []requirements.Taint // startup taints of the NodePool
 
 	Pods     []string          // "namespace/name", sorted
-	Requests resources.Amounts // of its pods and of the DaemonSet pods on it
+	Requests resources.Amounts // requests of its pods and its DaemonSet pods
 
-	// Relaxed are the NodePool's minValues that the node cannot keep because some of its pods
-	// cannot, sorted by key. Requirements have the values that it does keep.
+	// Relaxed are the NodePool's minValues that the node cannot keep because of some of its pods,
+	// sorted by key. The minValues in Requirements are lowered to the values that the node keeps.
 	Relaxed []Relaxation
 
-	// Offerings can each host all the pods. The cheapest is first; never empty.
+	// Offerings are the offerings that the node may be launched as, cheapest first; never empty. Each has
+	// room for all the pods.
 	Offerings []Choice
 }
 
@@ -53,30 +54,30 @@ func (m PlannedNode) Price() catalog.Price { return m.Offerings[0].Price }
 
 // Choice is one offering of an instance type.
 type Choice struct {
-	InstanceType string
-	Zone         string
-	CapacityType string
-	Price        catalog.Price
-	Reservation  string // ID of the capacity reservation that an instance is taken from, or empty
+	InstanceType string        // for example "m7g.large"
+	Zone         string        // name of the availability zone
+	CapacityType string        // spot, on-demand or reserved
+	Price        catalog.Price // price per hour
+	Reservation  string        // ID of the capacity reservation of the offering, or empty
 }
 
-// Placement is a pod that fits on a node that exists or is being launched.
+// Placement assigns a pod to a node that exists or is being launched.
 type Placement struct {
 	Pod  string // "namespace/name"
 	Node string // name of the cluster.Node
 }
 
-// Omission is a pod that was planned without some of its preferences. The topology rules of all
-// pods exceed the limit of one plan, and this pod is one of those with the most.
+// Omission is a pod that was planned without some of its preferences. This happens to the pods with the most
+// topology rules if the rules of all pods exceed the limit of one plan.
 type Omission struct {
 	Pod         string // "namespace/name"
 	Preferences int    // number of ignored preferences about other pods
 }
 
-// Refusal is a pod that the plan does not place, and why.
+// Refusal is a pod that the plan does not place, with the reasons.
 type Refusal struct {
 	Pod     string   // "namespace/name"
-	Reasons []Reason // the one that Hint is about, then the most frequent first
+	Reasons []Reason // first the reason that Hint refers to, then the most frequent first
 	Hint    string   // the smallest change that would help, or empty
 }
 
@@ -86,7 +87,7 @@ type (
 	Reason = refusal.Reason
 	// Code is the kind of a cause.
 	Code = refusal.Code
-	// Relaxation is a change of the pod that would place it.
+	// Relaxation is a label with fewer values than minValues require.
 	Relaxation = refusal.Relaxation
 )
 

@@ -12,15 +12,15 @@ import (
 
 // plannedNode is a number of equal nodes to launch, each with the same pods.
 type plannedNode struct {
-	offer         int // the offering that it was filled for
+	offer         int // the offering for which the node was filled
 	copies        int
 	allocations   []allocation
 	free          resources.Vector // free room of each copy
-	ports         []int            // the lists of host ports in use, by number in podgroup.Queue.Ports
+	ports         []int            // numbers in podgroup.Queue.Ports of the lists of host ports in use
 	host          topology.HostCounts
-	hasDaemonPods bool    // the pods of its DaemonSets are counted in host
+	hasDaemonPods bool    // whether host counts the pods of its DaemonSets
 	value         float64 // total dual price of its pods, in billionths of a dollar per hour
-	price         float64 // of the cheapest offering that fits its pods, in billionths of a dollar per hour
+	price         float64 // price of the cheapest offering that fits its pods, in billionths of a dollar per hour
 }
 
 // allocation is a number of units of one class on one planned node.
@@ -71,7 +71,7 @@ func (pn *plannedNode) countDaemonPods(q *pending.Queue) {
 	pn.hasDaemonPods, pn.host = true, q.DaemonPods.On(pn.offer)
 }
 
-// matchedPods returns how many pods the group counts on the planned node.
+// matchedPods returns the number of pods that the group counts on one copy of the planned node.
 func (pn *plannedNode) matchedPods(q *pending.Queue, group int) int {
 	pn.countDaemonPods(q)
 	return pn.host.Matched(group)

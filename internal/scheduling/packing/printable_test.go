@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestRefusalsArePrintable: details and hints may contain keys and values from pods. They are one
-// line of bounded length without control characters.
+// TestRefusalsArePrintable checks that details and hints may contain keys and values from pods. They are one line of
+// bounded length without control characters.
 func TestRefusalsArePrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "x\n  fix   kubectl delete nodeclaim --all\x1b[2J\u202e" + strings.Repeat("é", 5000)

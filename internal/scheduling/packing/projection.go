@@ -24,9 +24,9 @@ func newDomainProjection(sol *solution) *domainProjection {
 	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
 }
 
-// projectDomains returns the topology state as it will be once the planned nodes exist. Every new
-// node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
-// planned for. It returns nil if the plan already counted with all of that.
+// projectDomains returns the topology state that will hold once the planned nodes exist. Every new
+// node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if this
+// changes nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(hosts) == 0 {
@@ -80,8 +80,8 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 }
 
 // topologyAfterPlan returns the topology state as kube-scheduler will see it once the plan is carried out.
-// Only the domains of existing and planned nodes count, and not those that could be launched
-// besides.
+// Only the domains of existing and planned nodes count, not the domains of other offerings that could be
+// launched.
 func (dp *domainProjection) topologyAfterPlan(topo *existing.TopologyState) *existing.TopologyState {
 	out := topo.Fork()
 	out.CountedDomains = slices.Clone(topo.CountedDomains)
@@ -109,14 +109,14 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 	return dp.possible[node]
 }
 
-// countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
+// countedOffers returns the offerings whose nodes count for a spread group: the offerings that the pod with
 // the rule accepts.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
 	return existing.CountedOffers(dp.problem.Stock, dp.queue.Pods, group)
 }
 
-// emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
-// have so few of the group's pods that existing nodes exceed the maxSkew.
+// emptierHostGroups returns the groups of host spreads that a planned node could violate, because the node
+// would have so few of the group's pods that existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of pods that each planned node must have
 	for _, at := range dp.sol.placements {
@@ -137,8 +137,8 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	return out
 }
 
-// anyNodeBelow reports whether a planned node counts for the group and has fewer than that many of
-// its pods.
+// anyNodeBelow reports whether a planned node counts for the group and has fewer than the given number of
+// the group's pods.
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
 	visible := dp.countedOffers(group)
 	for i := range dp.sol.planned {

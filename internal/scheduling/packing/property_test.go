@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The output has the failing input; a file of it would be taken for a scenario.
+	// The output has the failing input. A file with it in testdata would be read as a scenario.
 	_ = flag.Set("rapid.nofailfile", "true")
 	os.Exit(m.Run())
 }
@@ -43,9 +43,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestMoreCapacity: adding an instance type to the market never leaves more pods unplaced. The
-// snapshots have no limits and no existing nodes: with those, capacity that one pod takes may be
-// missing for another.
+// TestMoreCapacity checks that adding an instance type to the market never leaves more pods unplaced. The snapshots
+// have no limits and no existing nodes: with those, capacity that one pod takes may be missing for another.
 func TestMoreCapacity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,7 +66,7 @@ func TestMoreCapacity(t *testing.T) {
 	})
 }
 
-// TestArbitraryValues: Solve places or refuses every pod, whatever the input contains.
+// TestArbitraryValues checks that Solve places or refuses every pod, whatever the input contains.
 func TestArbitraryValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +106,7 @@ func TestArbitraryValues(t *testing.T) {
 			places += len(m.Pods)
 		}
 		if places != len(s.Pods) {
-			t.Errorf("%d answers for %d pods", places, len(s.Pods))
+			t.Errorf("%d placements and refusals for %d pods", places, len(s.Pods))
 		}
 	})
 }

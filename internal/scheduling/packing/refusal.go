@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/refusal"
 )
 
-// refusals returns, for every unplaced pod, why neither the plan's nodes nor another new node can
-// take it, in the domains that exist once the plan is carried out. topo is the one from before any
+// refusals returns, for every unplaced pod, why no node of the plan and no further new node can
+// take the pod, in the domains that exist once the plan is carried out. topo is the topology state before any
 // pod was placed.
 func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	if sol.queue.Unplaced() > 0 {

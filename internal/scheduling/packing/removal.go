@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// removeUnassigned takes pods out of the plan that other did not assign to their domain. They would
-// be valid there only with pods that were not placed.
+// removeUnassigned removes pods from the plan that other did not assign to their domain. They would
+// be valid there only together with pods that were not placed.
 func (sol *solution) removeUnassigned(other *solution) {
 	assigned := other.queue.AssignedByPart()
 	for c := range sol.queue.Classes {
@@ -22,7 +22,7 @@ func (sol *solution) removeUnassigned(other *solution) {
 	}
 }
 
-// remove takes n units of the class off new nodes first, and then off existing ones.
+// remove removes n units of the class from nodes: first from new nodes, then from existing nodes.
 func (sol *solution) remove(c, n int) {
 	for i := len(sol.planned) - 1; i >= 0 && n > 0; i-- {
 		n = sol.removeFromPlanned(i, c, n)
@@ -38,7 +38,7 @@ func (sol *solution) remove(c, n int) {
 	}
 }
 
-// removeFromPlanned takes units of the class off the copies of one planned node, and returns how
+// removeFromPlanned removes up to n units of the class from the copies of one planned node, and returns how
 // many remain to be removed.
 func (sol *solution) removeFromPlanned(i, c, n int) int {
 	t := slices.IndexFunc(sol.planned[i].allocations, func(a allocation) bool { return a.class == c })
@@ -64,8 +64,8 @@ func (sol *solution) removeFromPlanned(i, c, n int) int {
 	return n
 }
 
-// removeAt takes n pods of the class off one host, or off any. A bundle is removed as a whole. It
-// may leave planned nodes without copies or pods, and placements of no pods.
+// removeAt removes n pods of the class from one host, or from any host. A bundle is removed as a whole.
+// Afterwards, there may be planned nodes without copies or pods, and placements of zero pods.
 func (sol *solution) removeAt(c, at, n int) {
 	for _, loc := range slices.Backward(sol.podLocations()) {
 		if n <= 0 {
@@ -87,7 +87,7 @@ func (sol *solution) removeAt(c, at, n int) {
 	}
 }
 
-// removeFromNode takes units of the class off an existing node, and returns how many remain to be
+// removeFromNode removes units of the class from an existing node, and returns how many remain to be
 // removed.
 func (sol *solution) removeFromNode(node, c, n int) int {
 	for i := range sol.placements {

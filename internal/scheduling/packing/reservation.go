@@ -48,8 +48,8 @@ func (rf reservationFiller) fillReservations(active []int) {
 	}
 }
 
-// byReservationNeed orders the classes: first those that accept only reservations, then those that
-// prefer them, each by priority, then the others.
+// byReservationNeed groups the classes in the order to fill reservations: first classes that accept only
+// reservations, by priority, then classes that prefer them, by priority, then the other classes.
 func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	var reservedOnly, reservedFirst, others []int
 	for _, c := range classes {

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestReservations: with capacity reservations, and with NodePools whose minValues are relaxable,
-// no plan violates a rule or costs less than its lower bound.
+// TestReservations checks that with capacity reservations, and with NodePools whose minValues are relaxable, no plan
+// violates a rule or costs less than its lower bound.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +89,7 @@ func drawCapacityType(t *rapid.T, p *cluster.Pod) {
 	}
 }
 
-// TestReservationsOracle compares plans for a few pods with the best of all: every partition of the
+// TestReservationsOracle compares plans for a few pods with the cheapest of all plans: every partition of the
 // pods, each part on the cheapest offering or on a reserved instance.
 func TestReservationsOracle(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestReservationsOracle(t *testing.T) {
 			}
 		}
 		if float64(plan.LowerBound) > want+0.5 {
-			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", plan.LowerBound, want/1e9)
+			t.Errorf("the bound is %s, but a plan costs %.9f dollars", plan.LowerBound, want/1e9)
 		}
 	})
 	if plans > 0 {
@@ -127,7 +127,7 @@ func TestReservationsOracle(t *testing.T) {
 }
 
 // bestReserved tries every partition of the pods, and for each part the cheapest unreserved
-// offering and every reservation with an instance left.
+// offering and every reservation with an unused instance.
 func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 	best := math.Inf(1)
 	taken := map[string]int{}
@@ -161,7 +161,7 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 	return best
 }
 
-// unreservedPrice is the price of the cheapest offering without a reservation that takes all these
+// unreservedPrice returns the price of the cheapest offering without a reservation that has room for all these
 // pods.
 func unreservedPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
 	best := math.Inf(1)
@@ -179,8 +179,8 @@ func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// TestReservationWorlds is TestTopologyWorlds with capacity reservations. With topology rules and
-// few instances, a pod may be refused that another plan could place. The test counts these pods and
+// TestReservationWorlds is like TestTopologyWorlds, with capacity reservations. With topology rules and
+// few instances, the solver may refuse a pod that another plan could place. The test counts these pods and
 // fails if they are frequent.
 func TestReservationWorlds(t *testing.T) {
 	t.Parallel()
@@ -219,6 +219,6 @@ func TestReservationWorlds(t *testing.T) {
 		}
 	}
 	if most := number / 200; starved > most {
-		t.Errorf("%d pods of %d worlds are refused for whom there is room, want %d at most", starved, number, most)
+		t.Errorf("%d pods in %d worlds are refused although there is room, want at most %d", starved, number, most)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// reservationSearch finds the cheapest way to put a few pods on instances of capacity reservations,
-// with the lowest price of the rest.
+// reservationSearch finds the pods to put on instances of capacity reservations, for a few pods, so that the
+// price of the plan for the remaining pods is lowest.
 type reservationSearch struct {
 	exact   *exact
 	sol     *solution
@@ -20,8 +20,8 @@ type reservationSearch struct {
 // instanceChoice is the decision about one instance.
 type instanceChoice struct {
 	offer    []int     // by state: the offering for exactly these pods; -1 if none
-	minPrice []float64 // by state: the lowest price for these pods with this instance and those before it
-	part     []int     // by state: the pods on the instance in that plan
+	minPrice []float64 // by state: the lowest price for these pods with this instance and the instances before it
+	part     []int     // by state: the pods on the instance in the plan with minPrice
 }
 
 // fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It
@@ -102,7 +102,7 @@ func (rs *reservationSearch) unitsIn(state int) int {
 	return n
 }
 
-// addAll makes the nodes part of the plan, and reports whether the limits allow them.
+// addAll adds the nodes to the plan, and reports whether the limits allow them.
 func (rs *reservationSearch) addAll() bool {
 	sol := rs.sol
 	planned, left := len(sol.planned), slices.Clone(sol.queue.Left)

@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// maxAttempts bounds how often planning restarts because a domain could not take the pods assigned
+// maxAttempts is the maximum number of restarts of planning because a domain had no room for the pods assigned
 // to it.
 const maxAttempts = 4
 
-// restart returns a new solution that uses what this attempt found out: no domain is assigned more
-// pods than it could take.
+// restart returns a new solution without placed pods. It assigns no domain more pods than the domain could take
+// in this attempt.
 func (sol *solution) restart(g *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, g)
 	next.work.steps = sol.work.steps
@@ -33,12 +33,12 @@ func (sol *solution) restart(g *existing.TopologyState) *solution {
 	return next
 }
 
-// placedAsAssigned reports whether this plan placed what other assigned.
+// placedAsAssigned reports whether this plan placed, in each part, the pods that other assigned to the part.
 func (sol *solution) placedAsAssigned(other *solution) bool {
 	return maps.Equal(sol.queue.PlacedByPart(), other.queue.AssignedByPart())
 }
 
-// copyForRetry returns a copy of the plan with rooms, counts and limits computed anew, so that all
+// copyForRetry returns a copy of the plan with recomputed rooms, counts and limits, so that all
 // pods placed so far count.
 func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, topo)

@@ -41,7 +41,7 @@ func (pb planBuilder) buildPlan() Plan {
 		Steps:      pb.work.steps,
 		LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands()),
 	}
-	next := make([]int, len(pb.queue.Classes)) // by class: number of pods already named
+	next := make([]int, len(pb.queue.Classes)) // by class: number of pods already assigned
 	for _, at := range pb.sol.placements {
 		c := &pb.queue.Classes[at.class]
 		for _, pod := range c.Pods[next[at.class]:][:at.n*c.PodsPerUnit] {
@@ -92,8 +92,8 @@ type describedNode struct {
 	options *launchOptions
 }
 
-// launchOptions is the offerings that a node may be launched as. Nodes with the same feasible
-// offerings share one.
+// launchOptions has the offerings that a node may be launched as. Nodes with the same feasible
+// offerings share a launchOptions.
 type launchOptions struct {
 	offers       []int // cheapest first
 	offerings    []Choice
@@ -151,8 +151,8 @@ func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
 }
 
 // inLaunchOrder returns the nodes with their launch options in launch order: nodes with devices
-// last, then by price. If a node with devices were first, pods without devices could fill it while
-// there is no other node.
+// last, then by price. If a node with devices joined first, kube-scheduler could fill it with pods without
+// devices, because no other node exists yet.
 func (pb planBuilder) inLaunchOrder() []describedNode {
 	parallel.Each(len(pb.sol.planned), func(i int) {
 		slices.SortFunc(pb.sol.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
@@ -184,11 +184,11 @@ func (pb planBuilder) needsDevices(pn *plannedNode) int {
 	return 0
 }
 
-// distributePods assigns the pods by name, round-robin: pods of neighboring names, which usually
-// belong to one workload, get onto different nodes. next is the number of pods of each class that
-// are already named.
+// distributePods assigns the pods by name, round-robin, so that pods with adjacent names, which usually
+// belong to one workload, are on different nodes. next is the number of pods of each class that
+// are already assigned.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
-	shares := make([][]podShare, len(pb.queue.Classes)) // by class: one for each node, in order of the nodes
+	shares := make([][]podShare, len(pb.queue.Classes)) // by class: its share of each node, in the order of the nodes
 	first := make([][]int, len(nodes))                  // by node and allocation: the share of the first copy
 	for i := range nodes {
 		for _, a := range nodes[i].node.allocations {
@@ -215,8 +215,8 @@ func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]st
 	return out
 }
 
-// mergeSorted returns all texts of the parts, sorted. It expects that most parts are sorted and
-// that their ranges do not overlap.
+// mergeSorted returns all strings of the parts, sorted. It is fast if most parts are sorted and
+// their ranges do not overlap.
 func mergeSorted(parts [][]string) []string {
 	total := 0
 	for _, p := range parts {
@@ -239,7 +239,7 @@ type podShare struct {
 	pods []string
 }
 
-// distributeClass distributes the pods of the class, starting with that index.
+// distributeClass distributes the pods of the class, starting with index next.
 func (pb planBuilder) distributeClass(c int, shares []podShare, next int) {
 	unit, total := pb.queue.Classes[c].PodsPerUnit, 0
 	for i := range shares {
@@ -307,8 +307,8 @@ func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
 }
 
 // narrowedRequirements returns the NodePool's requirements, limited to the remaining instance
-// types, zones and capacity types, the capacity reservation and the chosen custom labels. Its
-// minValues are no more than what remains.
+// types, zones and capacity types, the capacity reservation and the chosen custom labels. It lowers
+// minValues to the number of remaining values.
 func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptions) []requirements.Requirement {
 	var types, zones, capacityTypes []string
 	for i := range lo.offerings {

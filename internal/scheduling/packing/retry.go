@@ -10,18 +10,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// maxRetries bounds how often unplaced pods are tried again.
+// maxRetries is the maximum number of attempts to place unplaced pods again.
 const maxRetries = 24
 
-// retryUnplaced tries to place the unplaced pods once more, given the rest of the plan. They may
-// have lost their place to pods that then found none, or their domain could not take them. It first
+// retryUnplaced tries to place the unplaced pods again on a copy of the finished plan. Their domain may have had
+// no room, or pods that were later unplaced may have used their room. It first
 // tries all classes together, then one by one, and returns the better plan. topo is the
-// one from before any pod was placed.
+// topology state before any pod was placed.
 func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	if sol.queue.Unplaced() == 0 {
 		return sol
 	}
-	caps, failed := map[string]int{}, map[int]bool{} // parts and classes that were tried without success
+	caps, failed := map[string]int{}, map[int]bool{} // caps of parts, and classes that were tried without success
 	together := true
 	for range maxRetries {
 		if sol.queue.Unplaced() == 0 {
@@ -52,8 +52,9 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	return topUpSpread(retryOneByOne(sol, topo), topo)
 }
 
-// retryOneByOne does the same pod by pod, where limits allow only some pods of a class. If several
-// domains get pods at once, the last nodes may go to pods that can only be bound after the others.
+// retryOneByOne retries pod by pod, because NodePool limits may allow only some pods of a class. If several
+// domains get pods at once, the last nodes within the limits may be used for pods that can only be bound after
+// the others.
 func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
@@ -106,8 +107,8 @@ func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 	return rest
 }
 
-// removeInvalid removes what kube-scheduler would not bind, given the domains that the plan's nodes
-// add. It reports whether the rest is valid.
+// removeInvalid removes the pods that kube-scheduler would not bind, given the domains that the plan's nodes
+// add. It reports whether the remaining plan is valid.
 func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 	if found := newDomainProjection(rt.sol).projectDomains(topo); found != nil {
 		if len(found.EmptyHosts) > len(topo.EmptyHosts) {
@@ -147,8 +148,8 @@ func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
 	return next
 }
 
-// topUpEvenly adds pods to planned and existing nodes as far as the nodes with the fewest pods
-// currently allow.
+// topUpEvenly adds pods to planned and existing nodes, as many as host spreads allow given the node with the
+// fewest pods now.
 func (rt retrier) topUpEvenly() {
 	stage, light := slices.Clone(rt.queue.Stage), slices.Clone(rt.queue.DroppedWeight)
 	rt.sol.findPlanFewest()
@@ -165,7 +166,7 @@ func (rt retrier) topUpEvenly() {
 	rt.queue.Stage, rt.queue.DroppedWeight = stage, light
 }
 
-// placeOnly places pods of these classes alone.
+// placeOnly places only pods of these classes.
 func (rt retrier) placeOnly(classes []int) {
 	rt.markUnplaceableExcept(classes)
 	newSplitter(rt.sol).splitClasses(classes)
@@ -207,7 +208,7 @@ func (rt retrier) releaseParts() (left []int) {
 	return left
 }
 
-// retryableClasses returns those classes for which some node has room and no rule forbids it.
+// retryableClasses returns the classes for which some node has room that no rule forbids.
 func (rt retrier) retryableClasses(classes []int, failed map[int]bool) []int {
 	affordable := map[int]bool{} // by accept set
 	affords := func(set int) bool {
@@ -235,7 +236,7 @@ func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
 	})
 }
 
-// fitsPlannedNode reports whether a planned node in the accept set has room for one more of the
+// fitsPlannedNode reports whether a planned node in the accept set has room for one more unit of the
 // class.
 func (rt retrier) fitsPlannedNode(class *pending.Class, set int) bool {
 	return slices.ContainsFunc(rt.sol.planned, func(pn plannedNode) bool {
@@ -265,8 +266,8 @@ func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
 	return hasUnplaced
 }
 
-// isBetter reports whether this plan leaves fewer pods than other, those of the highest priority
-// first.
+// isBetter reports whether this plan leaves fewer pods unplaced than other does. Pods of the highest priority
+// decide first.
 func (rt retrier) isBetter(other *solution) bool {
 	diff := map[int32]int{}
 	for _, side := range []struct {

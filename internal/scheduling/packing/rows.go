@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// candidateRows is the classes that a kind of node accepts, in rows of similar resource
-// proportions, the larger classes first. To fill a node, only the largest class of each row that
+// candidateRows has the classes that a kind of node accepts, in rows of similar resource
+// proportions, largest classes first. To fill a node, only the largest class of each row that
 // still fits must be compared.
 type candidateRows struct {
 	rows [][]int
 }
 
-// maxOwnRows is the number of classes up to which each gets a row of its own, so that all of them
+// maxOwnRows is the maximum number of classes that each get a row of their own, so that all of them
 // are compared.
 const maxOwnRows = 96
 
@@ -30,7 +30,7 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 		return candidates
 	}
 	number := slices.Repeat([]int{-1}, len(cf.proportionNumbers)) // by proportion: its row
-	of, sizes := make([]int, len(classes)), []int(nil)            // by class its row, by row its number of classes
+	of, sizes := make([]int, len(classes)), []int(nil)            // by class: its row; by row: its number of classes
 	for i, c := range classes {
 		d := cf.proportion[c]
 		if number[d] < 0 {
@@ -67,42 +67,42 @@ func (candidates *candidateRows) dropPlaced(left []int) {
 type cursor struct {
 	row             []int
 	at              int
-	left            int     // units of the class at the cursor that may still get onto the node
-	fits            float64 // how many would fit if there were enough of them
+	left            int     // units of the class at the cursor that may still be added to the node
+	fits            float64 // number of units that the room allows, even if fewer are unplaced
 	score           float64 // fits × dualPrice
-	rulesPassed     bool    // the host rules allow some, as long as no unit of the class is added
+	rulesPassed     bool    // the host rules allow some units, as long as no unit of the class is added
 	onlyRoomMatters bool    // only room and left limit the class, as long as no unit of it is added
 	reciprocals     []quad  // classFacts.reciprocals of the class
-	dualPrice       float64 // of one unit
+	dualPrice       float64 // dual price of one unit
 }
 
-// classFacts has the facts that filling reads all the time, by class, in separate slices.
+// classFacts has the facts about classes that filling reads most often, in separate slices for speed.
 type classFacts struct {
 	problem *pending.Problem
 	queue   *pending.Queue
 
 	reciprocals []quad // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
-	quads       int    // per class
+	quads       int    // number of quads per class
 	bulk        []float64
 	maxShare    []int // maximum units on one node if the class is spread out
 	hasPorts    []bool
-	soleClass   []int // by host rule group: the only whole class that it concerns, or -1
+	soleClass   []int // by host rule group: the only whole class that the group concerns, or -1
 	ruleScope   []hostRuleScope
 
 	proportion        []int          // by class: the number of its resource proportion
 	proportionNumbers map[string]int // the numbers of the proportions
 }
 
-// quad is amounts of four resources; most pods request no more.
+// quad has the amounts of four resources; most pods request at most four.
 type quad [4]float64
 
-// A resource that is not requested fits unlimited times into the smallest room.
+// unlimitedFit stands for a resource that is not requested, which fits any number of times into any room.
 const (
 	unlimitedFit = 1e300
 	minRoom      = 1e-280
 )
 
-// hostRuleScope is which pods on a node matter for the host rules of a class.
+// hostRuleScope states which pods on a node matter for the host rules of a class.
 type hostRuleScope byte
 
 const (
@@ -111,7 +111,7 @@ const (
 	noHostRules                         // the class has no host rules
 )
 
-// refreshFacts computes the facts of the classes that were added since.
+// refreshFacts computes the facts of the classes that were added after the last call.
 func (cf *classFacts) refreshFacts() {
 	cf.quads = (len(cf.problem.Stock.Dims) + 3) / 4
 	if cf.proportionNumbers == nil {
@@ -140,13 +140,13 @@ func (cf *classFacts) refreshFacts() {
 		}
 		cf.proportion = append(cf.proportion, n)
 		for _, m := range class.Members {
-			cf.ruleScope[m.Class] = anyClassCounts // bundles bring more of it
+			cf.ruleScope[m.Class] = anyClassCounts // bundles also add pods of the class
 		}
 	}
 }
 
-// hostRuleScopeOf returns which pods matter for the host rules of the class. A group that counts
-// one profile has only one class on a node: its parts are in different domains.
+// hostRuleScopeOf returns which pods matter for the host rules of the class. If a group counts only one
+// profile, its pods on a node belong to one class, because the parts of a class are in different domains.
 func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	if c.Members != nil {
 		return anyClassCounts
@@ -172,8 +172,8 @@ func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	return ownClassCounts
 }
 
-// fitCount returns how many units with these reciprocal requests fit into the room, with fractions,
-// at most 1e9. It returns 0 if not one unit fits.
+// fitCount returns the number of units with these reciprocal requests that fit into the room, as a fraction,
+// at most 1e9. It returns 0 if less than one unit fits.
 func fitCount(parts, room []quad) float64 {
 	fits := 1e9
 	for q := range parts {
@@ -245,7 +245,7 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 	return false
 }
 
-// rulesPerStep is how many topology rules take as much work as a class without any.
+// rulesPerStep is the number of topology rules that take as much work as a class without rules.
 const rulesPerStep = 8
 
 // passesHostRules reports whether the host rules allow the class at the cursor on the node.
@@ -259,12 +259,12 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	if f.hostRuleRoom(pn, class) == 0 {
 		return false
 	}
-	k.rulesPassed = rules == ownClassCounts // until units of it are added
+	k.rulesPassed = rules == ownClassCounts // holds until units of the class are added
 	return true
 }
 
-// allowance returns how many units of the class the node may get: the unplaced ones, and with
-// spreadOut no more than the maximum share.
+// allowance returns how many units of the class may be added to the node: the unplaced units, and with
+// spreadOut at most the maximum share.
 func (f *filler) allowance(pn *plannedNode, class int) int {
 	n := f.left[class]
 	if f.spreadOut {

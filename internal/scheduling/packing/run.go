@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// strategyRun is one strategy that is being tried.
+// strategyRun is the state of one strategy while it is tried.
 type strategyRun struct {
 	filler  filler
 	sol     *solution
@@ -24,10 +24,10 @@ type strategyRun struct {
 	remaining  []offering.RemainingLimits
 	planned    []plannedNode
 	rowsByMark map[uint64]*candidateRows // by mark of lots: the candidate classes
-	lastFilled map[int]plannedNode       // by offering: its node when it was last filled
+	lastFilled map[int]plannedNode       // by offering: the last filled node
 }
 
-// newRun returns a run of the strategy without nodes. It changes left and remaining.
+// newRun returns a run of the strategy without nodes. The run changes left and remaining.
 func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.RemainingLimits) *strategyRun {
 	f := newFiller(nc.sol, left)
 	f.careful, f.spreadOut = s.careful, s.spreadOut
@@ -43,8 +43,8 @@ func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.Remain
 	}
 }
 
-// runStrategy plans nodes for the active classes with one strategy. It changes nothing of the
-// solution but its steps.
+// runStrategy plans nodes for the active classes with one strategy. Of the solution, it changes only the
+// number of steps.
 func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(s, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
@@ -68,24 +68,24 @@ func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome 
 	return run.outcome()
 }
 
-// repriceAt is the share of the value to place that is left when dual prices are computed again,
-// repriceRounds how often that is done.
+// repriceAt is the unplaced share of the value at which dual prices are computed again;
+// repriceRounds is the number of these computations.
 const (
 	repriceAt     = 0.4
 	repriceRounds = 2
 
-	maxRepricedTiers = 64 // number of priorities above which prices are not computed again: few pods share a priority
+	maxRepricedTiers = 64 // with more priorities, dual prices are not computed again, because few pods share a priority
 )
 
 // addNodes repeatedly adds the node with the lowest price per value; a node's value is the total dual
-// price of its pods. It stops when no more than that part of the value is left to place, or no node
+// price of its pods. It stops when at most the given part of the value is left to place, or when no node
 // takes a pod.
 func (run *strategyRun) addNodes(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
 	run.work.steps += len(lots)
 	run.rowsByMark, run.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
-	value := 0.0 // of all unplaced pods
+	value := 0.0 // total dual price of all unplaced pods
 	for _, c := range classes {
 		value += float64(run.filler.left[c]) * run.prices.dualPrice[c]
 	}
@@ -105,7 +105,7 @@ func (run *strategyRun) addNodes(classes []int, part float64) {
 	}
 }
 
-// computePrices sets the price of the nodes that have none yet.
+// computePrices sets the price of the nodes whose price is not computed yet.
 func (run *strategyRun) computePrices() {
 	parallel.Each(len(run.planned), func(i int) {
 		if pn := &run.planned[i]; pn.price == 0 {
@@ -114,13 +114,13 @@ func (run *strategyRun) computePrices() {
 	})
 }
 
-// acceptRatio is how much higher a node's price per value may be than the best conceivable, to be
-// accepted without a check of the other lots.
+// acceptRatio is the maximum price per value of a node that is accepted without a check of the other lots,
+// relative to the lowest key of these lots.
 const acceptRatio = 1.003
 
 // bestNode returns the node with the lowest price per value.
 //
-// A lot's key was its price per value when it was last filled. It only grows as fewer pods are
+// A lot's key is its price per value when it was last filled. The price per value only grows as fewer pods are
 // left, and stays the same while the same node can be added again. So lots are checked in order of
 // their keys, until no key is lower than the best ratio found.
 func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
@@ -129,7 +129,7 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 	ratio := math.Inf(1)
 	for lots.Len() > 0 && (*lots)[0].key*acceptRatio < ratio {
 		l := heap.Pop(lots).(lot)
-		run.work.steps += 4 // the logarithm of the queue's length, about
+		run.work.steps += 4 // about the logarithm of the queue's length
 		cost := run.scoreCost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
@@ -140,7 +140,7 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 		if !ok || !run.canRepeat(&pn) {
 			pn = run.fillNode(l, classes, cost, ratio)
 			if pn.value == 0 {
-				continue // it takes none of the unplaced pods
+				continue // the node takes no unplaced pods
 			}
 			run.lastFilled[l.Offer] = pn
 		}
@@ -156,7 +156,7 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 	return best, len(best.allocations) > 0
 }
 
-// canRepeat reports whether the node can be added again as it is.
+// canRepeat reports whether the same node can be added again.
 func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 	lacksUnits := func(a allocation) bool { return run.filler.left[a.class] < a.n }
 	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
@@ -167,8 +167,8 @@ func (run *strategyRun) isWithinLimits(offer int) bool {
 	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].Times(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
 
-// scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
-// share of the limits comes first and the price second.
+// scoreCost returns the price of a node of the lot, for comparison. If the strategy spares limits, the
+// used share of the limits decides first and the price second.
 func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
 	if !run.strategy.sparing {
@@ -192,7 +192,7 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 			candidates = run.filler.facts.groupRows(run.filler.accepting(l.Offer, classes))
 			run.rowsByMark[l.Mark] = candidates
 		}
-		pn.countDaemonPods(run.queue) // before pods are placed on a copy of it
+		pn.countDaemonPods(run.queue) // must precede the copy that pods are placed on
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
 		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
@@ -202,8 +202,8 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 	return pn
 }
 
-// addCopies adds the node as often as pods and limits allow, and returns the dual price of all
-// their pods.
+// addCopies adds the node as often as pods and limits allow, and returns the total dual price of the pods of
+// all copies.
 func (run *strategyRun) addCopies(pn plannedNode) float64 {
 	pn.copies = math.MaxInt
 	for _, a := range pn.allocations {
@@ -233,7 +233,7 @@ func (run *strategyRun) outcome() outcome {
 	return o
 }
 
-// accepting returns those of the classes that accept the offering.
+// accepting returns the classes that accept the offering.
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {

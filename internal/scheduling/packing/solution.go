@@ -12,12 +12,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// solution is the state of one planning attempt: the pods that were placed so far, and on which
-// existing or planned nodes. Each step changes it: splitter, bundler, existingFiller, nodeChooser,
+// solution is the state of one planning attempt: the pods that were placed so far, and their existing
+// or planned nodes. The steps change it: splitter, bundler, existingFiller, nodeChooser,
 // reservationFiller, bindingCheck and retrier.
 type solution struct {
 	problem *pending.Problem
-	queue   *pending.Queue // the classes and how many of their units are left
+	queue   *pending.Queue // the classes, and the number of their unplaced units
 
 	// Existing nodes and topology domains, updated with every placement.
 	rooms *existing.Rooms
@@ -26,15 +26,15 @@ type solution struct {
 	// The pods that were placed.
 	placements []existingPlacement
 	planned    []plannedNode
-	remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
+	remaining  []offering.RemainingLimits // by NodePool: its remaining limits
 
-	// planFewest is, by group of a host spread, the fewest of its pods on any existing or planned
-	// node, while no more nodes are launched. Nil means that a node without any can always be
+	// planFewest is, by group of a host spread, the minimum number of its pods on an existing or planned
+	// node, while no further nodes are planned. Nil means that a node without such pods can always be
 	// launched.
 	planFewest              map[int]existing.FewestPods
 	droppedWeightOnExisting int            // preferences about hosts up to this weight are dropped while existing nodes are filled
 	hostAssigned            map[int]bool   // groups over host names whose pods are bundled for one node
-	domainCaps              map[string]int // by part: how many units it can take, as earlier attempts showed
+	domainCaps              map[string]int // by part: maximum number of units, known from earlier attempts
 
 	nodeOffers *nodeOffers
 	prices     *pricer
@@ -43,11 +43,11 @@ type solution struct {
 
 	// Caches.
 	roomCache    []bitset.Set   // by class; see nodesWithRoom
-	narrowedSets map[string]int // accept sets of parts, by that of the whole class
-	sizePrices   []float64      // by accept set: price per size, -1 if not known yet
+	narrowedSets map[string]int // accept set of a part, by stageKey
+	sizePrices   []float64      // by accept set: price per size, -1 if not computed yet
 }
 
-// work counts the steps of a solution.
+// work counts the steps of a solution, and has their limit.
 type work struct{ steps, limit int }
 
 // existingPlacement is a number of units of one class on one existing node.
@@ -116,7 +116,7 @@ func (sol *solution) unusedInstances(reserve int) int {
 	return max(left, 0)
 }
 
-// addPlanned makes the node part of the plan, with as many copies as limits and pods allow, at most
+// addPlanned adds the node to the plan, with as many copies as NodePool limits and pods allow, at most
 // limit.
 func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	pn.copies = sol.copiesAllowed(pn.offer, limit)
@@ -131,7 +131,7 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	sol.planned = append(sol.planned, pn)
 }
 
-// adopt makes the outcome part of the plan.
+// adopt adds the nodes of the outcome to the plan.
 func (sol *solution) adopt(o outcome) {
 	sol.planned = append(sol.planned, o.planned...)
 	sol.queue.Left, sol.remaining = o.left, o.remaining
@@ -148,19 +148,19 @@ func (sol *solution) existingRoomFor(class *pending.Class, nodes bitset.Set) int
 	return n
 }
 
-// hasPod reports whether the group counts a pod on an existing node. Then no unplaced pod may be
-// the group's first.
+// hasPod reports whether the group counts a pod on an existing node. If so, no unplaced pod can be
+// the group's first pod.
 func (sol *solution) hasPod(group int) bool {
 	return sol.topo.HasPod(sol.rooms, group)
 }
 
-// isHostFixed reports whether pods of the group have a host already, so that others must use it
+// isHostFixed reports whether pods of the group already have a host, which other pods of the group must use
 // too.
 func (sol *solution) isHostFixed(group int) bool { return sol.hostAssigned[group] || sol.hasPod(group) }
 
 // podLocation is a number of pods of one class on one existing or planned node.
 type podLocation struct {
-	class, bundle int // bundle: the bundle class that the pods came in, or class itself
+	class, bundle int // bundle: the class of the bundle that the pods belong to, or class itself
 	host          int // index of the existing node; planned nodes follow after all existing ones
 	n             int // number of pods, on all copies of the planned node
 }
@@ -189,7 +189,7 @@ func (sol *solution) podLocations() []podLocation {
 	return out
 }
 
-// nodeWith returns a node of the offering with these pods, and the room that they leave.
+// nodeWith returns a node of the offering with these pods, and its remaining room.
 func (no *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode {
 	shape := no.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}

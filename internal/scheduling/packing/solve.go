@@ -14,13 +14,13 @@ import (
 // The zero value means Usual.
 type Effort int
 
-// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all of it takes about ten
-// seconds; most take a thousandth of that.
+// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all steps takes about ten
+// seconds; most plans take a thousandth of that.
 const Usual Effort = 1_000_000_000
 
 // Solve places every pod of the snapshot on an existing node or a new one, at the lowest price that
 // it finds. It is a pure function: the same NodePools, nodes, pods and offerings, in any order,
-// give the same plan. effort limits the work; 0 and less mean Usual.
+// give the same plan. effort limits the work; 0 and negative values mean Usual.
 func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	if effort <= 0 {
 		effort = Usual
@@ -44,9 +44,9 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		// 3. Fill existing nodes. 4. Plan new nodes for the rest.
 		newPlacer(sol).placeAll()
 
-		// 5. New nodes may add domains that spreads did not count. If a domain could not take the
-		// pods assigned to it, pods in other domains may violate their spread. Either way, plan
-		// again with what is known now.
+		// 5. New nodes may add domains that spreads did not count. If a domain had no room for
+		// pods assigned to it, pods in other domains may violate their spread. In both cases, plan
+		// again with this knowledge.
 		if found := newDomainProjection(sol).projectDomains(topo); found != nil {
 			topo = found
 			if attempt < maxAttempts && sol.work.steps <= sol.work.limit/2 {
@@ -106,8 +106,8 @@ func (pc placer) placeAll() {
 	}
 }
 
-// placeRestOnNewNodes plans new nodes for all unplaced pods, after filling up those already
-// planned.
+// placeRestOnNewNodes places unplaced pods on planned nodes with free room, then plans new nodes for the other
+// unplaced pods.
 func (pc placer) placeRestOnNewNodes() {
 	if len(pc.sol.planned) > 0 {
 		pc.prices.priceClasses(pc.queue.Active())

@@ -25,8 +25,8 @@ func newSplitter(sol *solution) splitter {
 }
 
 // split assigns the pods of every class that has domain rules, or that such rules select, to
-// topology domains. Each class gets one part per combination of domains. Pods that no domain may
-// take stay with the class, which then accepts nothing.
+// topology domains. Each class gets one part per combination of domains. Pods that are not allowed in any
+// domain stay in the class, which then accepts no offering and no node.
 func (sp splitter) split() {
 	var all []int
 	for c := range sp.queue.Classes {
@@ -35,8 +35,8 @@ func (sp splitter) split() {
 	sp.splitClasses(all)
 }
 
-// splitClasses splits these classes. Classes with preferred affinity to others are split after
-// those, and classes with required affinity once their targets are assigned.
+// splitClasses splits these classes. Classes with preferred affinity are split after the classes without, and
+// classes with required affinity after their targets are assigned.
 func (sp splitter) splitClasses(classes []int) {
 	var first, later []int
 	for _, c := range classes {
@@ -105,8 +105,8 @@ func (sp splitter) splitPossible(classes []int) []int {
 	return classes
 }
 
-// splitClass makes the parts of a class, for as many of its pods as have a domain. It reports
-// false, and changes nothing, if none of them has one yet.
+// splitClass makes the parts of a class, for all of its pods that are allowed in a domain now. It reports
+// false, and changes nothing, if there are no such pods yet.
 func (sp splitter) splitClass(c int) bool {
 	class := sp.queue.Classes[c]
 	profile := sp.queue.Profile(&class)
@@ -136,12 +136,12 @@ func (sp splitter) splitClass(c int) bool {
 	return true
 }
 
-// markUnplaceable makes the rest of the class accept no offering and no node.
+// markUnplaceable makes the remaining pods of the class accept no offering and no node.
 func (sp splitter) markUnplaceable(c int) {
 	sp.queue.Classes[c].Stages, sp.queue.Classes[c].Nodes = nil, bitset.New(len(sp.rooms.Nodes))
 }
 
-// candidatePlaces returns the combinations of domains where pods of the class could be.
+// candidatePlaces returns the combinations of domains where pods of the class can be placed.
 func (sp splitter) candidatePlaces(c int) []topology.Place {
 	class := &sp.queue.Classes[c]
 	profile := sp.queue.Profile(class)
@@ -163,8 +163,8 @@ func (sp splitter) candidatePlaces(c int) []topology.Place {
 	return out
 }
 
-// stagesIn returns the stages of the class, limited to offerings in the domains. rank is how many
-// stages it lost before the first of them.
+// stagesIn returns the stages of the class, limited to offerings in the domains. Stages without such offerings
+// are left out; rank is the number of stages left out before the first result.
 func (sp splitter) stagesIn(class *pending.Class, domains []int) (out []int, rank int) {
 	profile := sp.queue.Profile(class)
 	for i, stage := range class.Stages {

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestResidentsCost: the cost of a plan depends on the kinds of existing pods and not on their
-// number. A hundred times as many pods of the same kinds cause no more allocations.
+// TestResidentsCost checks that the cost of a plan depends on the kinds of existing pods and not on their number. A
+// hundred times as many pods of the same kinds cause no more allocations.
 func TestResidentsCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	made := func(each int) float64 {
@@ -23,12 +23,11 @@ func TestResidentsCost(t *testing.T) {
 		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.Usual) })
 	}
 	if few, many := made(1), made(100); many > few {
-		t.Errorf("a plan makes %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds", few, many)
+		t.Errorf("a plan allocates %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds", few, many)
 	}
 }
 
-// TestFullNodesCost: nodes without room for a class cost no steps, even if they have room for
-// another.
+// TestFullNodesCost checks that nodes without room for a class cost no steps, even if they have room for another.
 func TestFullNodesCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)
@@ -43,7 +42,7 @@ func TestFullNodesCost(t *testing.T) {
 		s.Pods = append(s.Pods, small, large)
 		plan := packing.Solve(s, market, packing.Usual)
 		if len(plan.Placements) != len(s.Pods)-1 || len(plan.PlannedNodes) != 1 {
-			t.Fatalf("%d pods get %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
+			t.Fatalf("%d pods have %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
 		}
 		return plan.Steps
 	}
@@ -52,8 +51,7 @@ func TestFullNodesCost(t *testing.T) {
 	}
 }
 
-// TestFollowersCost: pods with required host affinity cost no steps for the hosts without matching
-// pods.
+// TestFollowersCost checks that pods with required host affinity cost no steps for the hosts without matching pods.
 func TestFollowersCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)

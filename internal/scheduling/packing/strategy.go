@@ -11,7 +11,7 @@ import (
 
 // strategy is one method to choose new nodes.
 type strategy struct {
-	sparing    bool // use as little of the NodePools' limits as possible, at any price
+	sparing    bool // use as little of the NodePools' limits as possible, regardless of price
 	hardPrices bool // use the dual prices of the last rounds of the lower bound, instead of the first (soft) ones
 	careful    bool // refine each node; takes more work
 	byPriority bool // place pods of higher priority first instead of all together
@@ -26,7 +26,7 @@ type outcome struct {
 	remaining []offering.RemainingLimits
 	price     float64
 	count     int
-	crowded   int // pods above a quarter of their class on one node
+	crowded   int // number of pods on a node beyond a quarter of their class
 }
 
 // nodeChooser chooses which nodes to launch, and places pods on them.
@@ -43,7 +43,7 @@ func newNodeChooser(sol *solution) nodeChooser {
 }
 
 // placeOnNewNodes plans new nodes until every pod is placed or no offering is left to try. Each
-// class starts with its first stage. Units that limits keep out continue with the next stage.
+// class starts with its first stage. Units that cannot be placed within limits continue with the next stage.
 func (nc nodeChooser) placeOnNewNodes() {
 	for round := 1; ; round++ {
 		active := nc.queue.Active()
@@ -68,7 +68,7 @@ func (nc nodeChooser) placeOnNewNodes() {
 	}
 }
 
-// maxRounds is the round after which a class drops all its remaining preferences at once.
+// maxRounds is the number of rounds after which a class drops all its remaining preferences at once.
 const maxRounds = 48
 
 // chooseNodes plans new nodes for the active classes with the strategy that has the best outcome.
@@ -82,7 +82,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 		return
 	}
 	// A plan that spreads the classes well, at a price close to the lower bound, cannot be
-	// improved. A more expensive one is worth more work.
+	// improved much. For a more expensive plan, more strategies are tried.
 	stepLimit := nc.stepLimit(active)
 	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}},
 		active, lots, p, stepLimit)
@@ -115,8 +115,8 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	nc.sol.adopt(best)
 }
 
-// stepLimit returns the step count after which no further strategy is tried. A few pods should not
-// wait long; the possible savings grow with the number of pods.
+// stepLimit returns the step count after which no further strategy is tried. It grows with the number of pods,
+// because the possible savings do, and a few pods should not wait long.
 func (nc nodeChooser) stepLimit(active []int) int {
 	units := 0
 	for _, c := range active {
@@ -125,12 +125,12 @@ func (nc nodeChooser) stepLimit(active []int) int {
 	return min(nc.work.steps+units*(2000+16*units), nc.work.limit/2)
 }
 
-// maxStepLimitUnits is the number of units above which the step limit does not grow any more. It
-// allows about 60 million steps, which take two seconds.
+// maxStepLimitUnits is the number of units up to which the step limit grows. For this number, the limit is
+// about 60 million steps, which take two seconds.
 const maxStepLimitUnits = 1900
 
-// tryStrategies runs the strategies in order until one is good enough, and reports whether one was.
-// That outcome is the last.
+// tryStrategies runs the strategies in order until an outcome is good enough, and reports whether one was. A good
+// enough outcome is the last in the result.
 func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
@@ -153,7 +153,7 @@ func (nc nodeChooser) cheapestOutcome(outcomes []outcome, active []int) outcome 
 	})
 }
 
-// targetGap is the price, relative to the lower bound, up to which a plan is accepted without
+// targetGap is the maximum price, relative to the lower bound, of a plan that is accepted without
 // further search.
 const targetGap = 1.025
 
@@ -178,8 +178,8 @@ const priceTolerance = 1.02
 // Among those whose price is within priceTolerance of the cheapest, the fewest crowded pods win,
 // then the fewest nodes.
 //
-// The chosen plan is never further above the lower bound than priceTolerance, unless the cheapest
-// is.
+// The price of the chosen plan, relative to the lower bound, never exceeds priceTolerance, unless that of the
+// cheapest plan does.
 func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
 		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))

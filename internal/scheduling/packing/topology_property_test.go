@@ -142,7 +142,7 @@ func drawTerms(t *rapid.T, what string) []cluster.Term {
 	return out
 }
 
-// drawVolumes lets pods share volume claims, and limits what can be attached.
+// drawVolumes adds shared volume claims to pods, and limits on attached volumes.
 func drawVolumes(t *rapid.T, s *cluster.Snapshot, market catalog.Market) {
 	for i := range s.Pods {
 		p := &s.Pods[i]

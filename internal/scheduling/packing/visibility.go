@@ -31,7 +31,7 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 }
 
 // mayNotCount reports whether the group, which selects pods of the class, may ignore some of them
-// because of their node. It counts all if its owners accept the same nodes as the class, or any
+// because of their node. The group counts all of them if its owners accept the same nodes as the class, or any
 // node.
 func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
 	g := &sv.queue.Pods.Topology.Groups[group]
@@ -65,7 +65,7 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	return out
 }
 
-// countsAt reports whether pods on that node may count for the group.
+// countsAt reports whether pods on the node with number at may count for the group.
 func (sv *spreadVisibility) countsAt(group, at int) bool {
 	if nodes := len(sv.sol.rooms.Nodes); at < nodes {
 		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(at)
@@ -82,8 +82,8 @@ func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 }
 
 // narrowOfferings makes it certain for each planned node whether a spread counts its pods. It
-// removes the offerings that differ in this from the one that the node was planned with. A node
-// that would then violate minValues is left as it is.
+// removes the offerings whose nodes count differently from the offering that the node was planned with. A node
+// that would then violate minValues is not changed.
 func (sv *spreadVisibility) narrowOfferings() {
 	for i := range sv.sol.planned {
 		for _, a := range sv.sol.planned[i].allocations {

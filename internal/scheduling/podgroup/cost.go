@@ -5,9 +5,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// These constants are what one requirement of a pod costs the solver, in points. They are measured ratios, rounded. A rule about
-// other pods costs most, because it is matched with labels and counted on nodes. A host port or an extended resource is compared on
-// each node. A value is only looked up.
+// These constants are the cost of one requirement of a pod for the solver, in points. They are measured ratios, rounded. A rule about
+// other pods costs most, because the solver matches it with labels and counts pods for it on nodes. The solver compares a host port or an
+// extended resource on each node. It only looks up a value.
 const (
 	rulePoints       = 8 // a spread constraint, affinity term or anti-affinity term
 	volumePoints     = 8 // a shared volume claim
@@ -20,15 +20,15 @@ const (
 	valuesPerPoint   = 8 // values of a label, or namespaces of a term
 
 	ordinaryPoints = 64 // an ordinary pod has at most this many points
-	unitPoints     = 16 // points beyond that for each further unit of cost
+	unitPoints     = 16 // points for each further unit of cost, beyond ordinaryPoints
 )
 
-// Cost estimates what the pod costs the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more for each further 16
+// Cost estimates the cost of the pod for the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more for each further 16
 // points. A pod with 50 anti-affinity terms costs about 28, one with 200 host ports 22, and one with 10,000 node affinity terms 1,872.
 // Cost is a pure function. Its time is proportional to the number of the pod's terms.
 //
-// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class costs the solver this once, and each further
-// pod costs almost nothing.
+// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class has this cost once, and each further pod of the
+// class costs almost nothing.
 func Cost(p *cluster.Pod) int {
 	points := demandPoints(p)
 	return 1 + max(0, points-ordinaryPoints)/unitPoints

@@ -4,7 +4,7 @@
 // Out: a Queue: the classes with their pods, what they require of nodes and of other pods, and the pods that cannot be planned.
 // Never: a node for a pod, an offering, or a result that depends on the order of its input.
 //
-// The Signature of a pod is what it requires of a node besides room. Its Profile
-// (package topology) is what it requires of other pods. Both are computed once for all pods
+// The Signature of a pod has its requirements of a node, except room. Its Profile
+// (package topology) has its rules about other pods. Both are computed once for all pods
 // that share them, so the time of all later steps depends on the number of classes, not of pods.
 package podgroup

@@ -5,11 +5,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// Ports numbers lists of host ports, and knows which lists conflict on one node. The zero value has no list. Only
-// Number changes it, so other methods may be called concurrently between calls of Number.
+// Ports numbers lists of host ports, and reports which lists conflict on one node. The zero value has no list. Only
+// Number changes a Ports, so the other methods may be called concurrently between calls of Number.
 type Ports struct {
 	numbers map[string]int
-	clashes [][]uint64 // by list: the lists that share a port with it, as bits
+	clashes [][]uint64 // by list: the lists that conflict with it, as bits
 	taken   map[portKey]*takers
 }
 
@@ -19,7 +19,7 @@ type portKey struct {
 	protocol string
 }
 
-// takers are the lists with a port, as bits: all of them, those for all addresses, and those for one.
+// takers are the lists with a port, as bits: all lists, the lists with the port on all addresses, and the lists by single address.
 type takers struct {
 	all, everywhere []uint64
 	by              map[string][]uint64
@@ -61,8 +61,8 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	return n
 }
 
-// Wanted returns those of the ports that some numbered list has, on any address. The other ports conflict with no list, so they
-// need no number.
+// Wanted returns the ports of the list that are also in a numbered list, on any address. The other ports conflict with no numbered list,
+// so they can be ignored.
 func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
 	var out []cluster.HostPort
 	for i := range list {
@@ -73,7 +73,7 @@ func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
 	return out
 }
 
-// enter notes that the list has the port.
+// enter records that the list has the port.
 func (p *Ports) enter(list int, h cluster.HostPort) {
 	key := portKey{h.Port, h.Protocol}
 	t := p.taken[key]
@@ -92,7 +92,7 @@ func (p *Ports) enter(list int, h cluster.HostPort) {
 	t.by[h.IP] = withBit(t.by[h.IP], list)
 }
 
-// conflicting adds the lists that a pod with the port cannot be with.
+// conflicting adds to the set the lists that conflict with the port.
 func (t *takers) conflicting(to []uint64, h cluster.HostPort) []uint64 {
 	if h.Everywhere() {
 		return withBits(to, t.all)
@@ -105,7 +105,7 @@ func (p *Ports) Clash(a, b int) bool {
 	return a != NoPorts && b != NoPorts && hasBit(p.clashes[a], b)
 }
 
-// ClashAny reports whether the list conflicts with one of the others.
+// ClashAny reports whether list a conflicts with any list in others.
 func (p *Ports) ClashAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false

@@ -11,56 +11,56 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Class is pods with equal requirements: each can take the place of any other.
+// Class is a set of pods with equal requirements, so they are interchangeable.
 type Class struct {
-	Sig      int              // index into Queue.Signatures
-	Profile  int              // index into Queue.Topology.Profiles
-	Ask      resources.Vector // of one pod
-	Amounts  resources.Amounts
-	Ports    []cluster.HostPort
-	Lists    []int // the list of its host ports, by number in Queue.Ports; empty if it has none
-	Priority int32
-	Pods     []*cluster.Pod // by namespace, name and UID
+	Sig      int                // index into Queue.Signatures
+	Profile  int                // index into Queue.Topology.Profiles
+	Ask      resources.Vector   // requests of one pod, over Queue.Dims
+	Amounts  resources.Amounts  // requests of one pod
+	Ports    []cluster.HostPort // host ports of one pod; empty: none
+	Lists    []int              // number of the list of its host ports in Queue.Ports; empty: no host ports
+	Priority int32              // priority of the pods
+	Pods     []*cluster.Pod     // the pods, sorted by namespace, name and UID
 }
 
-// Signature is what pods require of a node besides room.
+// Signature has the requirements of pods on a node, except room.
 type Signature struct {
 	Required    []requirements.Requirements // alternatives; empty: any node
-	Preferred   []cluster.Preference        // the heaviest first
-	Tolerations []requirements.Toleration
+	Preferred   []cluster.Preference        // heaviest first
+	Tolerations []requirements.Toleration   // tolerated taints; empty: none
 }
 
 // Queue is the pods to schedule, grouped.
 type Queue struct {
 	Dims        resources.Dimensions // the resources that some pod requests
-	Classes     []Class              // by priority, then the larger first
-	Signatures  []Signature
-	Topology    *topology.Index
-	Ports       *Ports
-	Unplannable []Unplannable
-	Deferred    []*cluster.Pod // pods that must wait for another plan: their rules about other pods are too many for this one
-	Omissions   []Omission     // preferences left out of pods in the classes
+	Classes     []Class              // highest priority first, then largest first
+	Signatures  []Signature          // each distinct signature once
+	Topology    *topology.Index      // groups and profiles of the topology rules
+	Ports       *Ports               // numbered lists of host ports
+	Unplannable []Unplannable        // pods that cannot be planned; they are in no class
+	Deferred    []*cluster.Pod       // pods that must wait for another plan: they have too many rules about other pods
+	Omissions   []Omission           // pods in the classes with ignored preferences
 
-	unoffered map[string]bool // the resources that Unoffered stands for
+	unoffered map[string]bool // the resources that the dimension Unoffered replaces
 }
 
-// Omission is a pod of which some preferences about other pods are ignored, to limit the memory that a plan takes.
+// Omission is a pod whose preferences about other pods are partly ignored, to limit the memory of a plan.
 type Omission struct {
-	Pod         *cluster.Pod
-	Preferences int
+	Pod         *cluster.Pod // the pod, which is in a class
+	Preferences int          // number of ignored preferences
 }
 
 // Unplannable is a pod whose spec is impossible or not supported, with the reason.
 type Unplannable struct {
-	Pod *cluster.Pod
-	Why string
+	Pod *cluster.Pod // the pod, which is in no class
+	Why string       // the reason, as half a sentence about the pod
 }
 
-// New groups the pods of the snapshot. It does not know what instance types have: see NewFor.
+// New groups the pods of the snapshot, without knowledge of the resources of instance types; see NewFor.
 func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
 
 // NewFor groups the pods of the snapshot. offered returns the extended resources that instance types have; it is called only if pods
-// request more than 8 kinds of resources. Nil means unknown: then each resource keeps its own dimension.
+// request more than 8 kinds of resources. If offered is nil, each resource has its own dimension.
 func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
 	q.collapse(s, offered)
@@ -125,7 +125,8 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	return q
 }
 
-// hold takes the pods out whose demands are too many for the book, and notes what it leaves out of those of others.
+// hold returns the pods without those that have too many rules for the index. It appends these to q.Deferred, and appends pods with
+// ignored preferences to q.Omissions.
 func (q *Queue) hold(wanted []topology.PodRef) []topology.PodRef {
 	b, kept := q.Topology, 0
 	if b.Deferred == nil {
@@ -146,15 +147,15 @@ func (q *Queue) hold(wanted []topology.PodRef) []topology.PodRef {
 	return wanted[:kept]
 }
 
-// alike reports whether two pods are certainly of one class; it is enough that pods of one workload, which
-// mostly come one after the other, are seen to be.
+// alike reports whether two pods are certainly of one class. It may be false for equal pods: it only needs to recognize pods of
+// one workload, which are mostly adjacent.
 func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
 	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
 		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
 }
 
-// sort sorts the classes by priority, the highest first, then by amounts, the largest first.
+// sort sorts the classes: highest priority first, then largest amounts first.
 func (q *Queue) sort() {
 	order := make([]int, len(q.Classes))
 	for i := range order {
@@ -179,7 +180,7 @@ func (q *Queue) Spreads(key string) bool {
 // dimensionsOf returns the resources that some pod requests: cpu, memory,
 // ephemeral-storage and pods first, then the others by name.
 func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
-	var common resources.Amounts // not 0 for each resource that some pod requests
+	var common resources.Amounts // nonzero for each resource that some pod requests
 	others := map[string]bool{}
 	for i := range s.Pods {
 		asks := &s.Pods[i].Requests
@@ -194,7 +195,7 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// residentsOf returns the kinds of pods with required anti-affinity, each once: those on nodes, and DaemonSet pods.
+// residentsOf returns each kind of pods with required anti-affinity once, of pods on nodes and of DaemonSet pods.
 func residentsOf(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -224,7 +225,7 @@ func residentsOf(s cluster.Snapshot) []cluster.Resident {
 	return out
 }
 
-// kindsOf returns the kinds of the pods on nodes and of DaemonSet pods, each once.
+// kindsOf returns each kind of pods on nodes and of DaemonSet pods once.
 func kindsOf(s cluster.Snapshot) []*cluster.Kind {
 	seen := map[*cluster.Kind]bool{}
 	var out []*cluster.Kind

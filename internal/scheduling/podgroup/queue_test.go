@@ -79,15 +79,15 @@ mad: it asks for 200000000000000 of cpu, more than any instance has
 		t.Errorf("the queue has %d pods of %d", q.Count(), len(s.Snapshot.Pods))
 	}
 	if len(q.Signatures) != 4 {
-		t.Errorf("there are %d signatures, want none, a zone, a toleration and a wish", len(q.Signatures))
+		t.Errorf("there are %d signatures, want 4: no requirements, a zone, a toleration and a preference", len(q.Signatures))
 	}
 	slices.Reverse(s.Snapshot.Pods)
 	if got := text(podgroup.New(s.Snapshot)); got != want {
-		t.Errorf("the other way round the queue is\n%s\nwant\n%s", got, want)
+		t.Errorf("with the pods in reverse order, the queue is\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestSpreads checks that only labels that some topology rule is over have domains.
+// TestSpreads checks that only labels of topology rules have domains.
 func TestSpreads(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# A spread.
@@ -105,6 +105,6 @@ pods
 	}
 	q := podgroup.New(s.Snapshot)
 	if !q.Spreads("rack") || q.Spreads("topology.kubernetes.io/zone") {
-		t.Error("pods spread over racks and nothing else")
+		t.Error("want Spreads to be true only for rack")
 	}
 }

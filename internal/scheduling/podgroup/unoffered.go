@@ -10,13 +10,15 @@ import (
 )
 
 // Unoffered is the name of one dimension that replaces all resources which no node and no instance type has, if pods
-// request many of them. Otherwise each would lengthen every vector. A pod that requests any of them requests 1 of it.
+// request many such resources. Otherwise each such resource would lengthen every vector. A pod that requests any of them requests 1 of
+// Unoffered.
 const Unoffered = "unoffered"
 
-// mostUnoffered is up to how many such resources have a dimension each.
+// mostUnoffered is the maximum number of such resources that each have a dimension.
 const mostUnoffered = 8
 
-// collapse makes the resources that nothing has one dimension, if they are many. offered returns what instance types have; nil: not known.
+// collapse replaces the resources that no node and no instance type has by one dimension, if there are many. offered returns the extended
+// resources of instance types; nil means unknown.
 func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
 	if offered == nil || len(q.Dims) <= mostUnoffered {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// absurd is an amount that no instance will ever have (64 TiB, where the largest has 24), and that can still be
-// multiplied by a number of pods.
+// absurd is an amount that no instance has: 64 TiB, while the largest instance has 24 TiB. Multiplied by a number of pods, an amount
+// below absurd does not overflow.
 const absurd = math.MaxInt64 >> 17
 
 // unplannable returns why the pod cannot be planned, or "".
@@ -31,7 +31,7 @@ func unplannable(p *cluster.Pod) string {
 	return ""
 }
 
-// absurdity names the first amount that is certainly a mistake.
+// absurdity returns a message about the first amount that is certainly a mistake, or "".
 func absurdity(r *resources.Amounts) string {
 	for _, name := range r.Names() {
 		switch n := r.Of(name); {

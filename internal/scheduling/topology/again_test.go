@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestLooksAgain sends pods to the best place again as soon as the others have
-// caught up with it, not when all others are worse than refused.
-func TestLooksAgain(t *testing.T) {
+// TestReordersPlaces checks that pods are assigned to the best place again as soon as a rule allows it again, even while other places
+// are still allowed.
+func TestReordersPlaces(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(places []Place){
 		"free room": func(p []Place) { p[0].Free = 9 },
@@ -24,8 +24,8 @@ func TestLooksAgain(t *testing.T) {
 	}
 }
 
-// TestWishesAreMetAgain: a soft spread that had to give way is kept again once the others have caught up.
-func TestWishesAreMetAgain(t *testing.T) {
+// TestPreferencesAfterReorder checks that a preferred spread that could not be satisfied is satisfied again as soon as possible.
+func TestPreferencesAfterReorder(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", spread(Zone, 1, "web", soft)))
 	got := NewDomainCounts(b, domains).Assign(&b.Profiles[1], 5, []Place{
@@ -36,9 +36,9 @@ func TestWishesAreMetAgain(t *testing.T) {
 	}
 }
 
-// TestNobodyIsCountedWhereTheOwnerCannotBe: pods of the same app that only run on
-// other nodes than the spread's owner accepts are not counted, as kube-scheduler has it.
-func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
+// TestPodsOnOtherNodesAreNotCounted checks that a spread does not count pods of the same app that only run on
+// nodes which the spread's owner does not accept, as in kube-scheduler.
+func TestPodsOnOtherNodesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	arch := func(value string) []requirements.Requirements {
 		return []requirements.Requirements{{"kubernetes.io/arch": requirements.OneOf(value)}}
@@ -48,7 +48,7 @@ func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 	b := NewIndex([]PodRef{{&owner, 0}, {&other, 1}}, nil, nil)
 	c := NewDomainCounts(b, map[string]int{Zone: 2})
 	if p := &b.Profiles[b.Of[1]]; len(p.In) > 0 {
-		t.Errorf("it counts: %v", p.In)
+		t.Errorf("groups %v count the pod, want none", p.In)
 	}
 	got := c.Assign(&b.Profiles[b.Of[0]], 4, []Place{{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9}})
 	if want := []int{2, 2}; !slices.Equal(got, want) {
@@ -56,11 +56,11 @@ func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 	}
 }
 
-// TestLabelThatNobodyHas has no domain but being nowhere.
-func TestLabelThatNobodyHas(t *testing.T) {
+// TestLabelWithoutDomains checks that pods with a rule over a label that no node has go to nodes without the label.
+func TestLabelWithoutDomains(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", away(about(Zone, "web"))))
 	if got := NewDomainCounts(b, nil).Assign(&b.Profiles[1], 1, []Place{{Domains: []int{0}, Most: 1}}); got[0] != 1 {
-		t.Errorf("%v, want it there", got)
+		t.Errorf("assigned %v, want the pod in the only place", got)
 	}
 }

@@ -7,11 +7,11 @@ import (
 
 // Place is a combination of domains where pods of a profile may go.
 type Place struct {
-	Domains []int // by key of the profile
-	Most    int   // at most this number has room, on existing nodes or on nodes that may be launched
-	Rank    int   // lower goes first, as far as rules and preferences allow
-	Free    int   // this number has room on existing nodes, which are used first
-	Price   float64
+	Domains []int   // by key of the profile
+	Most    int     // maximum number of pods, on existing nodes and on nodes that may be launched
+	Rank    int     // places of lower rank are used first, if rules and preferences allow
+	Free    int     // number of pods with room on existing nodes, which are used first
+	Price   float64 // lowest price of an offering relative to its size; +Inf: only existing nodes
 }
 
 // Assign returns how many of n pods of a profile go to each place, and adds them
@@ -24,9 +24,9 @@ type Place struct {
 //   - cheap places, in steps of 10 %;
 //   - places with the fewest pods of required spreads, whose maxSkew already limits how uneven they become.
 //
-// Pods that no place allows are in none of the counts.
+// Pods that fit in no place are not counted in the result.
 func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
-	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
+	a := &assignment{domainCounts: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
 		a.single = a.single || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
 		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
@@ -44,7 +44,7 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 		if n -= moved; moved == 0 || len(a.aside) == 0 {
 			break
 		}
-		// What was out of the question may have become possible by pods of this kind being there.
+		// Places that were not allowed before may be allowed now, because pods of this profile are there.
 		for _, i := range a.aside {
 			heap.Push(&a.queue, a.entry(i))
 		}
@@ -83,8 +83,8 @@ func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	return c.avoided(p, domains)
 }
 
-// Reaches reports whether the domains satisfy all required affinity of the profile. They also do if the pod may
-// be the first of its group.
+// Reaches reports whether the domains satisfy all required affinity of the profile. A pod that may be the first of its group satisfies its
+// affinity in any domain.
 func (c *DomainCounts) Reaches(p *Profile, domains []int) bool {
 	for i := range p.Domain {
 		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
@@ -100,8 +100,8 @@ func (c *DomainCounts) near(p *Profile, r *Rule, domain int) bool {
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
 }
 
-// first reports whether a pod of the profile may go anywhere because it would be the first that its
-// affinity matches: all of its affinity rules match the pod itself, and no pod yet.
+// first reports whether a pod of the profile may be placed in any domain because it would be the first pod of its groups: all of its
+// affinity rules match the pod itself, and no other pod matches them yet.
 func (c *DomainCounts) first(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -116,7 +116,7 @@ func (c *DomainCounts) first(p *Profile) bool {
 func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
-		if k >= 0 && c.book.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
+		if k >= 0 && c.index.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
 			return &Rule{Group: g, Kind: AntiAffinity}
 		}
 	}
@@ -132,19 +132,19 @@ func one(yes bool) int {
 
 // assignment is the state of Assign.
 type assignment struct {
-	census  *DomainCounts
-	profile *Profile
-	places  []Place
-	counts  []int // by place
-	all     int   // how many pods there were at first
-	single  bool  // every pod changes what is best for the next
-	gather  bool  // all must go to one domain
-	even    bool  // where many have been sent, others go elsewhere if all else is equal
-	queue   placeQueue
-	aside   []int // places that would not do when they were looked at
+	domainCounts *DomainCounts
+	profile      *Profile
+	places       []Place
+	counts       []int // by place
+	all          int   // number of pods to assign at the start
+	single       bool  // assign one pod at a time, because each pod changes the best place for the next
+	gather       bool  // all pods must go to one domain
+	even         bool  // of otherwise equal places, prefer the one with fewer assigned pods in its domains
+	queue        placeQueue
+	aside        []int // places that a rule did not allow when they were tried
 }
 
-// pass assigns up to n pods, and returns how many.
+// pass assigns up to n pods, and returns the number of assigned pods.
 func (a *assignment) pass(n int) int {
 	given := 0
 	for given < n && len(a.queue.entries) > 0 {
@@ -155,7 +155,7 @@ func (a *assignment) pass(n int) int {
 			continue
 		}
 		i := e.place
-		if a.census.Refusal(a.profile, a.places[i].Domains) != nil {
+		if a.domainCounts.Refusal(a.profile, a.places[i].Domains) != nil {
 			a.aside = append(a.aside, i)
 			continue
 		}
@@ -167,7 +167,7 @@ func (a *assignment) pass(n int) int {
 			step = 1
 		}
 		low := a.fewest()
-		a.census.Add(a.profile, a.places[i].Domains, step)
+		a.domainCounts.Add(a.profile, a.places[i].Domains, step)
 		if a.fewest() != low {
 			a.reorder()
 		}
@@ -180,8 +180,8 @@ func (a *assignment) pass(n int) int {
 	return given
 }
 
-// reorder sorts the places again: once the domains with the fewest pods have more, a place that was
-// impossible may be possible, and a preference may be satisfied.
+// reorder sorts the places again, including those set aside. When the minimum of a spread has increased, a place may be allowed that was
+// not allowed before, or may satisfy a preference.
 func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
@@ -193,17 +193,17 @@ func (a *assignment) reorder() {
 	heap.Init(&a.queue)
 }
 
-// fewest returns the sum of the minima of the spreads of the profile and of those that count it.
+// fewest returns the sum of the minima of the spreads of the profile and of the spreads that count the profile's pods.
 func (a *assignment) fewest() int {
 	sum := 0
 	for i, g := range a.profile.In {
-		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Kind == Spread {
-			sum += a.census.counts[g].low
+		if a.profile.inKeys[i] >= 0 && a.domainCounts.index.Groups[g].Kind == Spread {
+			sum += a.domainCounts.counts[g].low
 		}
 	}
 	for i := range a.profile.Domain {
 		if r := &a.profile.Domain[i]; r.Kind == Spread {
-			sum += a.census.counts[r.Group].low
+			sum += a.domainCounts.counts[r.Group].low
 		}
 	}
 	return sum
@@ -212,17 +212,17 @@ func (a *assignment) fewest() int {
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
 	place     int
-	small     bool // not all have room there, who must stay together
-	full      bool // it has no free room
-	strains   int  // spreads of others that it would make uneven
-	penalty   int  // the weights of the preferences that it does not satisfy
+	small     bool // the pods must stay together, and not all of them have room here
+	full      bool // no free room on existing nodes
+	strains   int  // number of spreads of other pods that a pod here would violate
+	penalty   int  // sum of the weights of the preferences that the place does not satisfy
 	rank      int
 	preferred int // pods of the groups of preferred spreads
-	step      int // of the price, so that small price differences do not make a spread uneven
-	pods      int // of the groups of demanded spreads
+	step      int // step of the price, so that small price differences do not make a spread uneven
+	pods      int // pods of the groups of required spreads
 	price     float64
 	crowd     int // pods of the groups of spreads that count the pods themselves
-	load      int // pods sent to its domains so far
+	load      int // pods assigned to the domains of the place so far
 }
 
 func (e *placeEntry) before(f *placeEntry) bool {
@@ -257,10 +257,10 @@ func (a *assignment) entry(i int) placeEntry {
 	at := &a.places[i]
 	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank, step: priceStep(at.Price)}
 	e.small = a.gather && at.Most < a.all
-	e.strains, e.crowd = a.census.strains(a.profile, at.Domains), a.census.crowd(a.profile, at.Domains)
+	e.strains, e.crowd = a.domainCounts.strains(a.profile, at.Domains), a.domainCounts.crowd(a.profile, at.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
-		k, d := &a.census.counts[r.Group], at.Domains[r.key]
+		k, d := &a.domainCounts.counts[r.Group], at.Domains[r.key]
 		switch {
 		case k.nowhere(d):
 			e.penalty += r.Weight * one(r.Kind != AntiAffinity)
@@ -279,7 +279,7 @@ func (a *assignment) entry(i int) placeEntry {
 		if !a.even {
 			break
 		}
-		e.load += a.census.load[key][at.Domains[j]]
+		e.load += a.domainCounts.load[key][at.Domains[j]]
 	}
 	return e
 }
@@ -295,17 +295,17 @@ func priceStep(price float64) int {
 	return int(math.Floor(math.Log(price) / math.Log(1.1)))
 }
 
-// placeQueue is a heap of places, the best first.
+// placeQueue is a heap of places, best first.
 type placeQueue struct{ entries []placeEntry }
 
 func (q *placeQueue) Len() int           { return len(q.entries) }
 func (q *placeQueue) Less(i, j int) bool { return q.entries[i].before(&q.entries[j]) }
 func (q *placeQueue) Swap(i, j int)      { q.entries[i], q.entries[j] = q.entries[j], q.entries[i] }
 
-// Push adds x, a placeEntry, at the end: for container/heap.
+// Push adds x, a placeEntry, at the end. It implements heap.Interface.
 func (q *placeQueue) Push(x any) { q.entries = append(q.entries, x.(placeEntry)) }
 
-// Pop removes the last: for container/heap.
+// Pop removes and returns the last entry. It implements heap.Interface.
 func (q *placeQueue) Pop() any {
 	last := q.entries[len(q.entries)-1]
 	q.entries = q.entries[:len(q.entries)-1]

@@ -7,19 +7,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// crowd is all pods that rules can count. Pods that no selector distinguishes are one member. So a rule
-// is a set of members: rules that count the same pods are one, however they are written.
+// crowd has all pods that rules can count. Pods that no selector distinguishes are one member. So a rule
+// is a set of members, and rules that select the same members are equal, even if their selectors differ.
 type crowd struct {
-	labels  []string       // the keys that selectors look at, sorted
-	numbers map[string]int // members by what selectors see of them
-	sights  []string       // by member: the same
-	weight  []int          // by member: how many pods with demands of their own look like it; 0: residents only
+	labels  []string       // the label keys that selectors use, sorted
+	numbers map[string]int // number of each member, by result of sight
+	sights  []string       // by member: its key in numbers
+	weight  []int          // by member: number of pods to schedule with distinct rules; 0: only residents
 
-	spaces map[string][]int // members by namespace
+	spaces map[string][]int // numbers of the members, by namespace
 	traits map[string]*trait
 }
 
-// trait is the members with a label.
+// trait has the members with a label: all of them, and by value.
 type trait struct {
 	has    []int
 	values map[string][]int
@@ -29,7 +29,7 @@ func newCrowd(labels []string) *crowd {
 	return &crowd{labels: labels, numbers: map[string]int{}, spaces: map[string][]int{}, traits: map[string]*trait{}}
 }
 
-// sight appends what selectors that look at the keys see of a pod.
+// sight appends the properties of a pod that selectors over these label keys can distinguish: its namespace and the values of the labels.
 func sight(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
 	b = hashkey.Text(b, namespace)
 	for i, k := range labels {
@@ -40,7 +40,7 @@ func sight(b []byte, labels []string, namespace string, of requirements.Labels) 
 	return b
 }
 
-// add returns the number of the member that stands for such pods.
+// add returns the number of the member for pods with this namespace and labels. It adds the member if it is new.
 func (c *crowd) add(namespace string, of requirements.Labels) int {
 	key := sight(nil, c.labels, namespace, of)
 	n, ok := c.numbers[string(key)]
@@ -67,7 +67,7 @@ func (c *crowd) add(namespace string, of requirements.Labels) int {
 	return n
 }
 
-// nothing is a set without members.
+// nothing returns an empty set of members.
 func (c *crowd) nothing() bitset.Set { return bitset.New(len(c.sights)) }
 
 // matched returns the members that the term counts.
@@ -89,7 +89,7 @@ func (c *crowd) matched(t *cluster.Term) bitset.Set {
 	return out
 }
 
-// narrow leaves in the set the members whose label v accepts.
+// narrow removes from the set the members whose value of the label v does not accept.
 func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
 	t := c.traits[key]
 	if t == nil {
@@ -132,7 +132,7 @@ func addAll(set bitset.Set, members []int) {
 	}
 }
 
-// weigh returns how many pods with demands of their own are in the set.
+// weigh returns the sum of the weights of the members in the set.
 func (c *crowd) weigh(set bitset.Set) int {
 	n := 0
 	set.Each(func(i int) { n += c.weight[i] })

@@ -3,13 +3,13 @@
 //
 // In: pods with their rules, the pods on nodes, and the places where more pods can go.
 // Out: how many pods go to each domain, and how many more pods a node may take.
-// Never: an amount of a resource, a price of its own, or a choice of an instance.
+// Never: an amount of a resource, the computation of a price, or a choice of an instance.
 //
 // # Groups, profiles, counts
 //
-// A rule is about the pods that a selector matches and the domains of a
-// node label. Each distinct pair is a Group, shared by all pods that have the rule. The Profile of a
-// pod is its rules and the groups that count it. Most pods of a workload
+// A rule refers to the pods that a selector matches and to the domains of a
+// node label. Each distinct pair of these is a Group, shared by all pods with such a rule. The Profile of a
+// pod has its rules and the groups that count the pod. Most pods of a workload
 // share a profile, so the time depends on the number of workloads, not of pods.
 //
 // Groups over kubernetes.io/hostname are evaluated node by node: a HostCounts

@@ -3,35 +3,34 @@ package topology
 // DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label
 // from 0.
 type DomainCounts struct {
-	book    *Index
-	domains map[string]int // how many a label has
+	index   *Index
+	domains map[string]int // number of domains, by label
 	counts  []count        // by group
 	load    map[string][]int
 }
 
-// count is the pods of one group, by domain.
+// count has the numbers of pods of one group, by domain.
 type count struct {
 	matched    []int       // pods that the group counts
-	owners     []int       // pods with a demand about the group: of anti-affinity
-	skewLimits []skewLimit // the limits of the pods that are spread by the group
-	total      int         // of matched
+	owners     []int       // pods with a required anti-affinity to the group
+	skewLimits []skewLimit // strictest spread over the group of a pod in the domain
+	total      int         // sum of matched
 	counted    []bool
-	of         int // how many domains are counted
-	low        int // the least of matched among the domains that are counted
-	atLow      int // how many of them have no more
+	of         int // number of domains that count
+	low        int // minimum of matched among the domains that count
+	atLow      int // number of domains that count and have exactly low pods
 }
 
-// skewLimit is the strictest spread over a group that any pod in a domain has.
+// skewLimit is the strictest spread over a group of any pod in a domain.
 type skewLimit struct {
-	maxSkew    int // 0: no pod there is spread by the group
+	maxSkew    int // 0: no pod in the domain has a spread over the group
 	minDomains int
 }
 
-// NewDomainCounts returns empty counts. domains has the number of domains n of each label;
-// a missing label has none. The additional domain n stands for
-// nodes without the label; pods there are not counted.
+// NewDomainCounts returns empty counts. domains has the number n of domains by label; a missing label has no
+// domains. The domain with number n stands for nodes without the label; pods on these nodes are not counted.
 func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
-	c := &DomainCounts{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+	c := &DomainCounts{index: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
 		c.load[key] = make([]int, n+1)
 	}
@@ -70,8 +69,8 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	return &out
 }
 
-// SetCounted sets which domains count for the minimum of a Spread group: those
-// with a node that the owner of the rule accepts. Before the first call, all count.
+// SetCounted sets which domains count for the minimum of a Spread group: the domains
+// with a node that the owner of the rule accepts. Before the first call, all domains count.
 func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
@@ -80,10 +79,10 @@ func (c *DomainCounts) SetCounted(group int, domains []bool) {
 // AddPods adds n pods that the group counts.
 func (c *DomainCounts) AddPods(group, domain, n int) { c.counts[group].add(domain, n) }
 
-// AddOwners notes n pods with a required anti-affinity to the group.
+// AddOwners adds n pods with a required anti-affinity to the group.
 func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].own(domain, n) }
 
-// Add adds n pods of a profile to the given domains, one for each of p.Keys. If n is negative it removes pods, but not
+// Add adds n pods of a profile to the given domains, one domain for each of p.Keys. A negative n removes pods, but not
 // their skew limits.
 func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	for i, g := range p.In {
@@ -106,7 +105,7 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	}
 }
 
-// hold notes that a pod is there which has the rule.
+// hold tightens the limit for a pod with the rule in the domain.
 func (t *skewLimit) hold(r *Rule) {
 	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
 		t.maxSkew = r.MaxSkew
@@ -128,20 +127,20 @@ func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) 
 // isSpread reports whether some required spread counts the pods of the profile.
 func (c *DomainCounts) isSpread(p *Profile) bool {
 	for i, g := range p.In {
-		if p.inKeys[i] >= 0 && c.book.Groups[g].Kind == Spread {
+		if p.inKeys[i] >= 0 && c.index.Groups[g].Kind == Spread {
 			return true
 		}
 	}
 	return false
 }
 
-// strains returns for how many groups of spreads one more pod of the profile would be too many in a
-// place, as those see it who are spread there already: they could then only be bound before it.
+// strains returns the number of groups of spreads for which one more pod of the profile in these domains would exceed the skew limit
+// of a pod that is already there. That pod could then only be bound before the new pod.
 func (c *DomainCounts) strains(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
 		key := p.inKeys[i]
-		if key < 0 || c.book.Groups[g].Kind != Spread {
+		if key < 0 || c.index.Groups[g].Kind != Spread {
 			continue
 		}
 		k, d := &c.counts[g], domains[key]
@@ -152,11 +151,11 @@ func (c *DomainCounts) strains(p *Profile, domains []int) int {
 	return n
 }
 
-// crowd returns how many pods of the same spreads are in a place as those of the profile.
+// crowd returns the number of pods in these domains, summed over the spreads that count the profile's pods.
 func (c *DomainCounts) crowd(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
-		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Kind == Spread {
+		if key := p.inKeys[i]; key >= 0 && c.index.Groups[g].Kind == Spread {
 			n += c.counts[g].matched[domains[key]]
 		}
 	}
@@ -169,7 +168,7 @@ func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].m
 // Total returns how many pods the group counts in all domains.
 func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 
-// nowhere reports whether the domain is none.
+// nowhere reports whether the number stands for nodes without the label.
 func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
 
 func (k *count) own(domain, n int) {
@@ -212,7 +211,7 @@ func (k *count) recount() {
 	}
 }
 
-// fewest returns the minimum of a rule with minDomains: 0 if fewer domains
+// fewest returns the minimum of matched for a rule with minDomains: 0 if fewer than minDomains domains
 // count.
 func (k *count) fewest(minDomains int) int {
 	if k.of < minDomains {

@@ -24,7 +24,7 @@ func number(key, name string) int {
 	return numbers[name]
 }
 
-// standing is n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
+// standing has n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
 type standing struct {
 	pod       cluster.Pod
 	zone, way string
@@ -56,7 +56,7 @@ func settle(c *DomainCounts, b *Index, there []standing) {
 	}
 }
 
-// avoiding returns the residents that have required anti-affinity, for NewBook.
+// avoiding returns the residents that have required anti-affinity, for NewIndex.
 func avoiding(there []standing) []cluster.Resident {
 	var out []cluster.Resident
 	for _, s := range there {
@@ -78,43 +78,43 @@ func TestCensusFewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		counted    []bool // nil: all
 		minDomains int
-		pods       []int // by zone, nowhere last
+		pods       []int // by zone; the last number is for nodes without zone
 		want       int
 	}{
-		"nobody":                            {nil, 0, []int{0, 0, 0, 0}, 0},
-		"the emptiest zone":                 {nil, 0, []int{3, 2, 5, 0}, 2},
-		"nowhere is no zone":                {nil, 0, []int{3, 2, 5, 7}, 2},
-		"as many zones as asked for":        {nil, 3, []int{3, 2, 5, 0}, 2},
-		"fewer zones than asked for":        {nil, 4, []int{3, 2, 5, 0}, 0},
-		"a zone that does not count":        {[]bool{true, false, true}, 0, []int{3, 2, 5, 0}, 3},
-		"it does not make up the number":    {[]bool{true, false, true}, 3, []int{3, 2, 5, 0}, 0},
-		"pods in zones that do not count":   {[]bool{false, false, true}, 0, []int{3, 0, 1, 0}, 1},
-		"no zone counts":                    {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
-		"the only zone that counts is full": {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
+		"nobody":                                 {nil, 0, []int{0, 0, 0, 0}, 0},
+		"minimum over the zones":                 {nil, 0, []int{3, 2, 5, 0}, 2},
+		"pods without zone do not count":         {nil, 0, []int{3, 2, 5, 7}, 2},
+		"minDomains zones":                       {nil, 3, []int{3, 2, 5, 0}, 2},
+		"fewer than minDomains zones":            {nil, 4, []int{3, 2, 5, 0}, 0},
+		"a zone that does not count":             {[]bool{true, false, true}, 0, []int{3, 2, 5, 0}, 3},
+		"fewer than minDomains zones that count": {[]bool{true, false, true}, 3, []int{3, 2, 5, 0}, 0},
+		"pods in zones that do not count":        {[]bool{false, false, true}, 0, []int{3, 0, 1, 0}, 1},
+		"no zone counts":                         {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
+		"the only zone that counts is full":      {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
 	} {
 		// The order of Count and settle must not matter.
 		for _, countFirst := range []bool{true, false} {
-			census := NewDomainCounts(b, domains)
+			domainCounts := NewDomainCounts(b, domains)
 			if c.counted != nil && countFirst {
-				census.SetCounted(0, c.counted)
+				domainCounts.SetCounted(0, c.counted)
 			}
 			total := 0
 			for d, n := range c.pods {
-				census.AddPods(0, d, n)
+				domainCounts.AddPods(0, d, n)
 				if d < 3 {
 					total += n
 				}
 			}
 			if c.counted != nil && !countFirst {
-				census.SetCounted(0, c.counted)
+				domainCounts.SetCounted(0, c.counted)
 			}
 			r := p.Domain[0]
 			r.MinDomains = c.minDomains
-			if got := census.counts[0].fewest(r.MinDomains); got != c.want {
+			if got := domainCounts.counts[0].fewest(r.MinDomains); got != c.want {
 				t.Errorf("%s (counted first: %t): the fewest are %d, want %d", name, countFirst, got, c.want)
 			}
-			if got := census.Total(0); got != total {
-				t.Errorf("%s: %d pods in all, want %d: whoever is nowhere is not counted", name, got, total)
+			if got := domainCounts.Total(0); got != total {
+				t.Errorf("%s: %d pods in total, want %d, without pods on nodes without zone", name, got, total)
 			}
 		}
 	}
@@ -131,28 +131,28 @@ func TestCensusAdd(t *testing.T) {
 	c := NewDomainCounts(b, domains)
 	c.Add(web, []int{1}, 3)
 	if got := c.counts[0].matched[1]; got != 3 {
-		t.Errorf("the spread counts %d of 3", got)
+		t.Errorf("the spread counts %d pods, want 3", got)
 	}
 	if got := c.counts[1].owners[1]; got != 3 {
-		t.Errorf("%d of 3 keep db away", got)
+		t.Errorf("%d pods have anti-affinity to db, want 3", got)
 	}
 	if got := c.counts[2].owners[1]; got != 0 {
-		t.Errorf("%d keep cache away, by a wish", got)
+		t.Errorf("%d pods count as owners of a preferred anti-affinity, want 0", got)
 	}
 	c.Add(web, []int{domains[Zone]}, 2)
 	if got := c.Total(0); got != 3 {
-		t.Errorf("%d are counted, with those that are nowhere; want 3", got)
+		t.Errorf("%d pods in total, want 3: pods without zone do not count", got)
 	}
 	c.Add(web, []int{1}, -3)
 	if c.Total(0) != 0 || c.counts[1].owners[1] != 0 || c.counts[0].matched[1] != 0 {
-		t.Errorf("taken back, there are still %+v", c.counts)
+		t.Errorf("after all pods were removed, the counts are %+v", c.counts)
 	}
 	if len(cache.Keys) != 0 {
-		t.Fatalf("cache has keys %v; nobody must keep to it", cache.Keys)
+		t.Fatalf("cache has keys %v, want none, because only a preference is about it", cache.Keys)
 	}
 	c.Add(cache, nil, 1) // must not fail without domains
 	if got := c.Total(2); got != 0 {
-		t.Errorf("the wish counts %d, of which no zone is known", got)
+		t.Errorf("the group of the preference counts %d pods, want 0", got)
 	}
 }
 
@@ -167,11 +167,11 @@ func TestCensusClone(t *testing.T) {
 	clone.Add(p, []int{1}, 1)
 	clone.SetCounted(0, []bool{true, true, false})
 	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
-		t.Errorf("what the clone was told, the first knows: %+v, load %v", c.counts, c.load)
+		t.Errorf("changes of the clone changed the original: %+v, load %v", c.counts, c.load)
 	}
 	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 ||
 		clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
-		t.Errorf("the clone has lost something: %+v, load %v", clone.counts, clone.load)
+		t.Errorf("the clone lacks counts: %+v, load %v", clone.counts, clone.load)
 	}
 }
 
@@ -190,12 +190,12 @@ func TestCensusKeepsLow(t *testing.T) {
 		kept := *k
 		k.recount()
 		if kept.low != k.low || kept.atLow != k.atLow || kept.of != k.of {
-			t.Errorf("kept: the fewest are %d in %d of %d domains; counted: %d in %d of %d", kept.low, kept.atLow, kept.of, k.low, k.atLow, k.of)
+			t.Errorf("updated minimum: %d in %d of %d domains; recounted: %d in %d of %d", kept.low, kept.atLow, kept.of, k.low, k.atLow, k.of)
 		}
 	})
 }
 
-// A pod without rules of its own may still be one too many for pods with a spread in its domain.
+// TestStrains checks that a pod without rules can exceed the skew limit of pods with a spread in its domain.
 func TestStrains(t *testing.T) {
 	t.Parallel()
 	free := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}
@@ -204,25 +204,25 @@ func TestStrains(t *testing.T) {
 	bound.Spread = []cluster.Spread{{
 		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
 	}}
-	book := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
-	census := NewDomainCounts(book, map[string]int{Zone: 3})
-	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
+	index := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
+	domainCounts := NewDomainCounts(index, map[string]int{Zone: 3})
+	freely, spread := &index.Profiles[index.Of[0]], &index.Profiles[index.Of[1]]
 
-	census.Add(freely, []int{0}, 5)
-	if n := census.strains(freely, []int{0}); n != 0 {
-		t.Errorf("nobody is spread yet, and %d spreads are strained", n)
+	domainCounts.Add(freely, []int{0}, 5)
+	if n := domainCounts.strains(freely, []int{0}); n != 0 {
+		t.Errorf("%d spreads are strained before any pod with a spread is there, want 0", n)
 	}
-	census.Add(spread, []int{1}, 1)
-	if n := census.strains(freely, []int{1}); n != 0 {
-		t.Errorf("the first beside the owner leaves a skew of 1, and %d spreads are strained", n)
+	domainCounts.Add(spread, []int{1}, 1)
+	if n := domainCounts.strains(freely, []int{1}); n != 0 {
+		t.Errorf("%d spreads are strained by the first pod beside the owner, want 0: the skew is 1", n)
 	}
-	census.Add(freely, []int{1}, 1)
+	domainCounts.Add(freely, []int{1}, 1)
 	for domain, want := range []int{0, 1, 0} {
-		if n := census.strains(freely, []int{domain}); n != want {
+		if n := domainCounts.strains(freely, []int{domain}); n != want {
 			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
 		}
 	}
-	if counts := census.Assign(freely, 2,
+	if counts := domainCounts.Assign(freely, 2,
 		[]Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
 		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
 	}

@@ -9,17 +9,17 @@ import (
 // zero value is an empty node.
 type HostCounts struct {
 	entries []tallied
-	places  []int32 // hash table of groups: the index in entries plus one; nil while entries are few
+	places  []int32 // hash table by group: index in entries plus one; nil up to fewEntries entries
 }
 
 type tallied struct {
 	group   int
 	matched int // pods that the group counts
-	owners  int // pods with a demand about the group
-	most    int // the fewest that an owner with a spread allows; 0: no owner with a spread
+	owners  int // pods with a required anti-affinity to the group
+	most    int // the lowest limit on matched of any pod with a spread over the group; 0: no such pod
 }
 
-// fewEntries is up to how many are looked through one by one.
+// fewEntries is the maximum number of entries that are searched without a hash table.
 const fewEntries = 8
 
 // Clone returns a copy that can be changed independently.
@@ -67,7 +67,7 @@ func (t *HostCounts) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
 }
 
-// note adds the last entry, of index i, to the hash table. The table is at most half full.
+// note adds the last entry, which has index i, to the hash table. It grows the table so that at most half of it is used.
 func (t *HostCounts) note(i int) {
 	if len(t.entries) <= fewEntries {
 		return
@@ -119,27 +119,27 @@ func (t *HostCounts) AddOwners(group, n int) { t.at(group).owners += n }
 
 // Limits are options of Room.
 type Limits struct {
-	// Fewest returns the pods of a group on the node that has the fewest, and
-	// 0 if there are fewer nodes than minDomains. Nil means 0, because a
-	// new node without any is always possible.
+	// Fewest returns the number of pods of a group on the node with the fewest, or
+	// 0 if there are fewer nodes than minDomains. If Fewest is nil, the number is 0, because a
+	// new node without such pods is always possible.
 	Fewest func(group, minDomains int) int
-	// Strict: preferences of a weight above Light are treated like required rules.
+	// Strict is true if preferences with a weight above Light are treated like required rules.
 	Strict        bool
 	DroppedWeight int
-	// HasPod reports whether some node has a pod of the group, so that preferred affinity to it
-	// can be satisfied. Nil: no node has one.
+	// HasPod reports whether some node has a pod of the group, so that preferred affinity to the group
+	// can be satisfied. If HasPod is nil, no node has such a pod.
 	HasPod func(group int) bool
-	// Together: the pods that required affinity refers to are placed on the node in the same step.
+	// Together is true if the pods that required affinity refers to are placed on the node in the same step.
 	Together bool
-	// Last: the pods are bound after all others on the node, so the spreads of those others do not limit them.
+	// Last is true if the pods are bound after all others on the node, so the spreads of the others do not limit them.
 	Last bool
 }
 
 // Room returns how many more pods of the profile the node may take: 0 if
 // some rule does not allow any, math.MaxInt if no rule applies.
 //
-// A spread binds who has it only when it comes, but others may come before it:
-// so its limit is kept for all pods that it counts, once an owner is there.
+// kube-scheduler checks a spread only when it binds a pod with the spread, but it may bind other pods first.
+// So once a pod with a spread is on the node, the limit of the spread holds for all pods that the spread counts.
 func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	room := math.MaxInt
 	for i := range p.Host {
@@ -162,8 +162,8 @@ func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	return max(room, 0)
 }
 
-// ownRoom returns how many pods with the rule the rule allows on a node where its group
-// counts matched pods.
+// ownRoom returns how many more pods with the rule the rule allows on a node, if the group of the rule
+// already counts matched pods there.
 func ownRoom(matched int, r *Rule, l Limits) int {
 	near := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
 	switch {
@@ -195,9 +195,9 @@ func (l Limits) fewest(group, minDomains int) int {
 	return l.Fewest(group, minDomains)
 }
 
-// MaxPerNode returns the most pods of the profile that any node may take by a required rule of the
-// profile, and the rule's group; math.MaxInt if there is none. A spread limits a node to its
-// maxSkew only if some node never has any of the pods. counts reports for which groups that is so; nil: for all.
+// MaxPerNode returns the maximum number of pods of the profile on any node by the strictest required rule of the
+// profile, and the group of that rule; math.MaxInt if no rule limits the number. A spread limits a node to its
+// maxSkew only if some node never has a pod of the group. counts reports for which groups that is true; nil: for all.
 func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {

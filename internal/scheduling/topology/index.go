@@ -16,30 +16,30 @@ type RuleKind byte
 
 // The kinds of rules.
 const (
-	Spread       RuleKind = iota // topology spread constraint: no domain has more than maxSkew pods more than another
+	Spread       RuleKind = iota // topology spread constraint: the numbers of pods in two domains differ by at most maxSkew
 	Affinity                     // pod affinity: the domain has a pod of the group
 	AntiAffinity                 // pod anti-affinity: the domain has no pod of the group
 )
 
-// Group is the pods that a rule counts, and the label whose domains they are counted by.
+// Group is the set of pods that a rule counts, and the label by whose domains the rule counts them.
 type Group struct {
-	Kind RuleKind
-	Key  string
-	// Nodes is the number of a signature, as in PodRef.Nodes: nodes that it refuses do not count.
+	Kind RuleKind // kind of the rules about the group
+	Key  string   // label whose values are the domains
+	// Nodes is the number of a signature, as in PodRef.Nodes: nodes that the signature does not accept do not count.
 	// -1: all nodes count, as always for Affinity and AntiAffinity.
 	Nodes                int
 	AnyNode, HonorTaints bool // as in cluster.Spread
-	// Keys are the other labels that a node must have to count: those of the owner's other spread
-	// constraints. Sorted.
+	// Keys are the other labels that a node must have to count: the labels of the owner's other spread
+	// constraints, sorted.
 	Keys []string
 
-	// Hard is true if some rule about the group is required. A group with preferred rules only
-	// matters to no pod but those with the preference.
+	// Hard is true if some rule about the group is required. A group with only preferred rules
+	// affects only the pods with the preference.
 	Hard bool
 
 	terms []cluster.Term // a pod of the group matches all of them
-	set   int            // of a wide book, in place of terms: the number of the set of pods
-	keys  int            // likewise in place of Keys, if they are many: the number of the list
+	set   int            // replaces terms in a wide Index: number of the set of pods
+	keys  int            // replaces Keys in a wide Index, if there are many: number of the list
 }
 
 // matches reports whether the group counts a pod.
@@ -54,30 +54,29 @@ func (g *Group) matches(namespace string, labels requirements.Labels) bool {
 
 // Rule is a topology rule of a pod.
 type Rule struct {
-	Group int
-	Kind  RuleKind
-	Self  bool // the group counts the pod itself
-	// MaxSkew and MinDomains are those of a Spread.
+	Group int      // index into Index.Groups
+	Kind  RuleKind // kind of the rule
+	Self  bool     // whether the group counts the pod itself
+	// MaxSkew and MinDomains are the fields of a Spread; 0 for other kinds.
 	MaxSkew, MinDomains int
 	Weight              int // 0: the rule is required; otherwise the weight of the preference
-	// Volume: the group is the pods that share an unbound volume claim. The
-	// first of them may go to any zone, whatever affinity the pod has.
+	// Volume is true if the group is the pods that share an unbound volume claim. The
+	// first of these pods may go to any zone, whatever affinity it has.
 	Volume bool
 
-	key int // of rules in Profile.Domain: index into Profile.Keys
+	key int // index into Profile.Keys, for rules in Profile.Domain
 }
 
-// Profile is the topology rules of pods, and the groups that count the pods.
+// Profile has the topology rules of pods, and the groups that count the pods.
 type Profile struct {
 	Domain []Rule // rules over labels other than the host name
 	Host   []Rule // rules over host names
 
-	// In are the groups that count the pods, except those over host names (HostIn). Sorted.
-	In     []int
-	HostIn []int
+	In     []int // groups over labels other than the host name that count the pods, sorted
+	HostIn []int // groups over host names that count the pods, sorted
 
-	// Keys are the labels whose domains matter for the pods: those of the
-	// Domain rules, and of the groups in In that are Hard. Sorted.
+	// Keys are the labels whose domains matter for the pods, sorted: the labels of the
+	// Domain rules, and of the groups in In that are Hard.
 	Keys []string
 
 	inKeys []int // by index into In: index into Keys; -1 if the group is not Hard
@@ -110,32 +109,32 @@ func (p *Profile) HasRequiredHostAffinity() bool {
 // same nodes have the same number.
 type PodRef struct {
 	*cluster.Pod
-	Nodes int
+	Nodes int // number of its signature
 }
 
 // Index holds the groups and profiles of a number of pods.
 type Index struct {
-	Groups   []Group
-	Profiles []Profile
-	// Of is the number of the profile of each pod, in the order of the argument of NewBook; Plain
+	Groups   []Group   // each distinct group once
+	Profiles []Profile // each distinct profile once; the first is the plain profile
+	// Of is the number of the profile of each pod, in the order of the argument of NewIndex; Plain
 	// for pods without topology rules that no group counts.
 	Of []int
 
-	// Omitted is, by pod, how many of its preferences about other pods are ignored. Deferred is whether its required rules are too
-	// many for one plan; such a pod has no profile. Both are nil unless there are very many rules.
+	// Omitted is, by pod, the number of its preferences about other pods that are ignored. Deferred is, by pod, whether it has too many
+	// required rules for one plan; such a pod has no profile. Both are nil unless there are very many rules.
 	Omitted  []int
 	Deferred []bool
 
 	numbers map[string]int   // by result of groupKey: number of the group
 	anchors map[string][]int // by a label that their pods must have ("key\x00value"): groups
 	loose   []int            // groups without such a label
-	labels  []string         // the keys that selectors look at
-	seen    map[string][]int // groups by what they see of a pod
+	labels  []string         // the label keys that selectors use
+	seen    map[string][]int // cache of GroupsOf, by result of sight
 
-	standings map[*cluster.Kind]*Matches
-	avoids    map[*cluster.Kind][]int // of a wide book: the groups of a resident's anti-affinity terms
-	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
-	// whether pods with another demand on nodes can be on any of them.
+	matches map[*cluster.Kind]*Matches
+	avoids  map[*cluster.Kind][]int // in a wide Index: the groups of a resident's anti-affinity terms
+	// accepts has, by group of a spread, the node requirements of its owner. apartOf caches
+	// isAway: whether pods with other node requirements can be on no node that the owner accepts.
 	accepts map[int][]requirements.Requirements
 	apartOf map[[2]int]bool
 }
@@ -143,16 +142,16 @@ type Index struct {
 // Plain is the number of the profile of pods without topology rules that no group counts.
 const Plain = 0
 
-// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents makes
-// groups too, if it matches any of the pods. kinds returns the kinds of all
-// residents, with and without anti-affinity; it is called only if there are very many rules. If it is nil, the number of rules
+// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms
+// groups, if it matches any of the pods. kinds returns the kinds of all
+// residents, with and without anti-affinity; it is called only if there are very many rules. If kinds is nil, the number of rules
 // is not limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
-	b := emptyBook(len(pods))
+	b := emptyIndex(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.asks) {
 		return b
 	}
-	like := make([]bool, len(pods)) // by pod: it certainly has the same profile as the pod before it
+	like := make([]bool, len(pods)) // by pod: whether it certainly has the same profile as the pod before it
 	for i := 1; i < len(pods); i++ {
 		like[i] = pods[i].isLike(pods[i-1])
 	}
@@ -190,7 +189,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 	return b
 }
 
-func emptyBook(pods int) *Index {
+func emptyIndex(pods int) *Index {
 	return &Index{
 		Profiles: []Profile{{}}, Of: make([]int, pods),
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
@@ -198,7 +197,7 @@ func emptyBook(pods int) *Index {
 	}
 }
 
-// profiler adds profiles to a book, each once.
+// profiler adds profiles to an Index, each once.
 type profiler struct {
 	*Index
 	known map[string]int
@@ -207,7 +206,7 @@ type profiler struct {
 
 func newProfiler(b *Index) *profiler { return &profiler{Index: b, known: map[string]int{"": Plain}} }
 
-// number returns the number of the profile of a pod with these rules that these groups count.
+// number returns the number of the profile of a pod with these rules; in are the groups that count the pod.
 func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
 	in = r.where(in, p)
 	if len(p.Volumes) > 0 {
@@ -242,8 +241,8 @@ func (p PodRef) asks() bool {
 	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
-// isLike reports whether the pods certainly have the same rules and are counted by the same groups. Pods with neighboring names
-// often are. It may be false for equal pods.
+// isLike reports whether the pods certainly have the same rules and are counted by the same groups. It may be false for equal pods, but
+// is true for most adjacent pods of a workload.
 func (p PodRef) isLike(o PodRef) bool {
 	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
 		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
@@ -290,8 +289,8 @@ func (b *Index) rules(p PodRef) []Rule {
 	return out
 }
 
-// keysBeside returns the labels of the other required spreads if this one is required, else of the
-// other preferred ones: kube-scheduler ignores nodes that lack one of them. Every node has a host name.
+// keysBeside returns the labels of the pod's other spreads that are required, if s is required, or preferred, if s is preferred.
+// kube-scheduler ignores nodes that lack one of these labels. The host name is left out, because every node has it.
 func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	var out []string
 	for _, other := range all {
@@ -400,8 +399,8 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	return out
 }
 
-// where leaves out the spreads whose owners accept no node on which the pod can
-// be: it is never counted by them.
+// where returns the groups without the spreads whose owners accept no node on which the pod can
+// be, because such spreads never count the pod.
 func (b *Index) where(in []int, p PodRef) []int {
 	away := func(n int) bool {
 		g := &b.Groups[n]
@@ -413,7 +412,7 @@ func (b *Index) where(in []int, p PodRef) []int {
 	return slices.DeleteFunc(slices.Clone(in), away)
 }
 
-// isAway reports whether the pod and the owner of a spread can be on no node both.
+// isAway reports whether no node can run both the pod and the owner of the spread.
 func (b *Index) isAway(group int, p PodRef) bool {
 	key := [2]int{group, p.Nodes}
 	away, ok := b.apartOf[key]
@@ -438,7 +437,7 @@ func (b *Index) withVolumes(in []int, claims []string) []int {
 	return out
 }
 
-// profile returns the profile of pods with these rules that these groups count.
+// profile returns the profile of pods with these rules; in are the groups that count the pods.
 func (b *Index) profile(rules []Rule, in []int) Profile {
 	var p Profile
 	keys := map[string]bool{}

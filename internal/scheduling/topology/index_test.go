@@ -88,53 +88,53 @@ func TestBook(t *testing.T) {
 		groups    int
 		of        []int
 	}{
-		"pods without rules, among their like": {
+		"pods without rules": {
 			[]cluster.Pod{pod("web"), pod("db")}, nil, 0, []int{Plain, Plain},
 		},
-		"pods that are alike share a profile, and a group": {
+		"equal pods share a profile and a group": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("db"), pod("web", spread(Zone, 1, "web"))}, nil, 1, []int{1, Plain, 1},
 		},
-		"labels that no selector looks at make no other profile": {
+		"labels that no selector uses do not change the profile": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", label("hash", "1"), spread(Zone, 1, "web"))}, nil, 1, []int{1, 1},
 		},
-		"whom others count has a profile too": {
+		"pods that others count have a profile": {
 			[]cluster.Pod{pod("web", near(about(Zone, "db"))), pod("db"), pod("cache")}, nil, 1, []int{1, 2, Plain},
 		},
-		"another skew is another profile, of one group": {
+		"different maxSkew: two profiles, one group": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", spread(Zone, 2, "web"))}, nil, 1, []int{1, 2},
 		},
-		"so is another number of domains": {
+		"different minDomains: two profiles, one group": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", spread(Zone, 1, "web", minDomains(2)))}, nil, 1, []int{1, 2},
 		},
-		"so is a wish": {
+		"required and preferred: two profiles, one group": {
 			[]cluster.Pod{pod("web", away(about(Zone, "web"))), pod("web", away(wish(5, about(Zone, "web"))))}, nil, 1, []int{1, 2},
 		},
 		"a spread counts the pods of its own namespace": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", namespace("other"), spread(Zone, 1, "web"))}, nil, 2, []int{1, 2},
 		},
-		"another label is another group": {
+		"different topology keys: two groups": {
 			[]cluster.Pod{pod("web", spread(Zone, 1, "web"), spread(capacityType, 1, "web"))}, nil, 2, []int{1},
 		},
-		"so is another policy about nodes": {
+		"different node policies: different groups": {
 			[]cluster.Pod{
 				pod("web", spread(Zone, 1, "web"), spread(Zone, 1, "web", func(s *cluster.Spread) { s.AnyNode = true })),
 				pod("web", spread(Zone, 1, "web", func(s *cluster.Spread) { s.HonorTaints = true })),
 			}, nil, 3, []int{1, 2},
 		},
-		"all that is required to be near is one group by label; every wish has its own": {
+		"required affinity: one group per label; each preference has its own": {
 			[]cluster.Pod{pod("web", near(about(Zone, "db"), about(Zone, "cache"), wish(1, about(Zone, "db")), wish(2, about(Zone, "cache"))))},
 			nil, 3, []int{1},
 		},
-		"near and apart are two groups": {
+		"affinity and anti-affinity: two groups": {
 			[]cluster.Pod{pod("web", near(about(Zone, "web")), away(about(Zone, "web")))}, nil, 2, []int{1},
 		},
-		"all namespaces are more than one": {
+		"all namespaces and one namespace: two groups": {
 			[]cluster.Pod{pod("web", away(about(Zone, "web"), everywhere))}, nil, 2, []int{1},
 		},
-		"those who are there keep pods away": {
+		"anti-affinity of residents": {
 			[]cluster.Pod{pod("web"), pod("db"), pod("web", namespace("other"))}, keeper, 1, []int{1, Plain, Plain},
 		},
-		"pods that share a volume, and one with its own": {
+		"two pods share a volume, one has its own": {
 			[]cluster.Pod{pod("web", volume("a/data")), pod("db", volume("a/data")), pod("web", volume("a/logs"))}, nil, 2, []int{1, 1, 2},
 		},
 	} {
@@ -144,7 +144,7 @@ func TestBook(t *testing.T) {
 		}
 		again := bookOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
-			t.Errorf("%s: a second book of the same pods is another", name)
+			t.Errorf("%s: a second index of the same pods differs", name)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestBookNodes(t *testing.T) {
 	}
 	// The spreads of both signatures count the pods of both.
 	if got := b.Profiles[1].In; !slices.Equal(got, []int{0, 1, 2}) {
-		t.Errorf("the first is counted by %v", got)
+		t.Errorf("groups %v count the pods of the first signature, want 0, 1 and 2", got)
 	}
 }
 
@@ -179,26 +179,26 @@ func TestRules(t *testing.T) {
 		pod  cluster.Pod
 		want []Rule
 	}{
-		"a spread over its own": {
+		"spread that counts the pod": {
 			pod("web", spread(Zone, 2, "web", minDomains(3))), []Rule{{Kind: Spread, Self: true, MaxSkew: 2, MinDomains: 3}},
 		},
-		"a skew of 0 is nonsense: 1": {pod("web", spread(Zone, 0, "web")), []Rule{{Kind: Spread, Self: true, MaxSkew: 1}}},
-		"a wish to spread": {
+		"invalid maxSkew 0 means 1": {pod("web", spread(Zone, 0, "web")), []Rule{{Kind: Spread, Self: true, MaxSkew: 1}}},
+		"preferred spread": {
 			pod("web", spread(Zone, 1, "web", soft)), []Rule{{Kind: Spread, Self: true, MaxSkew: 1, Weight: 1}},
 		},
-		"a spread over others":           {pod("web", spread(Zone, 1, "db")), []Rule{{Kind: Spread, MaxSkew: 1}}},
-		"the empty selector of a spread": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Kind: Spread, MaxSkew: 1}}},
-		"the empty selector of an affinity": {
+		"spread of other pods":          {pod("web", spread(Zone, 1, "db")), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"spread with an empty selector": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"affinity with an empty selector": {
 			pod("web", near(cluster.Term{Key: Zone, AllNamespaces: true})), []Rule{{Kind: Affinity, Self: true}},
 		},
-		"one of two required terms is about itself": {
+		"one of two required terms selects the pod": {
 			pod("web", near(about(Zone, "web"), about(capacityType, "db"))), []Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1}},
 		},
-		"a wish stands alone": {
+		"preferred affinity is a separate rule": {
 			pod("web", near(about(Zone, "db"), wish(7, about(Zone, "web")))),
 			[]Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1, Self: true, Weight: 7}},
 		},
-		"apart": {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))),
+		"anti-affinity": {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))),
 			[]Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
 		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
 	} {
@@ -218,23 +218,23 @@ func TestProfile(t *testing.T) {
 		pod("cache"))
 	web, db := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
 	if want := []string{capacityType, Zone}; !slices.Equal(web.Keys, want) {
-		t.Errorf("web's keys are %v, want %v: whoever wishes must see the label", web.Keys, want)
+		t.Errorf("the keys of web are %v, want %v, with the label of the preference", web.Keys, want)
 	}
 	if len(db.Keys) != 0 || len(db.In) != 1 || len(db.Host) != 1 || len(db.HostIn) != 0 {
-		t.Errorf("db: %+v; want no key for the wish of others, one rule over host names", db)
+		t.Errorf("db: %+v; want no key for a preference of other pods, and one rule over host names", db)
 	}
 	if len(web.Host) != 1 || len(web.Domain) != 2 || len(web.HostIn) != 2 || len(web.In) != 1 {
 		t.Errorf("web: %+v; want one rule over host names of three, counted by two groups there", web)
 	}
 	if web.HasRequiredHostAffinity() || !db.HasRequiredHostAffinity() {
-		t.Error("db must be on a machine with web, web with nobody")
+		t.Error("want required host affinity for db, and not for web")
 	}
 	if web.IsPlain() || db.IsPlain() || b.Of[2] != Plain || !b.Profiles[Plain].IsPlain() {
-		t.Error("only cache is plain")
+		t.Error("want only cache to be plain")
 	}
 	hopeful := bookOf(nil, pod("db", near(wish(1, about(Hostname, "web")))))
 	if hopeful.Profiles[1].HasRequiredHostAffinity() {
-		t.Error("a wish to be on a machine with others is no must")
+		t.Error("a preferred host affinity is reported as required")
 	}
 }
 
@@ -244,13 +244,13 @@ func TestProfileCap(t *testing.T) {
 		pod         cluster.Pod
 		most, group int
 	}{
-		"no rule":                       {pod("web"), math.MaxInt, 0},
-		"a spread":                      {pod("web", spread(Hostname, 3, "web")), 3, 0},
-		"the narrower of two":           {pod("web", spread(Hostname, 3, "web"), away(about(Hostname, "web"))), 1, 1},
-		"the narrower comes first":      {pod("web", away(about(Hostname, "db"), about(Hostname, "web")), spread(Hostname, 2, "web")), 1, 2},
-		"about others":                  {pod("web", away(about(Hostname, "db")), spread(Hostname, 1, "db")), math.MaxInt, 0},
-		"wishes":                        {pod("web", away(wish(1, about(Hostname, "web"))), spread(Hostname, 1, "web", soft)), math.MaxInt, 0},
-		"zones limit no single machine": {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
+		"no rule":                {pod("web"), math.MaxInt, 0},
+		"a spread":               {pod("web", spread(Hostname, 3, "web")), 3, 0},
+		"stricter of two":        {pod("web", spread(Hostname, 3, "web"), away(about(Hostname, "web"))), 1, 1},
+		"stricter of two, first": {pod("web", away(about(Hostname, "db"), about(Hostname, "web")), spread(Hostname, 2, "web")), 1, 2},
+		"rules about other pods": {pod("web", away(about(Hostname, "db")), spread(Hostname, 1, "db")), math.MaxInt, 0},
+		"preferences":            {pod("web", away(wish(1, about(Hostname, "web"))), spread(Hostname, 1, "web", soft)), math.MaxInt, 0},
+		"rules over zones":       {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
 	} {
 		b := bookOf(nil, c.pod)
 		if most, group := b.Profiles[b.Of[0]].MaxPerNode(nil); most != c.most || group != c.group {
@@ -259,7 +259,7 @@ func TestProfileCap(t *testing.T) {
 	}
 	b := bookOf(nil, pod("web", spread(Hostname, 1, "web")))
 	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
-		t.Errorf("a spread that does not count limits a machine to %d", most)
+		t.Errorf("a spread for which counts returns false limits a node to %d", most)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestGroupsOf(t *testing.T) {
 		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                 // 5: all pods of the namespace
 		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}),  // 6: no pod
 		away(cluster.Term{Key: Zone, Namespaces: []string{"a", "other"}, Selector: apps("db", "web")}), // 7
-		volume("default/data"), // 8: those with the volume, whatever their labels
+		volume("default/data"), // 8: pods with the volume, with any labels
 	))
 	for _, c := range []struct {
 		namespace string
@@ -296,15 +296,15 @@ func TestGroupsOf(t *testing.T) {
 		{"elsewhere", requirements.Labels{"app": "web"}, []int{2}},
 		{"elsewhere", nil, nil},
 	} {
-		for range 2 { // the second result is remembered
+		for range 2 { // the second result is cached
 			if got := b.GroupsOf(c.namespace, c.labels); !slices.Equal(got, c.want) {
 				t.Errorf("groups of %v in %s: %v, want %v", c.labels, c.namespace, got, c.want)
 			}
 		}
 	}
-	// Selectors do not distinguish the first three pods above. The owner of the rules was looked up too.
+	// Selectors do not distinguish the first three pods above. The cache also has the owner of the rules.
 	if got, want := len(b.seen), 11-2+1; got != want {
-		t.Errorf("%d kinds of pods are remembered, want %d", got, want)
+		t.Errorf("the cache has %d entries, want %d", got, want)
 	}
 	if got, want := b.Profiles[b.Of[0]].In, []int{3, 5, 8}; !slices.Equal(got, want) {
 		t.Errorf("the owner is in %v, want %v", got, want)
@@ -320,7 +320,7 @@ func TestGroupsOfVolumes(t *testing.T) {
 		t.Errorf("the pod is in %v, want %v", got, want)
 	}
 	if got, want := b.GroupsOf("default", requirements.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {
-		t.Errorf("its like are in %v, want %v", got, want)
+		t.Errorf("groups %v count other pods with its labels, want %v", got, want)
 	}
 }
 
@@ -332,9 +332,9 @@ func TestBookApart(t *testing.T) {
 		t.Errorf("Apart = %d, %t; want group 1, after the affinity", g, ok)
 	}
 	if g, ok := b.AntiAffinityGroup(&heavier); !ok || g != 1 {
-		t.Errorf("the same as a wish = %d, %t; want group 1", g, ok)
+		t.Errorf("group of the same term as a preference = %d, %t; want group 1", g, ok)
 	}
 	if _, ok := b.AntiAffinityGroup(&other); ok {
-		t.Error("an affinity is taken for an anti-affinity")
+		t.Error("an affinity is reported as anti-affinity")
 	}
 }

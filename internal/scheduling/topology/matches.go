@@ -2,16 +2,16 @@ package topology
 
 import "github.com/joiner-sh/joiner/internal/model/cluster"
 
-// Matches is how residents of one kind matter for the groups of an Index.
+// Matches has the groups of an Index that matter for residents of one kind.
 type Matches struct {
 	In     []int // the groups that count them, sorted
-	Avoids []int // the groups of their anti-affinity terms, in the order of the terms, as far as the Index has them
+	Avoids []int // the groups of their anti-affinity terms, in the order of the terms; terms without a group are left out
 }
 
-// MatchesOf returns how residents of the kind matter for the groups. It is computed once for each
+// MatchesOf returns the groups that matter for residents of the kind. It caches the result by
 // pointer, because there are far fewer kinds than residents. It must not be called concurrently.
 func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
-	if s, ok := b.standings[kind]; ok {
+	if s, ok := b.matches[kind]; ok {
 		return s
 	}
 	s := &Matches{In: b.GroupsOf(kind.Namespace, kind.Labels)}
@@ -24,18 +24,18 @@ func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 			s.Avoids = append(s.Avoids, g)
 		}
 	}
-	if b.standings == nil {
-		b.standings = map[*cluster.Kind]*Matches{}
+	if b.matches == nil {
+		b.matches = map[*cluster.Kind]*Matches{}
 	}
-	b.standings[kind] = s
+	b.matches[kind] = s
 	return s
 }
 
-// forget drops the groups, from own on, that count none of the pods that were matched so far. Those are
-// anti-affinity rules of running pods that exclude no pending pod, and there may be thousands. The
-// matches of earlier pods get the new numbers.
+// forget drops the groups with numbers from own on that count none of the pods that were matched so far. These are
+// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. forget updates the
+// matches of earlier pods to the new numbers.
 func (b *Index) forget(own int) {
-	numbers := make([]int, len(b.Groups)) // by number as it was: the new one plus one, 0 for none
+	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
 	for _, in := range b.seen {
 		for _, g := range in {
 			numbers[g] = 1
@@ -59,7 +59,7 @@ func (b *Index) forget(own int) {
 		return left
 	}
 	for _, in := range b.seen {
-		renumber(in) // none of these was removed
+		renumber(in) // none of these groups was dropped
 	}
 	for anchor, groups := range b.anchors {
 		b.anchors[anchor] = renumber(groups)

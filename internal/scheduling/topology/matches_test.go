@@ -8,18 +8,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestStanding checks that a kind of resident matters for the groups as each of its pods does.
-func TestStanding(t *testing.T) {
+// TestMatchesOf checks that MatchesOf returns the groups that count each pod of the kind, and the groups of its anti-affinity.
+func TestMatchesOf(t *testing.T) {
 	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
 	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
 	for name, c := range map[string]struct {
 		kind       cluster.Kind
 		in, avoids []int
 	}{
-		"counted":        {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "web"}}, in: []int{0, 1}},
-		"elsewhere":      {kind: cluster.Kind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
-		"of no interest": {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
-		"keeping away": {
+		"counted pods":    {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "web"}}, in: []int{0, 1}},
+		"other namespace": {kind: cluster.Kind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
+		"other app":       {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
+		"anti-affinity": {
 			kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: []cluster.Term{mine, unknown, theirs, mine}},
 			in:   []int{2}, avoids: []int{2, 1, 2},
 		},
@@ -29,7 +29,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: in %v, avoids %v; want %v and %v", name, first.In, first.Avoids, c.in, c.avoids)
 		}
 		if made := testing.AllocsPerRun(10, func() { b.MatchesOf(&c.kind) }); made != 0 {
-			t.Errorf("%s: the second look makes %v objects", name, made)
+			t.Errorf("%s: the second call allocates %v objects", name, made)
 		}
 	}
 }
@@ -49,18 +49,18 @@ func TestForeignRules(t *testing.T) {
 		t.Fatalf("%d groups, want the spread and the two rules about web", got)
 	}
 	if p := b.Profiles[b.Of[0]]; !slices.Equal(p.In, []int{1}) || !slices.Equal(p.HostIn, []int{2}) {
-		t.Errorf("web is in %v and, by host, in %v; want 1 and 2", p.In, p.HostIn)
+		t.Errorf("groups %v and host groups %v count web; want 1 and 2", p.In, p.HostIn)
 	}
 	if b.Of[1] != Plain {
 		t.Errorf("api has the profile %+v, want the plain one", b.Profiles[b.Of[1]])
 	}
 	for i, want := range []Matches{{In: []int{0}}, {In: []int{0}, Avoids: []int{1}}, {In: []int{0}, Avoids: []int{2}}, {In: []int{0}}} {
 		if got := b.MatchesOf(residents[i].Kind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
-			t.Errorf("resident %d stands in %v and avoids %v, want %v and %v", i, got.In, got.Avoids, want.In, want.Avoids)
+			t.Errorf("resident %d: counted by %v, avoids %v; want %v and %v", i, got.In, got.Avoids, want.In, want.Avoids)
 		}
 	}
 	term := about(Zone, "db")
 	if g, ok := b.AntiAffinityGroup(&term); ok {
-		t.Errorf("a rule that keeps nobody away is group %d", g)
+		t.Errorf("an anti-affinity that matches no pod is group %d", g)
 	}
 }

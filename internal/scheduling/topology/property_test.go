@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // TestAssignProperties assigns pods of one to three kinds, one kind after the
 // other, in a cluster with residents. It checks the counts with an
 // independent implementation of the rules: the pods can be bound one by one in some
-// order without violating a rule, no place allows a pod that is left, no place has
+// order without violating a rule, no place allows an unassigned pod, no place has
 // more pods than it takes, and the result is deterministic.
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestAssignProperties(t *testing.T) {
 		}
 		cells := drawCells(t)
 		counted := drawCounted(t)
-		book, census := prepare(kinds, there, counted)
+		index, domainCounts := prepare(kinds, there, counted)
 		judge := &judge{counted: counted}
 		for _, s := range there {
 			for range s.n {
@@ -46,11 +46,11 @@ func TestAssignProperties(t *testing.T) {
 			}
 		}
 		for i := range kinds {
-			p := &book.Profiles[book.Of[i]]
+			p := &index.Profiles[index.Of[i]]
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
 			otherBook, other := prepare(kinds, there, counted)
-			for j := range i { // the same pods, in another book
+			for j := range i { // the same pods, in another index
 				at := &otherBook.Profiles[otherBook.Of[j]]
 				for _, q := range judge.placed {
 					if q.pod == &kinds[j] {
@@ -58,14 +58,14 @@ func TestAssignProperties(t *testing.T) {
 					}
 				}
 			}
-			before := census.Clone()
-			counts := census.Assign(p, n, places)
+			before := domainCounts.Clone()
+			counts := domainCounts.Assign(p, n, places)
 			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
 				t.Fatalf("kind %d: %v, and then %v", i, counts, again)
 			}
 			other.Assign(&otherBook.Profiles[otherBook.Of[i]], n, places)
-			if !reflect.DeepEqual(other.counts, census.counts) {
-				t.Fatalf("kind %d: another book of the same pods comes to\n%+v, not\n%+v", i, other.counts, census.counts)
+			if !reflect.DeepEqual(other.counts, domainCounts.counts) {
+				t.Fatalf("kind %d: another index of the same pods has the counts\n%+v, want\n%+v", i, other.counts, domainCounts.counts)
 			}
 			judge.check(t, &kinds[i], n, places, cells, counts)
 		}
@@ -74,15 +74,15 @@ func TestAssignProperties(t *testing.T) {
 
 // prepare returns the Index and the domain counts of the kinds.
 func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Index, *DomainCounts) {
-	book := bookOf(avoiding(there), kinds...)
-	census := NewDomainCounts(book, domains)
-	for g := range book.Groups {
-		if book.Groups[g].Kind == Spread {
-			census.SetCounted(g, counted[book.Groups[g].Key])
+	index := bookOf(avoiding(there), kinds...)
+	domainCounts := NewDomainCounts(index, domains)
+	for g := range index.Groups {
+		if index.Groups[g].Kind == Spread {
+			domainCounts.SetCounted(g, counted[index.Groups[g].Key])
 		}
 	}
-	settle(census, book, there)
-	return book, census
+	settle(domainCounts, index, there)
+	return index, domainCounts
 }
 
 // placed is a pod on a node with these labels; "" stands for a missing label.
@@ -91,7 +91,7 @@ type placed struct {
 	node map[string]string
 }
 
-// judge checks rules as the pods state them, one pod at a time.
+// judge evaluates the rules of pods directly, one pod at a time.
 type judge struct {
 	placed  []placed
 	counted map[string][]bool // by label and domain: whether it counts for the minimum of a spread
@@ -107,19 +107,19 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 		}
 	}
 	if total > n {
-		t.Fatalf("%d places for %d pods", total, n)
+		t.Fatalf("%d pods were assigned, but there are only %d", total, n)
 	}
 	if !j.order(pod, cells, slices.Clone(counts), map[string]bool{}) {
-		t.Fatalf("%+v: no order leads to %v", *pod, counts)
+		t.Fatalf("%+v: no order of binding results in %v", *pod, counts)
 	}
 	for i, got := range counts {
 		if total < n && got < places[i].Most && j.admits(pod, cells[i]) {
-			t.Fatalf("%+v: %d of %d have a place (%v), but %v takes one more", *pod, total, n, counts, cells[i])
+			t.Fatalf("%+v: %d of %d pods are assigned (%v), but %v allows one more", *pod, total, n, counts, cells[i])
 		}
 	}
 }
 
-// order searches an order in which the pods can be bound, and binds them.
+// order searches for an order in which the pods can be bound, and binds them.
 func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
 	key := fmt.Sprint(left)
 	if failed[key] {

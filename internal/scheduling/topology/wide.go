@@ -10,33 +10,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// What pods may ask of the places of others, before the Index is made with sets of pods instead of selectors.
+// Limits beyond which the Index is wide: it then uses sets of pods instead of selectors.
 const (
-	mostRules   = 16      // of one pod: ordinary pods have up to four
-	mostMatches = 100_000 // of labels with selectors
+	mostRules   = 16      // rules of one pod; ordinary pods have up to four
+	mostMatches = 100_000 // comparisons of labels with selectors
 )
 
-// What a book holds: how often a pod with demands of its own is counted by a rule, over all pods and rules. Beyond that,
-// the preferences of the pods with the most rules are left out, and pods whose demands alone are too many wait for another plan.
+// Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, by preferred and required rules. Beyond
+// mostPreferred, the preferences of the pods with the most rules are ignored. Beyond mostRequired, the pods with the most rules wait for
+// another plan.
 const (
 	mostPreferred = 60_000
-	mostDemanded  = 250_000
+	mostRequired  = 250_000
 )
 
-// mostLevels is into how many steps the weights of one pod's preferences go at most: those of one step are one rule.
+// mostLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one weight, so that their
+// preferences can be combined into one rule.
 const mostLevels = 8
 
-// wide makes a book where selectors are many. A rule is the set of pods that it counts: rules with the same set are one, and a
-// pod's anti-affinity terms over one label are one rule. What comes of it is the same but for preferences of pods with more than
-// mostLevels weights.
+// wide builds an Index for many selectors. A rule is the set of pods that it counts, so rules with the same set are one rule. A
+// pod's anti-affinity terms over one label are one rule. Plans are the same as with an ordinary Index, except for preferences of pods with
+// more than mostLevels weights.
 type wide struct {
 	*Index
 	crowd  *crowd
-	sets   map[string]int // numbers of sets of members
-	lists  map[string]int // numbers of lists of labels
-	counts []bitset.Set   // by group: its members, nil for those of volumes
+	sets   map[string]int // number of each set of members, by key of the set
+	lists  map[string]int // number of each list of labels, by key of the list
+	counts []bitset.Set   // by group: its members; empty for groups of volumes
 
-	preferred, required int // how often pods are counted so far
+	preferred, required int // pairs of a rule and a counted pod so far
 }
 
 // draft is a rule and its group that may become part of the Index.
@@ -53,7 +55,7 @@ func isWide(pods []PodRef, residents []cluster.Resident) bool {
 	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
 }
 
-// isTedious reports whether the pods and kinds would be held against too many selectors.
+// isTedious reports whether an ordinary Index would compare the pods and kinds with too many selectors.
 func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
 	if kinds == nil || len(b.Groups)*len(pods) <= mostMatches && len(b.loose) == 0 {
 		return false
@@ -81,13 +83,13 @@ func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Ki
 	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostMatches
 }
 
-// newWide makes the Index of the pods; kinds are those of all residents.
+// newWide returns the Index of the pods. kinds are the kinds of all residents.
 func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*cluster.Kind) *Index {
-	w := &wide{Index: emptyBook(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
+	w := &wide{Index: emptyIndex(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
 	w.crowd = newCrowd(w.labels)
-	of := make([]int, len(pods)) // by pod: the member that it is
+	of := make([]int, len(pods)) // by pod: number of its member in the crowd
 	for i, p := range pods {
 		if like[i] {
 			of[i] = of[i-1]
@@ -115,7 +117,7 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 	return w.Index
 }
 
-// selectorKeys returns the labels that the selectors of rules look at, sorted.
+// selectorKeys returns the label keys that the selectors of rules use, sorted.
 func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	found := map[string]bool{}
 	note := func(s *cluster.Selector) {
@@ -144,8 +146,8 @@ func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// rulesOf returns what each pod asks. The pods whose rules count the fewest pods come first: it is the others whose preferences
-// are left out.
+// rulesOf returns the rules of each pod. Pods whose rules count the fewest pods are processed first, so limits affect the pods whose
+// rules count the most.
 func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	var order []int
 	costs := make([]int, len(pods))
@@ -164,12 +166,12 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	for _, i := range order {
 		drafts := w.drafts(pods[i], of[i])
 		preferred, required := w.charge(drafts)
-		if w.required+required > mostDemanded {
+		if w.required+required > mostRequired {
 			w.Deferred[i] = true
 			continue
 		}
 		if w.preferred+preferred > mostPreferred {
-			w.preferred = mostPreferred // what comes after has more of them
+			w.preferred = mostPreferred // the following pods have at least as many pairs, so their preferences are ignored too
 			w.Omitted[i] = len(drafts)
 			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
 			w.Omitted[i] -= len(drafts)
@@ -188,7 +190,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	return rules
 }
 
-// charge returns how often pods are counted by those of the groups that are new, by preferences and by demands.
+// charge returns how many pairs of a rule and a counted pod the drafts with new groups would add, for preferred and required rules.
 func (w *wide) charge(drafts []draft) (preferred, required int) {
 	for i := range drafts {
 		d := &drafts[i]
@@ -220,7 +222,7 @@ func (w *wide) setNumber(members bitset.Set) int {
 	return n
 }
 
-// enter makes the draft part of the Index.
+// enter adds the draft to the Index and returns its rule.
 func (w *wide) enter(d draft, p PodRef) Rule {
 	d.rule.Group = w.number(d.group)
 	if d.rule.Kind == Spread && !d.group.AnyNode {
@@ -230,14 +232,14 @@ func (w *wide) enter(d draft, p PodRef) Rule {
 	return d.rule
 }
 
-// note notes the members of the draft's group.
+// note records the members of the draft's group, if the group is new.
 func (w *wide) note(d draft) {
 	for len(w.counts) < len(w.Groups) {
 		w.counts = append(w.counts, d.members)
 	}
 }
 
-// drafts returns the pod's rules, of which some may be beyond what the Index holds.
+// drafts returns the pod's rules before the limits of the Index are applied.
 func (w *wide) drafts(p PodRef, member int) []draft {
 	var out []draft
 	beside := w.besides(p.Spread)
@@ -269,8 +271,9 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 	return out
 }
 
-// besides returns keysBeside for the spreads of a pod; where they are very many, those of one kind share a list, with its
-// number, in which the spread's own label is too: a node without it does not count anyhow.
+// besides returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all required spreads
+// share one list of labels, and all preferred spreads another; number identifies the list. A shared list also contains the spread's own
+// label, which changes nothing: a node without this label does not count anyway.
 func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
 	if len(all) <= mostRules {
 		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
@@ -301,7 +304,7 @@ func (w *wide) listNumber(list []string) int {
 	return n
 }
 
-// near returns the rules of affinity terms. Required terms give one rule for each topology key, because
+// near returns the rules of affinity terms. Required terms with the same topology key are one rule, because
 // one pod must match all of them. Preferred terms that count the same pods are one rule.
 func (w *wide) near(terms []cluster.Term) []draft {
 	var required bitset.Set
@@ -338,7 +341,8 @@ func (w *wide) near(terms []cluster.Term) []draft {
 	return out
 }
 
-// together is the weight of two rules about the same pods. Preferences about hosts are given up one by one, the lightest first.
+// together returns the weight of the combination of two preferred rules about the same pods. It is the sum of the weights, but for hosts
+// the larger weight, because preferences about hosts are dropped one by one, lightest first.
 func together(key string, a, b int) int {
 	if key == Hostname {
 		return max(a, b)
@@ -346,8 +350,8 @@ func together(key string, a, b int) int {
 	return a + b
 }
 
-// apart returns the rules of anti-affinity terms. A pod that must not be near the pods of two terms must
-// not be near the union of both, so they are one rule. Preferences of about the same weight are
+// apart returns the rules of anti-affinity terms. An anti-affinity to the pods of two terms is an anti-affinity to
+// the union of both, so required terms over one label are one rule. Preferred terms of similar weight are
 // combined in the same way.
 func (w *wide) apart(terms []cluster.Term) []draft {
 	levels := levelsOf(terms)
@@ -370,7 +374,7 @@ func (w *wide) apart(terms []cluster.Term) []draft {
 	return out
 }
 
-// levelsOf returns the weight by which each weight counts: the heaviest of its level.
+// levelsOf returns the replacement of each weight: the heaviest weight of its level. There are at most mostLevels levels.
 func levelsOf(terms []cluster.Term) map[int]int {
 	seen := map[int]bool{}
 	for i := range terms {
@@ -389,7 +393,7 @@ func levelsOf(terms []cluster.Term) map[int]int {
 	return out
 }
 
-// avoidances notes whom the residents keep away, if it is any of the pods.
+// avoidances adds the required anti-affinity of residents that matches any of the pods.
 func (w *wide) avoidances(residents []cluster.Resident) {
 	w.avoids = map[*cluster.Kind][]int{}
 	for _, r := range residents {
@@ -402,7 +406,7 @@ func (w *wide) avoidances(residents []cluster.Resident) {
 	}
 }
 
-// memberships returns the groups that count each member, sorted, and notes them for all who look like it.
+// memberships returns the groups that count each member, sorted. It also caches the groups for GroupsOf.
 func (w *wide) memberships() [][]int {
 	ins := make([][]int, len(w.crowd.sights))
 	for g, members := range w.counts {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// drawRuled draws a pod with up to that many terms about the few labels that pods of the test have.
+// drawRuled draws a pod with up to the given number of terms, which use the labels of the test's pods.
 func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: requirements.Labels{}}
 	for _, key := range []string{"x", "y", "z"} {
@@ -44,7 +44,7 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	return p
 }
 
-// TestWideIsTheSame: a book of sets of pods judges pods on a node, and in zones, as one of selectors does.
+// TestWideIsTheSame checks that a wide Index allows the same pods on a node, and in zones, as an ordinary Index.
 func TestWideIsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -84,36 +84,38 @@ func TestWideIsTheSame(t *testing.T) {
 				censuses[k].Add(p, cell, 1)
 			}
 			if rooms[0] != rooms[1] || refused[0] != refused[1] {
-				t.Fatalf("pod %d: selectors leave room for %d and refuse the zone: %t, sets %d and %t", i, rooms[0], refused[0], rooms[1], refused[1])
+				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t",
+					i, rooms[0], refused[0], rooms[1], refused[1])
 			}
 		}
 	})
 }
 
-// settleKind notes a resident on the node, and in the first zone.
-func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, census *DomainCounts) {
+// settleKind adds a resident to the node, and to the first zone.
+func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, domainCounts *DomainCounts) {
 	s := b.MatchesOf(kind)
 	for _, g := range s.In {
 		if b.Groups[g].Key == Hostname {
 			tally.AddPods(g, 1)
 		} else {
-			census.AddPods(g, 0, 1)
+			domainCounts.AddPods(g, 0, 1)
 		}
 	}
 	for _, g := range s.Avoids {
 		if b.Groups[g].Key == Hostname {
 			tally.AddOwners(g, 1)
 		} else {
-			census.AddOwners(g, 0, 1)
+			domainCounts.AddOwners(g, 0, 1)
 		}
 	}
 }
 
-// TestWideIsBounded: of pods whose rules count too many, those with the most lose their preferences or wait; others keep theirs.
+// TestWideIsBounded checks that the pods whose rules count the most pods lose their preferences or wait, and that other pods keep
+// theirs.
 func TestWideIsBounded(t *testing.T) {
 	t.Parallel()
 	const hostile = 1500
-	book := func(weight int) *Index {
+	index := func(weight int) *Index {
 		var pods []PodRef
 		for i := range hostile {
 			id := fmt.Sprint(i)
@@ -131,13 +133,13 @@ func TestWideIsBounded(t *testing.T) {
 		return NewIndex(pods, nil, func() []*cluster.Kind { return nil })
 	}
 	for _, weight := range []int{0, 1} {
-		b := book(weight)
+		b := index(weight)
 		counted := 0
 		for i := range hostile {
 			p := &b.Profiles[b.Of[i]]
 			counted += len(p.HostIn)
 		}
-		if most := max(mostPreferred, mostDemanded) * 2; counted > most {
+		if most := max(mostPreferred, mostRequired) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
 		left := 0
@@ -148,7 +150,7 @@ func TestWideIsBounded(t *testing.T) {
 			t.Errorf("weight %d: no rule is left out", weight)
 		}
 		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.Of[hostile]].Host) != 1 {
-			t.Errorf("weight %d: the ordinary pod loses its rule to others", weight)
+			t.Errorf("weight %d: the ordinary pod lost its rule", weight)
 		}
 	}
 }

@@ -15,31 +15,34 @@ type Simulator struct {
 	initial *existing.Rooms      // the existing nodes without pods of the plan
 	hadPod  func(group int) bool // reports whether a group over host names counts a pod before the first step
 
-	// UsesMinDomains is set if a spread has minDomains above 1. Then the cluster may have fewer domains
-	// than could be launched.
+	// UsesMinDomains is true if a spread has minDomains above 1. Then the result may depend on domains that
+	// could be launched but do not exist.
 	UsesMinDomains bool
 
 	counts      *topology.DomainCounts
 	pending     []Step
-	podOnHost   map[groupHost]bool // a pod of the group is bound on the host
-	podAnywhere map[int]bool       // by group over host names: a pod of it is bound on some host
+	podOnHost   map[groupHost]bool // whether a pod of the group is bound on the host
+	podAnywhere map[int]bool       // by group over host names: whether a pod of the group is bound on some host
 }
 
-// Step is a number of pods of one class, on one node or anywhere.
+// Step is a number of pods of one class to bind, on one node or on any node.
 type Step struct {
-	Class     int // the caller's number
-	Profile   *topology.Profile
-	Domains   []int         // by key of the profile; nil if the pods are in no domain
-	Left      int           // pods that are not bound yet
-	Host      int           // number of an existing node; planned nodes follow; or AnyHost
-	Uncounted []GroupDomain // the groups that do not count the pods there
+	Class     int               // the caller's number
+	Profile   *topology.Profile // topology rules of the pods
+	Domains   []int             // by key of the profile; nil if the pods are in no domain
+	Left      int               // pods that are not bound yet
+	Host      int               // number of an existing node; planned nodes follow; or AnyHost
+	Uncounted []GroupDomain     // groups that do not count the pods in that domain
 
-	slack        int  // number of pods that a spread lets others bind before these: with more, they can wait longer
-	isSelfAffine bool // the pods have required affinity to themselves: the first may go to any domain without matching pods elsewhere
+	slack        int  // how many pods can be bound elsewhere before these without violating their spread; math.MaxInt: no spread
+	isSelfAffine bool // the pods have required affinity to themselves, so the first may be bound in any domain if no other pod matches
 }
 
 // GroupDomain is a topology group and one of its domains.
-type GroupDomain struct{ Group, Domain int }
+type GroupDomain struct {
+	Group  int // index into topology.Index.Groups
+	Domain int // number of the domain
+}
 
 // AnyHost is the host of pods whose exact node does not matter, only their domains.
 const AnyHost = -1
@@ -80,7 +83,7 @@ func (s *Simulator) Add(step Step) {
 	s.pending = append(s.pending, step)
 }
 
-// AnyOrderBinds reports whether every pod could be bound as the last one. Then the order does not
+// AnyOrderBinds reports whether every pod could be bound as the last pod. Then the order does not
 // matter. initial has the pods before any step.
 func (s *Simulator) AnyOrderBinds(initial *topology.DomainCounts) bool {
 	s.counts = initial.Clone()
@@ -110,8 +113,8 @@ func (s *Simulator) countPods(step *Step, n int) {
 	}
 }
 
-// blockingRule returns the domain rule that keeps a pod of the step from being bound now; nil if
-// none does.
+// blockingRule returns the domain rule that prevents a pod of the step from being bound now; nil if
+// no rule does.
 func (s *Simulator) blockingRule(step *Step) *topology.Rule {
 	if step.Domains == nil {
 		return nil
@@ -185,11 +188,11 @@ func (s *Simulator) bindAll(unconstrained bool) bool {
 	return hasChanged
 }
 
-// neededPods is the pods that blocked steps wait for.
+// neededPods describes the pods that blocked steps wait for.
 type neededPods struct {
-	spreads  map[int]bool         // groups: a pod in a domain with the fewest pods
-	inDomain map[GroupDomain]bool // a pod of the group in the domain
-	onHost   map[groupHost]bool   // a pod of the group on the host
+	spreads  map[int]bool         // a pod of the group in a domain with the fewest of its pods is needed
+	inDomain map[GroupDomain]bool // a pod of the group in the domain is needed
+	onHost   map[groupHost]bool   // a pod of the group on the host is needed
 }
 
 // bindUnblocking binds one pod of each unconstrained step that unblocks others, and reports whether
@@ -224,7 +227,7 @@ func (s *Simulator) neededPods() neededPods {
 	return needed
 }
 
-// unblocks reports whether binding a pod of the step helps a blocked one.
+// unblocks reports whether binding a pod of the step helps a blocked step.
 func (s *Simulator) unblocks(step *Step, needed neededPods) bool {
 	profile := step.Profile
 	first := func(g int) bool {
@@ -236,7 +239,7 @@ func (s *Simulator) unblocks(step *Step, needed neededPods) bool {
 		step.Domains != nil && (s.counts.IsFewest(profile, step.Domains, needed.spreads) || slices.ContainsFunc(profile.In, there))
 }
 
-// domainOf returns the pods' domain of the group's topology key; -1 if they have none.
+// domainOf returns the domain of the pods for the topology key of the group; -1 if the pods have no domain for it.
 func (step *Step) domainOf(index *topology.Index, group int) int {
 	if k := slices.Index(step.Profile.Keys, index.Groups[group].Key); k >= 0 {
 		return step.Domains[k]

@@ -56,8 +56,8 @@ func (bu Bundler) BundleRequired() []int {
 	return out
 }
 
-// bundleSelfAffine puts all pods that have required host affinity to one another, and to no others,
-// into one bundle. The bundle has as many pods as fit on one node; the others cannot run. It
+// bundleSelfAffine puts the pods that have required host affinity only to one another
+// into one bundle. The bundle has as many pods as fit on one node; the other pods cannot be placed. It
 // reports false if the class has other affinities or its group already has a node.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
@@ -65,7 +65,7 @@ func (bu Bundler) bundleSelfAffine(c int) bool {
 		return false
 	}
 	if slices.ContainsFunc(groups, func(g int) bool { return bu.hostAssigned[g] }) {
-		return true // their node is full: the others cannot run
+		return true // their node is full, so the other pods cannot be placed
 	}
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
@@ -121,8 +121,8 @@ func withoutTenth(members []pending.Member) []pending.Member {
 	return out
 }
 
-// bundleWithTargets combines pods with those that they have host affinity to, required or
-// preferred: each target gets about the same number.
+// bundleWithTargets combines pods with the pods that they have host affinity to, required or
+// preferred: each target gets about the same number of pods.
 func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
 	var targets []int
 	remaining := 0
@@ -147,7 +147,7 @@ func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
 	}
 }
 
-// isTarget reports whether all the groups select the pods of the class, or those of one member of a
+// isTarget reports whether all the groups select the pods of the class, or the pods of one member of a
 // bundle.
 func (bu Bundler) isTarget(o int, groups []int) bool {
 	c := &bu.queue.Classes[o]
@@ -165,7 +165,7 @@ func isInAll(p *topology.Profile, groups []int) bool {
 }
 
 // addBundles adds a class of n bundles with these members, and reports whether some node can take
-// one. With preferred, the bundle must violate no preference about hosts either.
+// one bundle. With preferred, the bundle must not violate preferences about hosts.
 func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bool {
 	b, ok := bu.mergeMembers(members)
 	if !ok || !bu.canShareNode(b.Members, preferred) {
@@ -304,8 +304,8 @@ func (bu Bundler) Unbundle() {
 	}
 }
 
-// daemonPodsSuffice reports whether some accepted offering has DaemonSet pods for all required host
-// affinities of the class. Then it needs no bundle.
+// daemonPodsSuffice reports whether the DaemonSet pods of some accepted offering satisfy all required host
+// affinities of the class. Then the class needs no bundle.
 func (bu Bundler) daemonPodsSuffice(c int) bool {
 	if bu.queue.DaemonPods == nil {
 		return false

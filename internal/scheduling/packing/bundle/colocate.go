@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does with required
-// affinity. If not all preferences of a pod can be satisfied, those of the lowest weight are
-// dropped first. It returns the bundles, which are new classes.
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required
+// affinity. If not all preferences of a pod can be satisfied, it drops preferences of the lowest weight
+// first. It returns the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
 	from := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
@@ -38,7 +38,7 @@ func (bu Bundler) ColocatePreferred() []int {
 	return out
 }
 
-// colocationPreferences returns the class's preferred host affinities, the highest weight first.
+// colocationPreferences returns the class's preferred host affinities, highest weight first.
 func (bu Bundler) colocationPreferences(c int) []topology.Rule {
 	var out []topology.Rule
 	for _, r := range bu.queue.Profile(&bu.queue.Classes[c]).Host {
@@ -83,8 +83,8 @@ func (bu Bundler) groupSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops the colocation preference, and lighter ones, of pods that could not be
-// placed with it. It returns their classes.
+// RelaxColocation drops, for pods that could not be placed in their bundle, the preference of the bundle and
+// all lighter preferences. It returns the classes of these pods.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

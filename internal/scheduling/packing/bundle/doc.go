@@ -1,6 +1,6 @@
 // Package bundle combines pods that must share a node, or prefer to, into bundles, which are placed as one unit.
 //
 // In: pending pods with required or preferred host affinity, the free room of existing nodes, and topology.
-// Out: new classes of bundles in the queue, and pods back in their classes if a bundle has no place.
-// Never: a planned node, a price, or the choice of a place.
+// Out: new classes of bundles in the queue. Pods of bundles that cannot be placed return to their classes.
+// Never: a planned node, a price, or the choice of a node.
 package bundle

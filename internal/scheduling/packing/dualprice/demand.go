@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Demand is a number of units that accept the same set of offerings, as the lower bound counts
-// them.
+// Demand is a number of units of one class that accept the same set of offerings. The lower bound is computed
+// for demands.
 type Demand struct {
 	Class int // number of the class
 	Set   int // index into offering.Acceptance.Sets
-	N     int
+	N     int // number of units; 0 in map keys
 }
 
-// Add adds n units to the demands, whose own numbers of units are 0.
+// Add adds n units to the map. In its keys, Demand.N is 0.
 func Add(demands map[Demand]int, class, set, n int) {
 	if n > 0 {
 		demands[Demand{Class: class, Set: set}] += n

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Pricing is the lower bound of a list of demands, and their dual prices.
+// Pricing computes the lower bound of a list of demands, and their dual prices.
 type Pricing struct {
-	Demands    []Demand
+	Demands    []Demand       // the demands, by class and accept set
 	Lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
 	result     func() lowerbound.Result // the finished lower bound; nil until Start was called
@@ -22,19 +22,19 @@ type Pricing struct {
 	index      map[Demand]int           // cache of Index
 }
 
-// Pricer computes the lower bound and the dual prices of demands. It keeps the last result.
+// Pricer computes the lower bound and the dual prices of demands. It caches the last result.
 type Pricer struct {
-	Stock    *offering.Stock
-	Accepts  *offering.Acceptance
-	Index    *topology.Index
-	Topology *existing.TopologyState
-	Class    func(number int) *podgroup.Class
-	PodsOf   func(number int) int // pods of one unit of the class
+	Stock    *offering.Stock                  // the offerings
+	Accepts  *offering.Acceptance             // the accept sets of the demands
+	Index    *topology.Index                  // the topology profiles of the classes
+	Topology *existing.TopologyState          // the topology domains
+	Class    func(number int) *podgroup.Class // returns the class of the given number
+	PodsOf   func(number int) int             // returns the number of pods in one unit of the class
 
-	Last *Pricing // the last result; nil before the first
+	Last *Pricing // result of the last call of For; nil before the first call
 }
 
-// For returns the pricing of the demands. It reuses the last one if the demands are the
+// For returns the pricing of the demands. It reuses the last pricing if the demands are the
 // same.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
@@ -60,7 +60,7 @@ func (p *Pricing) LowerBound() catalog.Price {
 // BoundTimes returns the lower bound multiplied by n.
 func (p *Pricing) BoundTimes(n float64) float64 { return float64(p.LowerBound()) * n }
 
-// DualPrices returns the hard or the soft dual prices of the demands, at the counts of the problem.
+// DualPrices returns the hard or the soft dual prices of the demands, for the numbers of units in Demands.
 func (p *Pricing) DualPrices(hard bool) lowerbound.DualPrices {
 	if hard {
 		p.Start()

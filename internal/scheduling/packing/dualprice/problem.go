@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// newPricing prepares the lower bound of the demands. With forAnyPlan it holds for every plan.
-// Otherwise it holds for the plans of this package, in which no new node has more pods of a host
+// newPricing prepares the lower bound of the demands. With forAnyPlan, the bound holds for every plan.
+// Otherwise it holds only for plans of package packing, in which no new node has more pods of a host
 // spread than its maxSkew.
 func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 	sets := make([]int, len(demands))
@@ -57,8 +57,8 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 	return &Pricing{Demands: demands, Lots: lots, solver: lowerbound.New(p), forAnyPlan: all}
 }
 
-// boundEffort returns how many numbers the search for the lower bound may touch. The search gains a
-// share of the pods' price, so few pods justify little work.
+// boundEffort returns the work limit of the search for the lower bound, as the number of numbers it may touch.
+// The search saves a share of the pods' price, so few pods justify little work.
 func boundEffort(demands []Demand) int {
 	const least, perUnit, most = 250_000, 1_000, 5_000_000
 	effort := least
@@ -68,7 +68,7 @@ func boundEffort(demands []Demand) int {
 	return min(effort, most)
 }
 
-// eligibleLots returns the indexes of the lots in the set that have every resource which the class
+// eligibleLots returns the indices of the lots in the set that have every resource which the class
 // requests.
 func (pr *Pricer) eligibleLots(c *podgroup.Class, set bitset.Set, lots []offering.Lot) []int {
 	var out []int
@@ -88,9 +88,9 @@ func (pr *Pricer) eligibleLots(c *podgroup.Class, set bitset.Set, lots []offerin
 }
 
 // spreadCaps returns which host spreads the lower bound of the demands includes, and whether all of
-// them hold for any plan. With forAnyPlan it includes only those. Otherwise the bound is one for
-// the plans of this package: no new node has more of a spread's pods than its maxSkew, and the
-// spreads that can matter are included.
+// them hold for any plan. With forAnyPlan, only spreads that hold for any plan are included. Otherwise the
+// bound is for plans of package packing, in which no new node has more of a spread's pods than its maxSkew, and
+// all spreads that can affect the price are included.
 func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (counts func(group int) bool, all bool) {
 	nodesNeeded, pods := map[int]int{}, 0
 	for _, d := range demands {
@@ -113,8 +113,8 @@ func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (counts func(gro
 	return func(group int) bool { return capped[group] }, all
 }
 
-// podsPerCappedNode limits when a host spread is part of the lower bound. With more pods in the
-// plan, for each node that the spread needs at least, there is so much choice among nodes that the
+// podsPerCappedNode is the maximum number of pods in the plan, per node that a host spread needs at least, for
+// which the lower bound includes the spread. With more pods, there is so much choice among nodes that the
 // spread adds no cost.
 const podsPerCappedNode = 64
 

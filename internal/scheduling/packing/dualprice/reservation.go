@@ -13,11 +13,11 @@ import (
 // PlanBound returns a lower bound of the price of any plan for the demands.
 //
 // The lower bound itself assumes unlimited instances of each offering. With capacity reservations
-// it still holds, for this reason. Take any plan. Replace each reserved node by one of an on-demand
-// or spot offering with at least its room, that all pods accept which accept the reserved one. The
-// result costs no less than the bound. The replacements add at most the credit: a reservation
-// allows no more of them than it has instances left, or than pods that accept it. So the plan costs
-// at least the bound minus the credit. It also costs at least as much as the pods that accept no
+// it still holds, minus a credit. Proof: take any plan, and replace each reserved node by a node of an on-demand
+// or spot offering that has at least its room and that its pods accept. The
+// result costs at least the bound. The replacements add at most the credit, because the number of replaced
+// nodes of a reservation is limited by its unused instances and by the pods that accept it. So the plan costs
+// at least the bound minus the credit. It also costs at least the bound of the pods that accept no
 // reservation.
 func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	if len(pr.Stock.Reservations) == 0 {
@@ -34,9 +34,9 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 }
 
 // dualPriceBound returns another lower bound of the demands: the sum of their dual prices, minus
-// the most that the instances of capacity reservations can hold. It holds because no node can hold
-// pods whose dual prices exceed its price. It is the tighter bound where reserved instances are
-// large or unusual and their replacements expensive.
+// the maximum total dual price of pods on the instances of capacity reservations. It holds because the dual
+// prices of the pods on a node never exceed the node's price. It is the tighter bound if reserved instances are
+// large or unusual, so that their replacements are expensive.
 func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	p := pr.For(demands, true)
 	rc := &reservationCredit{pricer: pr, demands: demands, savings: make([]catalog.Price, len(pr.Stock.Reservations))}

@@ -10,24 +10,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Class is a pod group: units with the same requests, rules and priority, any of which can replace
-// any other. A unit is one pod, or the pods of one bundle.
+// Class is a pod group: interchangeable units with the same requests, rules and priority.
+// A unit is one pod, or the pods of one bundle.
 type Class struct {
 	podgroup.Class     // requests of a unit; pods in the order of placement
 	PodsPerUnit    int // 1 or more
 	InitialUnits   int // number of units before the class was split into parts
 
-	Base        int        // of a part: the whole class; else the class itself
-	Domains     []int      // of a part: its topology domains, by key of the profile
-	Nodes       bitset.Set // of a part: the existing nodes in its domains; nil means all
-	Members     []Member   // of a bundle: the members of one unit
-	OneNodeOnly bool       // of a bundle: no plan can put its pods on more than one node
-	Preferred   bool       // of a bundle: its pods prefer to share a node but need not
+	Base        int        // number of the whole class, for a part; else number of the class itself
+	Domains     []int      // for a part: its topology domains, by key of the profile
+	Nodes       bitset.Set // for a part: the existing nodes in its domains; nil means all
+	Members     []Member   // for a bundle: the members of one unit
+	OneNodeOnly bool       // for a bundle: no plan can put its pods on more than one node
+	Preferred   bool       // for a bundle: its pods prefer to share a node but need not
 
 	HardSet    int // the accept set without preferences, of offerings available now
 	FirstStage int // the first stage before the class was split; -1 if none
 
-	// Stages are the accept sets to try in order. The softest preference is dropped first, and
+	// Stages are the accept sets to try in order. The lightest preference is dropped first, and
 	// NodePools of higher weight come first.
 	Stages []int
 	Bulk   float64 // weighted size of a unit's requests; see BulkOf
@@ -42,8 +42,8 @@ type Member struct {
 // Units returns how many units the class has.
 func (c *Class) Units() int { return len(c.Pods) / c.PodsPerUnit }
 
-// MinimalPrice is the dual price of pods that cost nothing, so that they are placed too, the larger
-// first. A thousand cores get a billionth of a dollar.
+// MinimalPrice returns the dual price of a unit that costs nothing. It is above 0 so that such units are placed
+// too, largest first. A thousand cores get a billionth of a dollar.
 func (c *Class) MinimalPrice() float64 {
 	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }
@@ -70,7 +70,7 @@ func (c *Class) AppendProportion(b []byte, dims resources.Dimensions) []byte {
 	return b
 }
 
-// AcceptedNodes returns those of the existing nodes that pods of the class accept.
+// AcceptedNodes returns the existing nodes that pods of the class accept.
 func (c *Class) AcceptedNodes(rooms *existing.Rooms) bitset.Set {
 	if c.Nodes == nil {
 		return rooms.Hard[c.Sig]

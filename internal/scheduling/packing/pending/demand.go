@@ -3,7 +3,7 @@ package pending
 import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 
 // DemandOf returns the class and the accept set by which the lower bound counts a class. A part
-// that could have been assigned to any domain counts as its whole class. The plan chose the
+// that could have been assigned to any domain counts as its whole class, because the plan chose the
 // domains, and the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
 	p := &q.Classes[c]

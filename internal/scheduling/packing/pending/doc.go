@@ -2,5 +2,5 @@
 //
 // In: grouped pods, offerings with the accept sets, and existing nodes.
 // Out: classes with their stages, the number of unplaced units, and the demand that the lower bound counts.
-// Never: a planned node, a price, or the choice of a place.
+// Never: a planned node, a price, or the choice of a node.
 package pending

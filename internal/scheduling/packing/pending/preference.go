@@ -60,19 +60,19 @@ func (q *Queue) PreferenceWeights(classes []int) []int {
 	if len(out) <= maxPreferenceSteps {
 		return out
 	}
-	steps := make([]int, maxPreferenceSteps) // several weights per step; includes none, and all but the highest
+	steps := make([]int, maxPreferenceSteps) // several weights per step; the first step drops none, the last all but the highest
 	for i := range steps {
 		steps[i] = out[i*(len(out)-1)/(maxPreferenceSteps-1)]
 	}
 	return steps
 }
 
-// maxPreferenceSteps bounds in how many steps preferences about hosts are dropped while existing
+// maxPreferenceSteps is the maximum number of steps in which preferences about hosts are dropped while existing
 // nodes are filled.
 const maxPreferenceSteps = 12
 
-// DropAllPreferences advances the class to its last option, without preferences. If that was tried,
-// no option is left.
+// DropAllPreferences advances the class to its last option, without preferences. If this option was already
+// tried, no option is left.
 func (q *Queue) DropAllPreferences(c int) {
 	last := len(q.Classes[c].Stages) - 1
 	if q.DroppedWeight[c] == math.MaxInt && q.Stage[c] >= last {

@@ -17,8 +17,8 @@ type Problem struct {
 	Weight  []float64            // by resource: its weight in the bulk of an amount
 }
 
-// BulkOf returns the weighted size of an amount, for comparisons. What fits into a room has no more
-// bulk than the room.
+// BulkOf returns the weighted size of an amount, for comparisons. The bulk of pods never exceeds the bulk of a
+// room that they fit into.
 func (pr *Problem) BulkOf(v resources.Vector) float64 {
 	sum := 0.0
 	for i, x := range v {

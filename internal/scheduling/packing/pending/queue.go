@@ -10,17 +10,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Queue is the pending pods, grouped into classes, and the progress of each class.
+// Queue has the pending pods, grouped into classes, and the progress of each class.
 type Queue struct {
 	Pods       *podgroup.Queue      // the pods in their groups
-	Classes    []Class              // by priority, then the larger first; parts and bundles follow the whole classes
+	Classes    []Class              // highest priority first, then largest first; parts and bundles follow the whole classes
 	Whole      int                  // number of classes before parts and bundles were added
-	DaemonPods *existing.DaemonPods // nil: no DaemonSet pod matters to a rule
+	DaemonPods *existing.DaemonPods // nil: no rule matches a DaemonSet pod
 
-	Order                  []int        // the classes by priority, then the larger first
-	Left                   []int        // by class: units that are not placed
+	Order                  []int        // numbers of the classes, highest priority first, then largest first
+	Left                   []int        // by class: number of unplaced units
 	Stage                  []int        // by class: index of the stage to try
-	DroppedWeight          []int        // by class: its preferences about hosts up to this weight are dropped
+	DroppedWeight          []int        // by class: the weight up to which its preferences about hosts are dropped
 	Assigned               map[int]int  // by part: units assigned to its domains
 	WithoutHostPreferences map[int]bool // by whole class: drop all preferences about hosts
 }
@@ -58,8 +58,8 @@ func (q *Queue) SetAccepted(a *offering.Acceptance) {
 	}
 }
 
-// ApplyDaemonPods removes the offerings from the accept sets whose DaemonSet pods a class must
-// avoid, or that avoid the class.
+// ApplyDaemonPods removes offerings from the accept sets of a class if there is a required anti-affinity between
+// the class and their DaemonSet pods.
 func (q *Queue) ApplyDaemonPods(g *existing.DaemonPods, a *offering.Acceptance) {
 	if g == nil {
 		return
@@ -144,7 +144,7 @@ func (q *Queue) HasShortDomain() bool {
 	return false
 }
 
-// TiersOf splits classes, which are in order, by priority.
+// TiersOf splits sorted classes by priority.
 func (q *Queue) TiersOf(classes []int) [][]int {
 	var out [][]int
 	for _, c := range classes {
@@ -158,7 +158,7 @@ func (q *Queue) TiersOf(classes []int) [][]int {
 	return out
 }
 
-// SortClasses orders the classes by priority, then the larger first.
+// SortClasses sorts the classes: highest priority first, then largest first.
 func (q *Queue) SortClasses() {
 	for len(q.Stage) < len(q.Classes) {
 		c := len(q.Stage)
@@ -176,7 +176,7 @@ func (q *Queue) SortClasses() {
 	})
 }
 
-// CompareUnplaced compares the numbers of unplaced pods, the highest priority first.
+// CompareUnplaced compares the numbers of unplaced pods of two outcomes. The highest priority decides first.
 func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
 	diff := 0
 	for i, c := range active {
@@ -189,7 +189,7 @@ func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
 }
 
 // LeavesPods reports whether an outcome leaves pods of the active classes unplaced. left is, by class,
-// how many of its units the outcome does not place.
+// the number of units that the outcome does not place.
 func (q *Queue) LeavesPods(left, active []int) bool {
 	return slices.ContainsFunc(active, func(c int) bool { return left[c] > 0 })
 }
@@ -263,8 +263,7 @@ func (q *Queue) AffinityFollowers() []int {
 	return out
 }
 
-// MayFollow reports whether pods that were just placed may have made room for others, through host
-// rules.
+// MayFollow reports whether host rules may allow more pods after pods of these classes were placed.
 func (q *Queue) MayFollow(classes []int) bool {
 	return slices.ContainsFunc(classes, func(c int) bool {
 		return q.Left[c] > 0 && len(q.Profile(&q.Classes[c]).Host) > 0

@@ -14,26 +14,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Input is what an explanation is about: the offerings, and the state of a solution in which the pods
-// found no place. It is read only.
+// Input is the input of an explanation: the offerings, and the state of a solution with unplaced
+// pods. An Explainer only reads it.
 type Input struct {
-	Stock      *offering.Stock
-	Accepts    *offering.Acceptance
-	Pods       *podgroup.Queue
-	DaemonPods *existing.DaemonPods // nil if no DaemonSet matters
-	Topology   *existing.TopologyState
-	Remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
+	Stock      *offering.Stock            // the offerings
+	Accepts    *offering.Acceptance       // the accept sets of the pods
+	Pods       *podgroup.Queue            // the pods, in classes
+	DaemonPods *existing.DaemonPods       // nil if no rule matches a DaemonSet pod
+	Topology   *existing.TopologyState    // topology domains and counts after the plan
+	Remaining  []offering.RemainingLimits // by NodePool: its remaining limits
 
-	// UnusedInstances returns how many instances of a capacity reservation are left.
+	// UnusedInstances returns the number of unused instances of a capacity reservation.
 	UnusedInstances func(reserve int) int
-	// HasHost reports whether pods of a group over host names have a node that the others must use.
+	// HasHost reports whether pods of a group over host names have a node that the other pods of the group must use.
 	HasHost func(group int) bool
 	// MissingMinValue returns the minValues that a node with one pod of the class would violate.
 	MissingMinValue func(class, offer, acceptSet int) (Relaxation, bool)
 }
 
-// Explainer explains why classes have no place. An explanation is computed once for classes that
-// differ only in number, priority and resources which no node has.
+// Explainer explains why classes have no place. Classes that differ only in number, priority and resources
+// which no node has share an explanation.
 type Explainer struct {
 	in           Input
 	explanations map[string]*explanation
@@ -44,8 +44,8 @@ func New(in Input) *Explainer {
 	return &Explainer{in: in, explanations: map[string]*explanation{}}
 }
 
-// Explain returns the causes that keep the class of that number off all offerings, and the smallest
-// change that would help. The cause that the hint is about comes first, then the most frequent one.
+// Explain returns the causes that rule out all offerings for the class of that number, and the smallest
+// change that would help as a hint. The cause that the hint refers to comes first, then the most frequent cause.
 func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, hint string) {
 	e := ex.explanationOf(number, c)
 	return printableReasons(nearestFirst(e.reasons(), e.nearest())), Printable(e.hint())
@@ -54,18 +54,18 @@ func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, h
 // explanation is the check of one class against everything that can be launched.
 type explanation struct {
 	in       *Input
-	number   int // of the class
+	number   int // number of the class
 	class    *podgroup.Class
 	sig      *podgroup.Signature
 	findings []finding
-	domains  []int // scratch of domainsOf
+	domains  []int // memory reused by domainsOf
 }
 
 // finding is a number of offerings that one cause rules out.
 type finding struct {
 	reason Reason
-	rank   int            // how far an offering got before it was ruled out
-	pool   *offering.Pool // nil if the cause belongs to no NodePool
+	rank   int            // the step at which the offerings were ruled out; see the rank constants
+	pool   *offering.Pool // nil if the cause does not belong to a NodePool
 
 	ask     requirements.Values // for label causes: the values that the class requires
 	missing Relaxation          // for MinValues
@@ -74,12 +74,12 @@ type finding struct {
 
 // limitExcess is by how much a new node would exceed a limit, in the units of resources.Amounts.
 type limitExcess struct {
-	limit string // its name
+	limit string // name of the limit
 	taken int64  // used by existing and planned nodes
-	each  int64  // what the smallest suitable node adds
+	each  int64  // added by the smallest suitable node
 }
 
-// The order in which an offering is checked. The hint is about the cause with the highest rank.
+// The order of the checks of an offering. The hint refers to the cause with the highest rank.
 const (
 	rankNone = iota
 	rankPool
@@ -93,8 +93,8 @@ const (
 	rankEffort
 )
 
-// explanationOf returns the explanation of a class. It is computed once for classes that differ only
-// in number, priority and resources which no node has.
+// explanationOf returns the explanation of a class. Classes that differ only in number, priority and resources
+// which no node has share an explanation.
 func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
 	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.Lists))
 	for _, n := range c.Lists {
@@ -130,7 +130,7 @@ func (ex *Explainer) newExplanation(number int, c *podgroup.Class) *explanation 
 	return e
 }
 
-// add adds a finding, merged with those of the same cause in the same NodePool.
+// add adds a finding. Findings with the same cause in the same NodePool are merged.
 func (e *explanation) add(f finding) {
 	if f.reason.Count == 0 {
 		return
@@ -163,8 +163,8 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 		rulesOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
 		return
 	}
-	// Of the NodePool's variants and the pod's alternative terms, only the combination that gets
-	// furthest is reported.
+	// Of the combinations of a variant of the NodePool and an alternative term of the pod, only the combination
+	// whose offerings passed the most checks is reported.
 	var best []finding
 	for v := range e.in.Stock.Variants {
 		if e.in.Stock.Variants[v].Pool != i {
@@ -183,7 +183,7 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 	}
 }
 
-// maxExplainedTerms is how many of a pod's alternative node affinity terms are checked.
+// maxExplainedTerms is the maximum number of a pod's alternative node affinity terms that are checked.
 const maxExplainedTerms = 64
 
 // variantCount returns how many variants the NodePool has.
@@ -205,7 +205,7 @@ func alternatives(required []requirements.Requirements) []requirements.Requireme
 	return required
 }
 
-// progress compares findings by how far their offerings got.
+// progress returns a number by which findings are compared: a higher rank is more progress, then a higher count.
 func progress(findings []finding) int {
 	most := 0
 	for _, f := range findings {
@@ -258,7 +258,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingL
 	case shape.Broken:
 		f.reason.Code, f.reason.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
-		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // podgroup.Unoffered is replaced by explain
+		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // Explain replaces podgroup.Unoffered
 	case e.hasPortConflict(shape):
 		f.reason.Code, f.reason.Detail = HostPortTaken, firstConflict(e.class.Ports, shape.Ports)
 	case topologyCode != "":
@@ -299,8 +299,8 @@ func (e *explanation) domainsOf(o int) []int {
 	return e.domains
 }
 
-// blockingTopologyRule returns the code and topology key of the rule that keeps the class off the
-// offering; empty if there is none.
+// blockingTopologyRule returns the code and topology key of the rule that rules out the
+// offering for the class; empty if there is no such rule.
 func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	profile, domains := e.profile(), e.domainsOf(o)
 	if group, ok := e.in.DaemonPods.AntiAffinityWith(e.in.Pods.Topology, profile, o); ok {
@@ -308,8 +308,8 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	}
 	rule := e.in.Topology.DomainCounts.Refusal(profile, domains)
 	if rule == nil {
-		// A new node satisfies all host rules but required affinity. Where an affinity has no pods
-		// in the domain, DaemonSet pods can still satisfy it.
+		// A new node satisfies all host rules except required affinity. If no pod in the domain satisfies an
+		// affinity, DaemonSet pods of the node can still satisfy it.
 		if groups := e.in.Topology.UnmetAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
 			return PodAffinity, e.in.Pods.Topology.Groups[groups[0]].Key
 		}
@@ -366,8 +366,8 @@ func (e *explanation) reasons() []Reason {
 	return out
 }
 
-// nearestFirst moves the cause that the hint is about to the front, so that all callers who report
-// one cause report the same.
+// nearestFirst moves the cause that the hint refers to to the front, so that all callers that report
+// one cause report the same cause.
 func nearestFirst(reasons []Reason, nearest *finding) []Reason {
 	i := -1
 	if nearest != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hint names the smallest change that would help: the fix of the cause that let an offering get
-// furthest. If no usable NodePool fits the class but an unusable one would, the hint is to fix that
-// one.
+// hint returns the smallest change that would help: the fix of the cause of the offering that passed the most
+// checks. If no usable NodePool fits the class but an unusable NodePool would, the hint is to fix that
+// NodePool.
 func (e *explanation) hint() string {
 	best := e.furthest()
 	if best == nil {
@@ -27,7 +27,7 @@ func (e *explanation) hint() string {
 	return e.fixFor(best)
 }
 
-// nearest returns the finding that the hint is about, nil if there is none.
+// nearest returns the finding that the hint refers to; nil if there is none.
 func (e *explanation) nearest() *finding {
 	best := e.furthest()
 	if best == nil {
@@ -44,9 +44,9 @@ func (e *explanation) nearest() *finding {
 	return &e.findings[i]
 }
 
-// meansNoPoolFits reports whether the cause, the furthest of all, means that no usable NodePool
-// fits the class. TypeMismatch does not: there the offerings lack something, and an unusable
-// NodePool probably has the same ones.
+// meansNoPoolFits reports whether the cause with the highest rank means that no usable NodePool
+// fits the class. TypeMismatch does not: then no offering has the required label, and an unusable
+// NodePool probably has the same offerings.
 func (f *finding) meansNoPoolFits() bool {
 	return f.rank <= rankLabel && f.reason.Code != TypeMismatch
 }
@@ -71,9 +71,9 @@ func (e *explanation) fixFor(best *finding) string {
 	case TooSmall:
 		return e.roomHint(best)
 	case HostPortTaken:
-		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.reason.Detail)
+		return fmt.Sprintf("a DaemonSet takes port %s on every suitable node: use another port", best.reason.Detail)
 	case NoCapacity:
-		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
+		return fmt.Sprintf("EC2 has no capacity now: let NodePool %s use more instance types, zones or capacity types", name)
 	case LimitReached:
 		return limitHint(best)
 	case MinValues:
@@ -93,10 +93,10 @@ func (e *explanation) fixFor(best *finding) string {
 }
 
 // RetryHint is the hint for pods that another plan may place.
-const RetryHint = "plan again: pods that have a place by then take no more work"
+const RetryHint = "plan again: pods that are placed by then need no more work"
 
-// poolToFix returns the first unusable NodePool, by name, that would accept the class; nil if there
-// is none.
+// poolToFix returns the first unusable NodePool, by name, that would accept the class if it were usable; nil if
+// there is none.
 func (e *explanation) poolToFix() *offering.Pool {
 	i := slices.IndexFunc(e.in.Stock.Pools, func(p *offering.Pool) bool {
 		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
@@ -108,7 +108,7 @@ func (e *explanation) poolToFix() *offering.Pool {
 	return e.in.Stock.Pools[i]
 }
 
-// limitHint says how high the limit must be for the smallest node that would do.
+// limitHint returns the value of the limit that allows the smallest suitable node.
 func limitHint(f *finding) string {
 	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
 	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
@@ -131,16 +131,16 @@ func (e *explanation) topologyHint(f *finding) string {
 		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
 			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.reason.Detail, f.pool.Name)
 	case PodAffinity:
-		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
-			"start those pods first, or prefer them instead of requiring them", f.reason.Detail)
+		return fmt.Sprintf("no suitable %s has a pod that its pod affinity selects: "+
+			"start such pods first, or prefer them instead of requiring them", f.reason.Detail)
 	default:
 	}
-	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+	return fmt.Sprintf("every suitable %s has a pod that anti-affinity excludes: "+
 		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
 }
 
-// furthest returns the finding of the highest rank, the most frequent one among equals; nil if
-// there is none.
+// furthest returns the finding with the highest rank, and the most frequent of several; nil if
+// there are no findings.
 func (e *explanation) furthest() *finding {
 	var best *finding
 	for i := range e.findings {
@@ -152,7 +152,7 @@ func (e *explanation) furthest() *finding {
 	return best
 }
 
-// emptyHint names the requirement of the NodePool that leaves no offering.
+// emptyHint returns a hint about the requirement of the NodePool that excludes all offerings.
 func (e *explanation) emptyHint(f *finding) string {
 	if f.pool.EmptiedBy == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
@@ -181,14 +181,14 @@ func (e *explanation) emptyHint(f *finding) string {
 		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(before, " and "))
 }
 
-// labelHint says whether pod or NodePool must change about a label, and how.
+// labelHint returns how the pod or the NodePool must change its requirements on a label.
 func (e *explanation) labelHint(f *finding) string {
 	key, _, _ := strings.Cut(f.reason.Detail, " ")
 	switch {
 	case f.ask.IsEmpty():
 		return "the pod's own requirements on " + key + " contradict each other"
 	case key == topology.Hostname:
-		return "the pod is tied to a node by its name, and a new node has a name of its own"
+		return "the pod requires a node by its name, but a new node has a different name"
 	}
 	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
 	if hint := valueHint(key, f.ask); hint != "" {
@@ -216,12 +216,12 @@ func (e *explanation) labelHint(f *finding) string {
 	default:
 	}
 	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
-		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, which is not an instance type: did you mean %s?", asks, suggestion)
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
 }
 
-// noPoolOffers says that no NodePool offers the label, and which labels they offer instead.
+// noPoolOffers returns the text that no NodePool offers the label, with the labels that NodePools offer.
 func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
 	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
@@ -256,7 +256,7 @@ func (e *explanation) offeredLabels() string {
 // maxListedValues is how many values of a label a hint lists.
 const maxListedValues = 8
 
-// values describes which values of a label the offerings have.
+// values returns a list of the values of a label that the offerings have, as text.
 func (e *explanation) values(key string) string {
 	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {

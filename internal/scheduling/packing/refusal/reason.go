@@ -7,7 +7,7 @@ import (
 
 // Reason is a cause, and the number of choices that it rules out.
 type Reason struct {
-	Code   Code
+	Code   Code   // kind of the cause
 	Count  int    // offerings ruled out, or 1 if the cause is not about offerings
 	Detail string // the label key, taint or resource
 }
@@ -33,14 +33,15 @@ const (
 	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the topology key
 	PodAffinity      Code = "PodAffinity"      // no pod that a required affinity selects is there; Detail: the topology key
 	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that anti-affinity forbids is there; Detail: the topology key
-	Unplannable      Code = "Unplannable"      // the pod requires what cannot be planned; Detail: what
+	Unplannable      Code = "Unplannable"      // the pod has a requirement that cannot be planned; Detail: which
 	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
 )
 
 // Relaxation is a label with fewer values than the NodePool's minValues require.
 type Relaxation struct {
-	Key         string
-	Asked, Have int
+	Key   string // label
+	Asked int    // number of values that minValues requires
+	Have  int    // number of values that remain
 }
 
 // maxTextBytes is the maximum length of a detail or a hint. An event's message may have 1,024

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// foreignHint returns the standard label to use instead of one that another system sets on its
-// nodes; empty for other labels. A NodePool must not set such a label, because it need not be true
-// of its nodes.
+// foreignHint returns a hint to replace a label that another system sets on its nodes by the standard label;
+// empty for other labels. A NodePool must not set such a label, because it may be wrong for the
+// NodePool's nodes.
 func (e *explanation) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
 	value, _ := ask.Single()
 	foreign, ok := catalog.ForeignLabelOf(key, value)
@@ -49,8 +49,8 @@ func valueHint(key string, ask requirements.Values) string {
 	return ""
 }
 
-// noPoolHint is for a pod that selects a NodePool by name that does not exist; empty if it exists
-// or the pod names several.
+// noPoolHint returns the hint for a pod that selects a NodePool by a name that does not exist; empty if the
+// NodePool exists or the pod selects several names.
 func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 	var names []string
 	for _, p := range e.in.Stock.Pools {
@@ -61,13 +61,13 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 		return ""
 	}
 	if suggestion := suggest.Nearest(value, names); suggestion != "" {
-		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, and there is no such NodePool: did you mean %s?", asks, suggestion)
 	}
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
 }
 
-// nearestType returns the instance type that was probably meant, if the pod asks for a size that no
-// type has.
+// nearestType returns the instance type that the user probably meant, if the pod requires a type that does not
+// exist; else "".
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
@@ -85,17 +85,17 @@ func (e *explanation) nearestType(ask requirements.Values) string {
 	return suggest.Nearest(value, siblings)
 }
 
-// taintHint says how the pod can tolerate the taint.
+// taintHint returns how to make the pod fit nodes with the taint.
 func taintHint(taint string, pool *offering.Pool) string {
 	i := slices.IndexFunc(pool.Taints, func(have requirements.Taint) bool { return have.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {
-		return fmt.Sprintf("taint %s is one that a DaemonSet removes when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
+		return fmt.Sprintf("a DaemonSet removes taint %s when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
 			"which pods need not tolerate", taint, pool.Name)
 	}
 	return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", taint, pool.Name)
 }
 
-// roomHint compares the request to the largest room found, and says how to get more room.
+// roomHint compares the request to the largest room found, and returns how to get more room.
 func (e *explanation) roomHint(f *finding) string {
 	r, ask, name := slices.Index(e.in.Stock.Dims, f.reason.Detail), e.class.Amounts.Of(f.reason.Detail), f.reason.Detail
 	if r < 0 && ask == 0 {
@@ -113,7 +113,7 @@ func (e *explanation) roomHint(f *finding) string {
 		}
 		return text
 	}
-	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with all else that the pod requests: ",
+	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with the other requests of the pod: ",
 		f.pool.Name, resources.Format(name, ask), name)
 	if name == resources.EphemeralStorage {
 		return text + cmp.Or(e.diskFix(f.pool, r), "let it use larger instance types")
@@ -121,8 +121,7 @@ func (e *explanation) roomHint(f *finding) string {
 	return text + "let it use larger instance types"
 }
 
-// resourceFix says how nodes of the NodePool can have more of a resource; empty if that is not
-// known.
+// resourceFix returns how nodes of the NodePool can have more of a resource; empty if unknown.
 func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) string {
 	switch {
 	case name == resources.EphemeralStorage:
@@ -140,7 +139,7 @@ func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) str
 	return ""
 }
 
-// isInstanceTypeResource reports whether EC2's description of an instance type has the amount of
+// isInstanceTypeResource reports whether DescribeInstanceTypes returns the amount of
 // the resource.
 func isInstanceTypeResource(name string) bool {
 	return slices.Contains([]string{
@@ -155,11 +154,11 @@ const (
 	maxVolumeBytes = 64 << 10 * gib
 )
 
-// diskFix says how a node of the NodePool gets more ephemeral storage. It suggests instance store
-// disks if all accepted types have large enough ones, else a larger EBS volume.
+// diskFix returns how a node of the NodePool gets more ephemeral storage. It suggests instance store
+// disks if those of all accepted types are large enough, else a larger EBS volume.
 func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	ask := e.class.Ask[r]
-	local := int64(0) // of the smallest instance store that is large enough
+	local := int64(0) // size of the smallest instance store that is large enough
 	isLocal, size := true, int64(0)
 	e.eachAcceptedOffer(p, func(o int) {
 		typ := e.in.Stock.TypeOf(o)
@@ -211,9 +210,9 @@ func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int))
 	}
 }
 
-// volumeFor returns the size of a volume with room for ask, given that one of size total leaves
-// room to pods. Reserved space is assumed to take the same share of a larger volume. 0 means not
-// known.
+// volumeFor returns the size of a volume with room for ask, given that a volume of size total leaves
+// room for pods. It assumes that reserved space is the same share of a larger volume. 0 means
+// unknown.
 func volumeFor(total, allocatable, room, ask int64) int64 {
 	if total <= 0 || allocatable <= 0 {
 		return 0

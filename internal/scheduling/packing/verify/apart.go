@@ -9,13 +9,13 @@ import (
 )
 
 // apartRule is an anti-affinity term, and the final location of the pods that it concerns. The order
-// of binding makes no difference: of two pods that the term separates, kube-scheduler refuses the
-// second one, because of its own rule or the rule of the first.
+// of binding makes no difference: of two pods that the term separates, kube-scheduler does not bind the
+// second pod, because of its own rule or the rule of the first pod.
 type apartRule struct {
 	term     *cluster.Term
 	view     *view
 	standers []stander
-	byDomain map[int][]int // standers that may be in a domain
+	byDomain map[int][]int // indices into standers, by domain that their pods may be in
 	crowd    map[int]crowd
 }
 
@@ -35,7 +35,7 @@ func (r *apartRule) isOf(k *cluster.Kind) bool {
 	return slices.ContainsFunc(demanded(k.Avoids), same)
 }
 
-// stander is pods of one class on one place.
+// stander is a number of pods of one class on one place.
 type stander struct {
 	standing
 	who     string // one of them, for a sentence
@@ -44,10 +44,10 @@ type stander struct {
 	target  bool // the term matches them
 }
 
-// crowd is who may be in one domain.
+// crowd has the numbers of pods that may be in one domain: pods with the term, and pods that the term matches.
 type crowd struct{ owners, targets int }
 
-// stand notes pods for the terms that they have, and those that match them.
+// stand adds the pods to the terms that they have (avoids), and to the terms that match them.
 func (b *book) stand(k *kind, avoids []int, s stander) {
 	for _, n := range avoids {
 		own := s
@@ -63,7 +63,7 @@ func (b *book) stand(k *kind, avoids []int, s stander) {
 	}
 }
 
-// gather sorts the standers by the domains that they may be in.
+// gather sets byDomain and crowd: the pods that may be in each domain.
 func (r *apartRule) gather() {
 	r.byDomain, r.crowd = map[int][]int{}, map[int]crowd{}
 	for i, s := range r.standers {
@@ -81,8 +81,8 @@ func (r *apartRule) gather() {
 	}
 }
 
-// judge returns a sentence for each domain in which a planned pod may come to
-// be with another that the term keeps it from.
+// judge returns a sentence for each domain that a planned pod may share with another pod although the term
+// separates them.
 func (r *apartRule) judge(places []place) []string {
 	var out []string
 	for _, d := range slices.Sorted(maps.Keys(r.byDomain)) {
@@ -105,14 +105,13 @@ func (r *apartRule) domain(d, place int, places []place) string {
 	return r.view.axis.names[d]
 }
 
-// collides reports whether another pod may be in the domain that the term separates from one of
-// these pods.
+// collides reports whether the domain may have another pod that the term separates from these pods.
 func (r *apartRule) collides(s *stander, domain int) bool {
 	c := r.crowd[domain]
 	return s.owner && c.targets > itself(s.target) || s.target && c.owners > itself(s.owner)
 }
 
-// itself is how many of those who are counted the pod itself is.
+// itself returns 1 if the pod itself is counted, 0 if not.
 func itself(counted bool) int {
 	if counted {
 		return 1
@@ -130,8 +129,8 @@ func (r *apartRule) counterpart(s *stander, domain int) *stander {
 	return s
 }
 
-// admits reports whether a pod that has the term, or that it matches, could go
-// to a domain as things are.
+// admits reports whether the current pods in a domain allow one more pod, which has the term (owner) or is matched by
+// the term (target).
 func (r *apartRule) admits(owner, target bool, domain int) bool {
 	c := r.crowd[domain]
 	return !(owner && c.targets > 0 || target && c.owners > 0)

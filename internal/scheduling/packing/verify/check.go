@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Check returns a sentence for each rule that the plan breaks, sorted; nil if
-// the plan is right.
+// Check returns a sentence for each rule that the plan violates, sorted; nil if
+// the plan is valid.
 func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []string {
 	c := newChecker(s, market)
 
@@ -36,7 +36,7 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 	return slices.Compact(c.found)
 }
 
-// checker is what is known while a plan is checked.
+// checker is the state of the check of a plan.
 type checker struct {
 	snapshot cluster.Snapshot
 	market   catalog.Market
@@ -44,27 +44,27 @@ type checker struct {
 	pools map[string]*cluster.Pool
 	types map[typeName]*catalog.Type
 	pods  map[string]*cluster.Pod
-	given map[string]int // by pod: how many places and refusals it has
+	given map[string]int // by pod: number of its places and refusals
 
 	places []place         // the nodes, in the order of the snapshot, then the planned nodes
 	nodes  map[string]int  // by name, into places
 	names  map[string]bool // of the planned nodes
 
-	taken   map[string]int             // by capacity reservation: the planned nodes and claims that are to have an instance
+	taken   map[string]int             // by capacity reservation: number of planned nodes and NodeClaims that will use an instance
 	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
-	demands map[string]int // numbers of what pods ask of a node's labels and taints
+	demands map[string]int // numbers of the distinct requirements of pods on a node's labels and taints
 	asked   []demand       // by number
 	offers  map[offerName]*offer
 
 	found []string
 }
 
-// place is a node, or a planned node of the plan, with the pods that the plan puts there.
+// place is an existing node or a planned node, with the pods that the plan places there.
 type place struct {
 	name   string        // "node worker-1", "planned node general-1"
 	node   *cluster.Node // nil for a planned node
-	offers []*offer      // what a planned node may come to be
+	offers []*offer      // for a planned node: the offerings that it may be launched as
 	pods   []*cluster.Pod
 }
 
@@ -99,7 +99,7 @@ func (c *checker) broken(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf(format, args...))
 }
 
-// take records that the pod gets a place there. It returns nil for a pod that is not in the snapshot.
+// take records that the plan places the pod on where. It returns nil for a pod that is not in the snapshot.
 func (c *checker) take(id, where string) *cluster.Pod {
 	p, ok := c.pods[id]
 	if !ok {
@@ -113,17 +113,17 @@ func (c *checker) take(id, where string) *cluster.Pod {
 	return p
 }
 
-// answers checks that every pod is placed or refused exactly once.
+// answers checks that every pod has exactly one place or refusal.
 func (c *checker) answers() {
 	for i := range c.snapshot.Pods {
 		id := c.snapshot.Pods[i].ID()
 		if n := c.given[id]; n != 1 {
-			c.broken("pod %s has %d places and refusals, it should have one", id, n)
+			c.broken("pod %s has %d places and refusals, want 1", id, n)
 		}
 	}
 }
 
-// price checks the plan's sums.
+// price checks the total price of the plan and its lower bound.
 func (c *checker) price(plan packing.Plan) {
 	var sum catalog.Price
 	for _, m := range plan.PlannedNodes {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// claims checks that pods which share a volume claim without a volume end up in
-// one zone: the volume is made where the first of them goes, and a volume of EBS
-// cannot be reached from another zone.
+// claims checks that pods which share an unbound volume claim are in
+// one zone: the volume is created in the zone of the first pod, and an EBS volume
+// cannot be attached in another zone.
 func (c *checker) claims() {
 	users := map[string][]int{} // by claim: places, ascending
 	for i, at := range c.places {
@@ -26,7 +26,7 @@ func (c *checker) claims() {
 			c.places[i].zones(zones)
 		}
 		c.claimed[name] = zones
-		// A single planned node is in one zone, whichever it is.
+		// A single planned node is always in one zone.
 		if len(users[name]) > 1 && len(zones) > 1 {
 			c.broken("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
 				c.places[users[name][0]].name, c.places[users[name][1]].name,
@@ -35,7 +35,7 @@ func (c *checker) claims() {
 	}
 }
 
-// zones adds the zones that the place may be in; a node without a zone is in "".
+// zones adds the zones that the place may be in; "" stands for a node without a zone.
 func (p *place) zones(to map[string]bool) {
 	if p.node != nil {
 		to[p.node.Labels[labelZone]] = true
@@ -46,7 +46,7 @@ func (p *place) zones(to map[string]bool) {
 }
 
 // reachable reports whether a pod in that zone could use these volume claims:
-// none of them is used where another zone is possible.
+// no other pod with one of the claims may be in another zone.
 func (c *checker) reachable(claims []string, zone string) bool {
 	for _, name := range claims {
 		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// kind is what rules count of pods: those with these labels in one namespace.
-// The numbers are of the rules that count them.
+// kind is a set of pods that rules count alike: pods with the same relevant labels in one namespace.
+// The numbers are those of the rules that count the pods.
 type kind struct {
 	namespace string
 	labels    requirements.Labels
@@ -18,20 +18,20 @@ type kind struct {
 	aparts    []int // the anti-affinity terms that match them
 }
 
-// class is pods of one kind with the same rules of their own.
+// class is a set of pods of one kind that have the same rules.
 type class struct {
 	kind   int
-	pod    *cluster.Pod // one of them
-	uses   []use        // of spread rules
+	pod    *cluster.Pod // one of the pods
+	uses   []use        // the spread rules of the pods
 	near   int          // the near rule, or -1
 	self   bool         // the near rule counts the pods themselves
 	avoids []int        // anti-affinity terms
 }
 
-// free reports whether nothing but anti-affinity ties the pods to others.
+// free reports whether the pods have no rules about other pods except anti-affinity.
 func (c *class) free() bool { return len(c.uses) == 0 && c.near < 0 }
 
-// book is all rules between pods, each once, and who has them.
+// book has all rules between pods, each once, and the classes of pods that have them.
 type book struct {
 	ground *ground
 
@@ -81,9 +81,9 @@ func newBook(c *checker) *book {
 	return b
 }
 
-// relevantLabels returns the labels that rules between pods speak of and, as
-// spread constraints look at node affinity, those that pods with them ask for.
-// named is whether the name of a node is among the latter.
+// relevantLabels returns the labels that matter for rules between pods: the labels in these rules and, because
+// spread constraints honor node affinity, the labels in the node affinity of pods with spread constraints.
+// named reports whether such a node affinity selects a node by name.
 func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 	seen := map[string]bool{}
 	terms := func(list []cluster.Term) {
@@ -280,7 +280,7 @@ func (b *book) resident(k *cluster.Kind) {
 	b.avoids(demanded(k.Avoids))
 }
 
-// settle puts residents of a node where rules count them.
+// settle adds residents of a node to the rules that count them.
 func (b *book) settle(at spot, r cluster.Resident) {
 	if r.Kind == nil || r.Count <= 0 {
 		return
@@ -316,8 +316,8 @@ func (b *book) relyOnDaemonPods(c *checker) {
 	}
 }
 
-// addDaemonPod puts a DaemonSet pod where rules count it. An uncertain one excludes other pods by
-// anti-affinity, and satisfies no affinity.
+// addDaemonPod adds a DaemonSet pod to the rules that count it. An uncertain DaemonSet pod excludes other pods by
+// anti-affinity, but satisfies no affinity.
 func (b *book) addDaemonPod(g daemonPod) {
 	k := &b.kinds[b.kindOf[g.kind]]
 	if len(k.spreads)+len(k.nears)+len(k.aparts)+len(g.kind.Avoids) == 0 {

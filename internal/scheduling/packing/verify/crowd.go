@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may
-// launch holds the pods of all its DaemonSets: wherever they come, some of them stay pending. Those of kube-system come
-// to each node; of the others the smallest come first.
+// relieve removes DaemonSet pods that do not fit from an offer, if no offering that the pool may launch has room for
+// the pods of all its DaemonSets. Some of these pods then stay pending on every node. DaemonSets of kube-system are kept
+// first, then the smallest.
 func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
 		return
@@ -46,7 +46,7 @@ func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 // isCrowded reports whether the node is too small for the pods of its DaemonSets alone.
 func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNegative() }
 
-// everyIsCrowded reports whether that is so of every offering that the pool may launch.
+// everyIsCrowded reports whether every offering that the pool may launch is crowded.
 func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
 		for _, one := range types[i].Offerings {

@@ -7,30 +7,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// standing is a number of pods of one kind on one place.
+// standing is a number of pods on one place.
 type standing struct {
 	spot
 	pods int
 }
 
-// spreadRule is what the spread constraints of pods that see the same nodes count.
+// spreadRule is a spread constraint, shared by pods for which the same nodes count.
 type spreadRule struct {
 	key        string
 	namespace  string
 	selector   cluster.Selector
 	view       *view
-	residents  []standing // the pods that it counts from the start
-	daemonPods []standing // those that it may come to count before all others
+	residents  []standing // counted pods on nodes of the snapshot
+	daemonPods []standing // counted DaemonSet pods that may start before all planned pods
 }
 
-// counts reports whether the rule counts pods that are there, not being deleted,
-// with these labels in that namespace. kube-scheduler counts none for a selector
-// that is empty, though it matches the new pod.
+// counts reports whether the rule counts bound pods that are not being deleted,
+// with these labels in that namespace. kube-scheduler counts no pods for an empty
+// selector, although such a selector matches the new pod.
 func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
 	return namespace == r.namespace && (r.selector.Nothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
 }
 
-// use is a spread rule as one class of pods has it.
+// use is a spread rule with the parameters of one class of pods.
 type use struct {
 	rule       int
 	maxSkew    int
@@ -38,18 +38,18 @@ type use struct {
 	self       int // 1 if the selector matches the pods themselves
 }
 
-// evenness is where the pods of a spread rule stand at one moment.
+// evenness has the numbers of pods of a spread rule by domain, during the simulated binding.
 type evenness struct {
 	*spreadRule
 	bounds *bounds
-	even   *tally        // the pods whose domain is certain
-	maybe  map[int]int   // by domain: pods that may turn out to be there
+	even   *tally        // pods whose domain is certain
+	maybe  map[int]int   // by domain: pods that may be there
 	loose  []map[int]int // by loose set: pods by place
-	hosts  int           // leaving hosts that still count, as pods stay there
+	hosts  int           // number of leaving hosts that still count, because pods stay there
 }
 
-// evenness returns the state in which only the residents stand, with the nodes
-// that leave, or when they have gone: then they count only where pods stay.
+// evenness returns the state with only the residents. gone is false for the time before leaving nodes are gone, and true
+// for the time after; then a leaving node counts only if pods stay on it.
 func (r *spreadRule) evenness(gone bool) *evenness {
 	e := &evenness{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
 	if gone {
@@ -100,9 +100,9 @@ func (e *evenness) add(place, n int) {
 	}
 }
 
-// excess returns the most by which one more pod on a place that reaches at could
-// break the rule, over all that planned nodes may turn out to be, and in which
-// domain; 0 or less if it breaks nothing. place is -1 for a planned node that is not in the plan.
+// excess returns the maximum by which one more pod on a place with the reach at could
+// exceed the maxSkew of the rule, over all offerings that planned nodes may be launched as, and the domain of that
+// maximum. 0 or less means that the rule holds. place is -1 for a node that is not in the plan.
 func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	for i, d := range at.domains {
 		n := e.even.count[d] + e.maybe[d] + u.self
@@ -117,7 +117,7 @@ func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	return most, domain
 }
 
-// skew returns how much n pods in a domain are above the emptiest one, at most.
+// skew returns the maximum difference between n pods in a domain and the pods in the domain with the fewest.
 func (e *evenness) skew(n, domain, place int) int {
 	except := -1
 	if e.even.hosts && place >= 0 || e.even.domains[domain] {
@@ -132,20 +132,20 @@ func (e *evenness) skew(n, domain, place int) int {
 		if !slices.ContainsFunc(set.domains, func(d int) bool { return d != domain && !e.even.domains[d] }) {
 			continue
 		}
-		// One planned node of the set comes up where nothing else is, the others elsewhere.
+		// In the worst case, one planned node of the set is alone in its domain, and the others are elsewhere.
 		low, ok := e.fewestOf(l, place)
 		if !ok {
 			continue
 		}
 		if slices.Contains(set.domains, domain) {
-			low *= 2 // then its pods are not in our domain either
+			low *= 2 // in that case its pods are also not in the given domain
 		}
 		most = max(most, n-low)
 	}
 	return most
 }
 
-// fewestOf returns the fewest pods on a place of the loose set, leaving out one place.
+// fewestOf returns the minimum number of pods on a place of the loose set, ignoring one place.
 func (e *evenness) fewestOf(lot, except int) (int, bool) {
 	set, pods := &e.bounds.loose[lot], e.loose[lot]
 	places := set.places
@@ -170,8 +170,8 @@ func (e *evenness) fewestOf(lot, except int) (int, bool) {
 	return low, true
 }
 
-// fewest returns the least number of domains that there may be with a pod in
-// this one. It takes loose places to come up in domains that are there, if they can.
+// fewest returns the minimum number of domains that may exist, including the given domain. It assumes that loose
+// places are in domains that exist anyway, if possible.
 func (e *evenness) fewest(domain int) int {
 	if e.even.hosts {
 		return e.bounds.least + e.hosts
@@ -188,21 +188,21 @@ func (e *evenness) fewest(domain int) int {
 	return n
 }
 
-// restless reports whether a change of any count may let a pod pass, and not
-// only a change of the lowest.
+// restless reports whether a change of any count may allow a pod. Otherwise only a change of the lowest
+// count can.
 func (e *evenness) restless() bool { return len(e.bounds.loose) > 0 }
 
-// describe says how one more pod on the place would break the rule.
+// describe returns how one more pod on the place would violate the rule.
 func (e *evenness) describe(u use, place int) string {
 	over, domain := e.excess(u, e.view.at(place), place)
 	where := e.key + " " + e.view.axis.names[domain]
 	if e.even.hosts {
 		where = "that host"
 	}
-	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the emptiest domain, there could be %d",
+	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
 		u.maxSkew, where, over+u.maxSkew)
 	if n := e.fewest(domain); n < u.minDomains {
-		said += fmt.Sprintf(", as there may be only %d domains of the %d that it wants", n, u.minDomains)
+		said += fmt.Sprintf(", because there may be only %d of the %d domains that minDomains requires", n, u.minDomains)
 	}
 	return said
 }

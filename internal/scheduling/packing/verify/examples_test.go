@@ -7,17 +7,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// example is a cluster as the Kubernetes documentation draws it, and the nodes
-// that may take the new pod.
+// example is a cluster from a figure of the Kubernetes documentation, and the nodes
+// that accept the new pod.
 type example struct {
 	nodes  func(w *world)
 	rules  []func(*cluster.Pod)
 	accept []string
 }
 
-// TestDocumentedExamples plays the examples of the pages "Pod Topology Spread
-// Constraints" and "Assigning Pods to Nodes": the new pod is put on one node
-// after the other.
+// TestDocumentedExamples tests the examples of the pages "Pod Topology Spread
+// Constraints" and "Assigning Pods to Nodes", with the new pod on each
+// node.
 func TestDocumentedExamples(t *testing.T) {
 	t.Parallel()
 	three := func(w *world) { // zone a: a pod on each of two nodes; zone b: one on the first of two
@@ -50,7 +50,7 @@ func TestDocumentedExamples(t *testing.T) {
 			rules(spread(zone, 1, "web")), []string{"node5"},
 		},
 		"pods that the selector does not match pass": {
-			// A node with two pods of the selector takes the pod, though the other has none: the pod itself is not counted.
+			// The selector does not match the pod itself, so both nodes accept it.
 			func(w *world) { w.node("node1", "a", stays("db", 1)); w.node("node2", "b") },
 			rules(spread(zone, 1, "db")), []string{"node1", "node2"},
 		},
@@ -83,8 +83,8 @@ func TestDocumentedExamples(t *testing.T) {
 
 func rules(r ...func(*cluster.Pod)) []func(*cluster.Pod) { return r }
 
-// TestCacheAndServer plays the documentation's cache and web server: one cache
-// and one server to each node, and never two of a kind.
+// TestCacheAndServer tests the cache and web server of the Kubernetes documentation: each node has one cache
+// and one server.
 func TestCacheAndServer(t *testing.T) {
 	t.Parallel()
 	build := func(last string) func(w *world) {

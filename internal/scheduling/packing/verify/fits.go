@@ -10,9 +10,9 @@ import (
 )
 
 // Fits reports whether a node of this offering, for one of the snapshot's pools, can be launched and
-// would take all these pods. It checks labels, taints, room and ports, with the pods of DaemonSets. It
-// checks no other nodes, no limits or minValues of the pool, and not how many instances a reservation
-// has left.
+// would accept all these pods. It checks labels, taints, room and ports, including DaemonSet pods. It does
+// not check other nodes, limits and minValues of the pool, or the unused instances of a
+// reservation.
 func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
 	at := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
 	if at < 0 || s.Pools[at].Unusable != "" {

@@ -2,8 +2,8 @@ package verify
 
 import "slices"
 
-// greedy binds pods that pass until all are bound, and reports whether that worked. Pods without rules
-// of their own are held back until other pods need them.
+// greedy binds pods that the rules allow until no such pod is left, and reports whether all pods are bound. Pods without
+// rules are held back until other pods need them.
 func (o *order) greedy() bool {
 	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
 	o.findFirsts()
@@ -37,12 +37,12 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirsts finds the affinity rules that no bound pod satisfies yet and whose first pod must be one
+// findFirsts finds the affinity rules that no bound pod satisfies yet and whose first pod must be a pod
 // that selects itself, in a domain without other matching pods. The other pods that the rule counts
-// wait for that pod, because the exception for the first pod ends once one of them is bound.
+// wait for that pod, because the exception for the first pod ends when any of them is bound.
 func (o *order) findFirsts() {
 	o.until, o.first = map[int]bool{}, map[int]bool{}
-	supply := map[int]*nearness{} // with those bound who do not ask for company
+	supply := map[int]*nearness{} // by affinity rule: the state with all pods bound that have no affinity
 	for n, r := range o.near {
 		if r.pods == 0 {
 			supply[n] = o.nears[n].nearness()
@@ -71,7 +71,7 @@ func (o *order) findFirsts() {
 	}
 }
 
-// held returns the near rule whose first pod the group must wait for, if any.
+// held returns the affinity rule whose first pod the group must wait for, if any.
 func (o *order) held(group int) (int, bool) {
 	if len(o.until) == 0 || o.first[group] {
 		return 0, false
@@ -84,7 +84,7 @@ func (o *order) held(group int) (int, bool) {
 	return 0, false
 }
 
-// drain runs all errands.
+// drain processes all errands.
 func (o *order) drain() {
 	for len(o.queue) > 0 {
 		e := o.queue[0]
@@ -99,7 +99,7 @@ func (o *order) drain() {
 			i := b.groups[0]
 			b.groups = b.groups[1:]
 			if o.groups[i].waits != b {
-				continue // it waits elsewhere by now
+				continue // the group now waits in another bucket
 			}
 			if o.try(i); o.groups[i].waits == b {
 				break
@@ -108,7 +108,7 @@ func (o *order) drain() {
 	}
 }
 
-// try binds pods of the group until one has to wait.
+// try binds pods of the group until a rule does not allow the next pod.
 func (o *order) try(group int) {
 	o.groups[group].waits = nil
 	for o.groups[group].left > 0 {
@@ -139,7 +139,7 @@ func (o *order) park(group int, ob obstacle) {
 	}
 }
 
-// bind binds one pod of the group and wakes those whom that may help.
+// bind binds one pod of the group and wakes the waiting groups that this pod may help.
 func (o *order) bind(group int) {
 	g := &o.groups[group]
 	k := &o.kinds[o.classes[g.class].kind]
@@ -160,14 +160,14 @@ func (o *order) bind(group int) {
 	}
 }
 
-// arrived wakes those who waited for a pod that the near rule counts.
+// arrived wakes the groups that wait for a pod that the affinity rule counts.
 func (o *order) arrived(near, place int) {
 	r := o.near[near]
 	for term, v := range r.views {
 		at := v.at(place)
 		if d, ok := at.certain(); ok && r.sure[term][d] == 1 {
 			if b := o.buckets[obstacle{rule: rule{near: true, number: near}, term: term, domain: d}]; b != nil {
-				for _, i := range b.groups { // one pod helps all of them
+				for _, i := range b.groups { // one pod helps all of these groups
 					o.queue = append(o.queue, errand{group: i})
 				}
 				b.groups = nil
@@ -197,7 +197,7 @@ func (o *order) wake(b *bucket) {
 	}
 }
 
-// waitingRules returns what pods wait for, each with one of them.
+// waitingRules returns the buckets with waiting groups.
 func (o *order) waitingRules() []*bucket {
 	var out []*bucket
 	seen := map[*bucket]bool{}
@@ -210,8 +210,8 @@ func (o *order) waitingRules() []*bucket {
 	return out
 }
 
-// retry tries all waiting pods once more, and reports whether it bound any. A pod counts as stuck only
-// after that.
+// retry tries all waiting pods again, and reports whether it bound any. A pod counts as stuck only
+// if this fails.
 func (o *order) retry() bool {
 	bound := false
 	for _, i := range o.members {
@@ -222,8 +222,8 @@ func (o *order) retry() bool {
 	return bound
 }
 
-// release binds free pods that may help waiting ones, one to a place: pods in the domains with the
-// fewest, and pods that a waiting pod has affinity to.
+// release binds free pods that may help waiting pods, one per place: pods in the domains with the
+// fewest pods, and pods that a waiting pod has affinity to.
 func (o *order) release(free []int, waiting []*bucket) bool {
 	helped := false
 	for _, i := range free {
@@ -242,8 +242,7 @@ func (o *order) release(free []int, waiting []*bucket) bool {
 	return helped
 }
 
-// helps reports whether a pod of the group would bring those nearer to a place
-// who wait there.
+// helps reports whether binding a pod of the group may help the groups in the bucket.
 func (o *order) helps(g *group, b *bucket) bool {
 	k := &o.kinds[o.classes[g.class].kind]
 	if b.held {
@@ -265,7 +264,7 @@ func (o *order) helps(g *group, b *bucket) bool {
 	return false
 }
 
-// bindAll binds the free pods that are left, and reports whether there were any.
+// bindAll binds the remaining free pods, and reports whether there were any.
 func (o *order) bindAll(free []int) bool {
 	isBound := false
 	for _, i := range free {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// ground is the places as rules between pods see them: by their labels, as far
-// as a rule speaks of them, and their taints. Places that look alike share a face.
+// ground has the properties of the places that matter for rules between pods: the labels that a rule
+// uses, and the taints. Places with the same properties share a face.
 type ground struct {
 	relevant []string // the labels that matter, sorted; hostname is never among them
 	named    bool     // some rule's pods care for the name of a node, so every node looks different
@@ -25,28 +25,28 @@ type ground struct {
 	daemonPods []daemonPod
 }
 
-// daemonPod is the pod of a DaemonSet on a planned node. It is there before all other pods.
+// daemonPod is the pod of a DaemonSet on a planned node. It starts before all other pods.
 type daemonPod struct {
 	kind *cluster.Kind
 	spot
-	sure bool // it comes whichever offering is launched
+	sure bool // the pod starts whichever offering is launched
 }
 
-// spot is a place as far as it is one of those with the face.
+// spot is a place, limited to the variants of the place in the face.
 type spot struct{ place, face int }
 
-// look is one node as it is, or as it could come to be.
+// look has the properties of an existing node, or of one variant of a planned node.
 type look struct {
 	labels  requirements.Labels
 	taints  []requirements.Taint
 	leaving bool
 }
 
-// face is the variants of labels that a place may have: one for a node, several for a planned node
+// face is the set of looks that a place may have: one for an existing node, several for a planned node
 // whose offerings differ.
 type face struct {
 	looks  []int
-	places int // how many have it; 0 for that of DaemonSet pods alone
+	places int // number of places with the face; 0 for a face that only DaemonSet pods use
 }
 
 // axis numbers the domains of one label.
@@ -66,7 +66,7 @@ func (a *axis) domain(value string) int {
 	return n
 }
 
-// newGround looks at all places with an eye to these labels.
+// newGround returns the ground of all places, for these relevant labels.
 func newGround(c *checker, relevant []string, named bool) *ground {
 	g := &ground{
 		relevant: relevant, named: named,
@@ -77,7 +77,7 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 	for i := range c.places {
 		p := &c.places[i]
 		var looks []int
-		host := p.name // as no node's name has a blank in it, it is no node's
+		host := p.name // the name contains a blank, so it differs from the name of every node
 		if p.node != nil {
 			labels := nodeLabels(p.node)
 			host = labels[labelHostname]
@@ -100,7 +100,7 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 	return g
 }
 
-// invite notes the pods of DaemonSets that come to a planned node, or may.
+// invite adds the DaemonSet pods that will or may run on a planned node.
 func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	if len(offers) == 0 {
 		return
@@ -118,7 +118,7 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 		seen := map[string]int{}
 		for _, k := range o.kinds {
 			name := nameOf(k)
-			seen[name]++ // the second of a kind is another than the first
+			seen[name]++ // distinguishes several pods of one kind
 			name = fmt.Sprint(name, seen[name])
 			if looks[name] == nil {
 				order, kinds[name] = append(order, name), k
@@ -132,7 +132,7 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	}
 }
 
-// nameOf is the same for kinds that no rule distinguishes.
+// nameOf returns a key that is equal for kinds that no rule distinguishes.
 func nameOf(k *cluster.Kind) string {
 	var w identity
 	w.text(k.Namespace)
@@ -152,7 +152,7 @@ func (g *ground) axis(key string) *axis {
 	return a
 }
 
-// look returns the number of what matters of a node.
+// look returns the number of the look with the relevant ones of these properties. It adds the look if it is new.
 func (g *ground) look(labels requirements.Labels, taints []requirements.Taint, leaving bool) int {
 	some := requirements.Labels{}
 	for _, key := range g.relevant {
@@ -192,16 +192,16 @@ func (g *ground) face(looks []int) int {
 	return n
 }
 
-// sight is which nodes a rule sees: those that have all the labels, that its
-// pods' node affinity accepts, and whose taints they tolerate.
+// sight selects the nodes that count for a rule: nodes that have all the labels, that the node
+// affinity of its pods accepts, and whose taints its pods tolerate.
 type sight struct {
 	keys        []string
-	required    []requirements.Requirements // none: every node
+	required    []requirements.Requirements // empty: every node
 	honorTaints bool
 	tolerations []requirements.Toleration
 }
 
-// sightOf returns what a spread constraint of the pod sees.
+// sightOf returns the sight of a spread constraint of the pod.
 func sightOf(p *cluster.Pod, s *cluster.Spread, keys []string) sight {
 	out := sight{keys: keys, honorTaints: s.HonorTaints}
 	if !s.AnyNode {
@@ -230,18 +230,18 @@ func (s *sight) sees(l *look) bool {
 	if !s.honorTaints {
 		taints = nil
 	} else if l.leaving {
-		return false // whatever its taints: it has at least that of a node that takes no pods
+		return false // the node takes no pods, so it has a taint that the pods do not tolerate
 	}
 	return suits(s.required, s.tolerations, l.labels, taints)
 }
 
-// reach is the domains that a place may lie in, as far as a rule sees it.
+// reach has the domains that a place may be in, for one rule.
 type reach struct {
-	domains []int // ascending; none: the rule does not see the place
-	sure    bool  // it counts the place whichever offering is launched
+	domains []int // ascending; empty: the place does not count for the rule
+	sure    bool  // the place counts whichever offering is launched
 }
 
-// certain returns the one domain in which the place is bound to lie.
+// certain returns the domain of the place, and true if no other domain is possible.
 func (r *reach) certain() (int, bool) {
 	if len(r.domains) == 1 && r.sure {
 		return r.domains[0], true
@@ -249,28 +249,28 @@ func (r *reach) certain() (int, bool) {
 	return 0, false
 }
 
-// view is the domains of one label as the pods of one sight see them.
+// view has the domains of one label that count for the rules with one sight.
 type view struct {
 	ground *ground
 	axis   *axis
 	sight  sight
-	reach  []reach // by face; for hostname the domains are left out
-	seen   []bool  // by face, for hostname: some look of it is seen
+	reach  []reach // by face; without domains for hostname
+	seen   []bool  // by face, for hostname: whether some look of the face counts
 
 	bounds [2]bounds // while leaving nodes are there, and when they have gone
 }
 
-// bounds is which domains there are.
+// bounds has the domains that exist.
 type bounds struct {
-	sure  map[int]bool // domains with a place that is certain to lie there; for hostname nil
-	hosts int          // for hostname: how many places may be seen
-	least int          // and how many are certain to be
+	sure  map[int]bool // domains with a place that is certainly there; nil for hostname
+	hosts int          // for hostname: maximum number of places that count
+	least int          // for hostname: number of places that certainly count
 
 	loose []looseSet
 	byLot []int // by face: its loose set, or -1
 }
 
-// looseSet is places that may lie in one of several domains, or in none.
+// looseSet is a set of places that may be in one of several domains, or in none.
 type looseSet struct {
 	reach
 	places int
@@ -292,7 +292,7 @@ func (g *ground) view(key string, s sight) *view {
 	return v
 }
 
-// look works out the reach of a place with these looks.
+// look computes the reach of a place with these looks.
 func (v *view) look(looks []int) (r reach, seen bool) {
 	r.sure = len(looks) > 0
 	for _, n := range looks {
@@ -311,7 +311,7 @@ func (v *view) look(looks []int) (r reach, seen bool) {
 	return r, seen
 }
 
-// bound works out which domains there are, without the leaving nodes if they have gone.
+// bound computes the domains that exist; gone excludes leaving nodes.
 func (v *view) bound(gone bool) bounds {
 	b := bounds{sure: map[int]bool{}, byLot: make([]int, len(v.reach))}
 	for f, r := range v.reach {
@@ -350,7 +350,7 @@ func (v *view) leaving(face int) bool {
 // at returns the reach of a place.
 func (v *view) at(place int) reach { return v.of(v.ground.spot(place)) }
 
-// of returns the reach of a place as far as it is one of those with the face.
+// of returns the reach of the place, limited to the looks in the face of the spot.
 func (v *view) of(s spot) reach {
 	r := v.reach[s.face]
 	if v.axis.key == labelHostname && v.seen[s.face] {
@@ -359,8 +359,8 @@ func (v *view) of(s spot) reach {
 	return r
 }
 
-// spot is the whole of a place.
+// spot returns the spot of a place with all its looks.
 func (g *ground) spot(place int) spot { return spot{place, g.faceOf[place]} }
 
-// bare returns what a rule sees that asks for the label only, as (anti-)affinity does.
+// bare returns the view of a rule that only requires the label, such as affinity and anti-affinity.
 func (g *ground) bare(key string) *view { return g.view(key, sight{keys: []string{key}}) }

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// identity is a text that is the same for two values only if they are the same:
-// every part is written with its length.
+// identity is a key that is equal for two values only if the values are equal:
+// every part is preceded by its length.
 type identity []byte
 
 func (w *identity) number(n int) {

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// limits checks the pools' limits, whichever of its offerings each planned node becomes.
+// limits checks that the pools' limits hold whichever offering each planned node is launched as.
 func (c *checker) limits() {
 	for i := range c.snapshot.Pools {
 		pool := &c.snapshot.Pools[i]
@@ -29,7 +29,7 @@ func (c *checker) limits() {
 	}
 }
 
-// largest returns the most of each resource that one of the offers has.
+// largest returns the maximum of each resource over the offers.
 func largest(offers []*offer) resources.Amounts {
 	var most resources.Amounts
 	var last *catalog.Type

@@ -27,11 +27,11 @@ func (b *book) match() {
 	}
 }
 
-// selection finds rules by a label that their selectors ask for, so that not
-// every rule has to be held against every kind of pods.
+// selection finds rules by a label that their selectors require, so that not
+// every rule must be compared with every kind of pods.
 type selection struct {
 	asking map[[2]string][]int // by key and value
-	others []int               // rules whose selectors ask for no label with a value
+	others []int               // rules whose selectors require no label with a single value
 }
 
 func newSelection() *selection { return &selection{asking: map[[2]string][]int{}} }

@@ -15,14 +15,14 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.nofailfile", "true") // what failed is printed
+	_ = flag.Set("rapid.nofailfile", "true") // failures are printed, so rapid needs no file
 	os.Exit(m.Run())
 }
 
-// TestNaive holds Check against kube-scheduler's filters as plainly as they can be
-// written: every offering of every planned node, every order of the pods, every pod
-// counted anew at each step. What Check calls right must be right in each of these
-// worlds; and what one order makes right in all of them, Check must find right.
+// TestNaive compares Check with a simple implementation of kube-scheduler's filters. It tries
+// every offering of every planned node and every order of the pods, and counts all pods
+// again at each step. Each choice of offerings is a world. If Check accepts a plan, some order must work in
+// each world. If one order works in all worlds, Check must accept the plan.
 func TestNaive(t *testing.T) {
 	t.Parallel()
 	rights, wrongs := 0, 0
@@ -36,18 +36,18 @@ func TestNaive(t *testing.T) {
 		}
 		switch one := oneOrder(worlds); {
 		case len(got) == 0 && !every:
-			t.Errorf("called right, and no order works: %s", w)
+			t.Errorf("Check accepts the plan, but no order works: %s", w)
 		case len(got) > 0 && one && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
-			// Check is on the safe side where a DaemonSet's pod comes with some of a planned node's offerings only.
+			// Check may reject a valid plan if a DaemonSet pod runs with only some of a planned node's offerings.
 		case len(got) > 0 && one:
-			t.Errorf("called wrong, and one order works: %q\n%s", got, w)
+			t.Errorf("Check rejects the plan, but one order works: %q\n%s", got, w)
 		case len(got) == 0:
 			rights++
 		default:
 			wrongs++
 		}
 	})
-	t.Logf("%d right, %d wrong", rights, wrongs)
+	t.Logf("%d valid plans, %d invalid plans", rights, wrongs)
 }
 
 func (w *world) String() string {
@@ -166,7 +166,7 @@ func drawRules(t *rapid.T, sometimes func(int, string) bool, key, someApp func()
 	return p
 }
 
-// naive is one world: each planned node has become one of its offerings.
+// naive is one world: one offering for each planned node.
 type naive struct {
 	nodes []naiveNode
 	pods  []cluster.Pod
@@ -211,7 +211,7 @@ func naiveWorlds(w *world) []*naive {
 		for _, o := range m.Offerings {
 			for _, n := range out {
 				node := naiveNode{labels: requirements.Labels{zone: o.Zone, hostname: m.Name}}
-				for _, d := range w.Daemons { // their pods are there first
+				for _, d := range w.Daemons { // DaemonSet pods start first
 					if len(d.Required) == 0 || d.Required[0].Accepts(node.labels) {
 						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.Avoids, false})
 					}
@@ -241,10 +241,10 @@ func (n *naive) unbind(i int) {
 	node.pods = node.pods[:len(node.pods)-1]
 }
 
-// ordered reports whether there is an order in which all pods pass.
+// ordered reports whether all pods can be bound in some order.
 func (n *naive) ordered() bool { return oneOrder([]*naive{n}) }
 
-// oneOrder reports whether there is an order that works in all worlds.
+// oneOrder reports whether one order works in all worlds.
 func oneOrder(worlds []*naive) bool {
 	dead := map[int]bool{}
 	var from func(bound int) bool
@@ -281,7 +281,7 @@ func (n *naive) passes(i int) bool {
 	return n.evenEnough(p, n.to[i]) && n.companyFor(p, n.to[i]) && n.nobodyMinds(p, n.to[i])
 }
 
-// evenEnough is the filter of PodTopologySpread.
+// evenEnough implements the filter of the scheduler plugin PodTopologySpread.
 func (n *naive) evenEnough(p *cluster.Pod, at int) bool {
 	for _, s := range p.Spread {
 		if s.Soft {
@@ -338,7 +338,7 @@ func (n *naive) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) bool 
 	return true
 }
 
-// companyFor is the affinity half of InterPodAffinity.
+// companyFor implements the affinity part of the scheduler plugin InterPodAffinity.
 func (n *naive) companyFor(p *cluster.Pod, at int) bool {
 	all := func(namespace string, labels requirements.Labels) bool {
 		return !slices.ContainsFunc(p.Affinity, func(t cluster.Term) bool { return !t.Matches(namespace, labels) })
@@ -363,7 +363,7 @@ func (n *naive) companyFor(p *cluster.Pod, at int) bool {
 	return everywhere || !anybody && all(p.Namespace, p.Labels)
 }
 
-// nobodyMinds is the anti-affinity half, both ways.
+// nobodyMinds implements the anti-affinity part of InterPodAffinity, in both directions.
 func (n *naive) nobodyMinds(p *cluster.Pod, at int) bool {
 	for _, node := range n.nodes {
 		same := func(t cluster.Term) bool {

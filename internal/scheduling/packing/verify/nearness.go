@@ -6,13 +6,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// nearRule is all the affinity terms that a pod demands, together: only pods
-// that every one of them matches count for any of them.
+// nearRule has all required affinity terms of a pod. For each term, only pods
+// that all of the terms match count.
 type nearRule struct {
 	terms      []*cluster.Term
 	views      []*view // by term
 	residents  []standing
-	daemonPods []standing // DaemonSet pods that may be there before all others: with them no pod is the first, and no pod can rely on them
+	daemonPods []standing // DaemonSet pods that may start before all others: then no pod is the first, but no pod can rely on them
 }
 
 func (r *nearRule) counts(namespace string, labels map[string]string) bool {
@@ -24,15 +24,15 @@ func (r *nearRule) counts(namespace string, labels map[string]string) bool {
 	return true
 }
 
-// nearness is where the pods that a near rule counts stand at one moment.
+// nearness has the numbers of pods that a nearRule counts, during the simulated binding.
 type nearness struct {
 	*nearRule
-	pods  int           // on nodes that may have the label of one of the terms
-	sure  []map[int]int // by term: pods by domain, those whose domain is certain
+	pods  int           // pods on nodes that may have the label of one of the terms
+	sure  []map[int]int // by term and domain: pods whose domain is certain
 	place map[int]int   // pods by place
 
 	maybe   int         // DaemonSet pods
-	maybeAt map[int]int // and by place
+	maybeAt map[int]int // DaemonSet pods by place
 }
 
 func (r *nearRule) nearness() *nearness {
@@ -67,12 +67,12 @@ func (n *nearness) add(place, pods int) {
 	}
 }
 
-// misses returns the first term, and domain, in which a pod on the place could have no matching pod,
-// or false if it passes. at is the place's reach by term, place -1
-// for a planned node that is not in the plan; self whether the terms match the pod itself.
+// misses returns the first term, and a domain, for which a pod on the place could have no matching pod; bad is false if
+// there is none. at returns the reach of the place by term. place is -1
+// for a node that is not in the plan. self is whether the terms match the pod itself.
 func (n *nearness) misses(at func(term int) reach, place int, self bool) (term, domain int, bad bool) {
 	if self && n.pods == 0 && n.maybe == n.maybeAt[place] {
-		return 0, 0, false // the first of a series, or with a DaemonSet pod if it is not
+		return 0, 0, false // the pod is the first that its affinity matches, or has a matching DaemonSet pod
 	}
 	for i := range n.terms {
 		for _, d := range at(i).domains {

@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// placements checks the pods that go to nodes which are there, node by node.
+// placements checks the pods on existing nodes, node by node.
 func (c *checker) placements(list []packing.Placement) {
 	var used []int
 	for _, at := range list {
 		p := c.take(at.Pod, "node "+at.Node)
 		i, ok := c.nodes[at.Node]
 		if !ok {
-			c.broken("pod %s goes to node %s, which there is not", at.Pod, at.Node)
+			c.broken("pod %s goes to node %s, which does not exist", at.Pod, at.Node)
 			continue
 		}
 		if p == nil {
@@ -36,7 +36,7 @@ func (c *checker) placements(list []packing.Placement) {
 func (c *checker) node(at *place) {
 	n := at.node
 	if n.Leaving {
-		c.broken("%s gets pods, and it is leaving", at.name)
+		c.broken("%s has new pods, but is leaving", at.name)
 	}
 	labels := nodeLabels(n)
 	ports := slices.Clone(n.HostPorts)
@@ -56,8 +56,7 @@ func (c *checker) node(at *place) {
 	}
 }
 
-// nodeLabels returns the node's labels, its name among them: nodes have it as
-// a label, claims that have not joined yet may lack it.
+// nodeLabels returns the node's labels, including the host name, which NodeClaims without a Node may lack.
 func nodeLabels(n *cluster.Node) requirements.Labels {
 	if _, ok := n.Labels[labelHostname]; ok {
 		return n.Labels
@@ -70,8 +69,8 @@ func nodeLabels(n *cluster.Node) requirements.Labels {
 	return labels
 }
 
-// nodeLacks returns the resources of which the node has too little left for
-// pods that ask for sum together.
+// nodeLacks returns the resources of which the node has too little free for
+// pods whose requests sum to sum.
 func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
 	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
 	return slices.DeleteFunc(lacking, func(name string) bool {

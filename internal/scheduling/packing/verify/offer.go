@@ -27,33 +27,33 @@ type typeName struct{ class, name string }
 type offer struct {
 	number     int
 	choice     packing.Choice
-	extra      requirements.Labels // that the planned node has besides
+	extra      requirements.Labels // additional labels of the planned node
 	pool       *cluster.Pool
 	typ        *catalog.Type
 	offering   catalog.Offering
 	labels     requirements.Labels
-	room       resources.Amounts    // what a node of it has for pods
-	daemonPods []*cluster.Daemon    // the DaemonSets whose pods come to it
-	daemons    resources.Amounts    // what those take there
-	lists      [][]cluster.HostPort // and theirs, of each that has any
-	kinds      []*cluster.Kind      // what those pods are to the places of others, as far as it is known
+	room       resources.Amounts    // room of its node for pods
+	daemonPods []*cluster.Daemon    // the DaemonSets whose pods run on its node
+	daemons    resources.Amounts    // sum of the requests of these pods
+	lists      [][]cluster.HostPort // host ports of these pods, by DaemonSet with host ports
+	kinds      []*cluster.Kind      // kinds of these pods, if known
 	wrong      []string             // why the pool may not launch it, regardless of the pods
-	verdicts   []int8               // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
+	verdicts   []int8               // cache of accepts, by demand: 0 not computed, 1 accepted, -1 not accepted
 }
 
-// offerName identifies an offer: the same offering is another node with other labels of the planned node.
+// offerName identifies an offer. The same offering with other labels of the planned node is another offer.
 type offerName struct {
 	pool, labels string
 	choice       packing.Choice
 }
 
-// demand is what a pod asks of a node's labels and taints.
+// demand has the requirements of a pod on a node's labels and taints.
 type demand struct {
 	required    []requirements.Requirements
 	tolerations []requirements.Toleration
 }
 
-// demandOf returns the number of what the pod asks of a node's labels and taints.
+// demandOf returns the number of the pod's requirements on a node's labels and taints.
 func (c *checker) demandOf(p *cluster.Pod) int {
 	var w identity
 	w.alternatives(p.Required)
@@ -67,8 +67,8 @@ func (c *checker) demandOf(p *cluster.Pod) int {
 	return n
 }
 
-// offer returns the choice as an offer to the pool, for a planned node with these labels
-// besides (identified by name), or nil if the market has no such thing.
+// offer returns the choice as an offer of the pool, for a planned node with these additional labels
+// (identified by name), or nil if the market has no such offering.
 func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
 	key := offerName{pool: pool.Name, labels: name, choice: choice}
 	if o, ok := c.offers[key]; ok {
@@ -127,8 +127,8 @@ func (o *offer) invite() {
 	}
 }
 
-// label works out the labels of the node: the type's, the offering's, the
-// pool's, and those that the plan chose where the pool leaves a choice.
+// label computes the labels of the node: those of the type, the offering and the
+// pool, and those for which the plan chose a value that the pool allows.
 func (o *offer) label(extra requirements.Labels) {
 	o.labels = maps.Clone(o.typ.Labels)
 	if o.labels == nil {
@@ -148,7 +148,7 @@ func (o *offer) label(extra requirements.Labels) {
 	})
 }
 
-// object records why the pool may not launch the offer.
+// object sets wrong: the reasons why the pool may not launch the offer.
 func (o *offer) object() {
 	if o.offering.Price != o.choice.Price {
 		o.wrong = append(o.wrong, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))
@@ -161,7 +161,7 @@ func (o *offer) object() {
 	}
 }
 
-// unmet returns the requirements of the pool that the node would not meet.
+// unmet returns the requirements of the pool that the node would not satisfy.
 func (o *offer) unmet() (out []requirements.Requirement) {
 	for _, r := range o.pool.Requirements {
 		values, ok := requirements.ValuesOf(r.Operator, r.Values...)
@@ -172,8 +172,8 @@ func (o *offer) unmet() (out []requirements.Requirement) {
 	return out
 }
 
-// hasDevices reports whether the type has the extended resources asked for. The
-// pod of a DaemonSet that asks for a device which the type lacks stays pending.
+// hasDevices reports whether the type has the requested extended resources. A
+// DaemonSet pod that requests a device which the type lacks stays pending.
 func (o *offer) hasDevices(asks resources.Amounts) bool {
 	for _, e := range asks.Extended {
 		if most, limited := o.most(e.Name); limited && e.Value > most {
@@ -183,17 +183,17 @@ func (o *offer) hasDevices(asks resources.Amounts) bool {
 	return true
 }
 
-// most returns how much of an extended resource a node of the offer has. Volumes
-// that can be attached are unlimited where no limit is stated.
+// most returns how much of an extended resource a node of the offer has. The number of attachable volumes is
+// unlimited if the type has no limit.
 func (o *offer) most(name string) (n int64, limited bool) {
 	n = o.room.Of(name)
 	return n, n != 0 || !isAttachLimit(name)
 }
 
-// ports are those that the pods of DaemonSets take there.
+// ports returns the host ports of the DaemonSet pods.
 func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.lists...) }
 
-// keepsOff reports whether a pod of a DaemonSet takes one of the ports there.
+// keepsOff reports whether a DaemonSet pod uses one of the ports.
 func (o *offer) keepsOff(ports []cluster.HostPort) bool {
 	return len(ports) > 0 && slices.ContainsFunc(o.lists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
 }
@@ -225,8 +225,8 @@ func suits(
 	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
 }
 
-// lacks returns the resources of which the node has too little for pods that
-// ask for sum together, besides those of the DaemonSets.
+// lacks returns the resources of which the node has too little for DaemonSet pods and pods
+// whose requests sum to sum.
 func (o *offer) lacks(sum resources.Amounts) []string {
 	lacking := o.daemons.Add(sum).Lacking(o.room)
 	return slices.DeleteFunc(lacking, func(name string) bool {
@@ -236,7 +236,7 @@ func (o *offer) lacks(sum resources.Amounts) []string {
 }
 
 const (
-	attachable   = "attachable-volumes-" // begins the names of resources that count volumes attached to a node
+	attachable   = "attachable-volumes-" // prefix of resources that count volumes attached to a node
 	volumesOfEBS = attachable + "csi-ebs.csi.aws.com"
 )
 

@@ -9,44 +9,44 @@ import (
 // order binds the pods of one part of a plan, one by one.
 type order struct {
 	*topology
-	members []int // the groups of the part; those of strict pods first
+	members []int // the groups of the part; those with the strictest rules first
 	spread  map[int]*evenness
 	near    map[int]*nearness
-	stuck   []string // why there is none, for a sentence each
+	stuck   []string // messages why there is no order
 
 	queue   []errand
 	buckets map[obstacle]*bucket
-	of      map[rule][]*bucket // by rule: where pods wait for it
-	waiting map[company][]int  // near rule and place: groups that a pod there would help
+	of      map[rule][]*bucket // by rule: the buckets of the groups that wait for it
+	waiting map[company][]int  // by near rule and place: groups that a pod there would help
 	until   map[int]bool       // affinity rules that wait for their first pod: no other pod that they count is bound before
-	first   map[int]bool       // groups that may be the first of a series
+	first   map[int]bool       // groups whose pod may be the first pod of an affinity rule
 }
 
-// rule names a spread rule or a near rule.
+// rule identifies a spread rule or a near rule.
 type rule struct {
 	near   bool
 	number int
 }
 
-// obstacle is what keeps pods from being bound: the rule, and the domain (and
-// term of a near rule) in which they would go against it.
+// obstacle is the reason why pods cannot be bound: the rule, and the domain (and
+// the term of a near rule) in which they would violate it.
 type obstacle struct {
 	rule
 	term, domain int
-	held         bool // by order.until
+	held         bool // whether the rule is in order.until
 }
 
 type company struct{ near, place int }
 
-// bucket is groups that wait for the same thing. When that comes about, they
-// are tried one by one, until one has to wait again.
+// bucket has the groups with the same obstacle. When the obstacle may be gone, the groups
+// are tried one by one, until a group must wait again.
 type bucket struct {
 	obstacle
 	groups []int
 	queued bool
 }
 
-// errand is a group to try, or else a bucket.
+// errand is a group to try, or a bucket if that is not nil.
 type errand struct {
 	group  int
 	bucket *bucket
@@ -92,8 +92,8 @@ func (o *order) useNear(n int) {
 	}
 }
 
-// looseness is how long the pods can wait: those that are not counted by their
-// own rule must go before it fills up, and those with the smallest skew before others.
+// looseness returns how late the pods can be bound. Pods with the smallest maxSkew must be bound first; among these, pods that their
+// own rule does not count.
 func (o *order) looseness(group int) int {
 	least := 1 << 30
 	for _, u := range o.classes[o.groups[group].class].uses {
@@ -102,7 +102,7 @@ func (o *order) looseness(group int) int {
 	return least
 }
 
-// obstacle returns what keeps one more pod of the group from being bound, or nil.
+// obstacle returns the reason why one more pod of the group cannot be bound now, or nil.
 func (o *order) obstacle(group int) *obstacle {
 	g := &o.groups[group]
 	c := &o.classes[g.class]
@@ -135,7 +135,7 @@ func (o *order) move(group, n int) {
 	}
 }
 
-// keep notes how the rules of the part stand now.
+// keep stores the final state of the rules of the part.
 func (o *order) keep() {
 	for n, e := range o.spread {
 		o.spreadEnd[n] = e
@@ -145,7 +145,7 @@ func (o *order) keep() {
 	}
 }
 
-// explain notes who is left over, and why.
+// explain adds messages for the pods that could not be bound.
 func (o *order) explain() {
 	o.stuck = nil
 	for _, i := range o.members {
@@ -161,7 +161,7 @@ func (o *order) explain() {
 		if ob.near {
 			n := o.near[ob.number]
 			o.stuck = append(o.stuck, fmt.Sprintf(
-				"%s cannot be bound to %s in any order: no pod that its affinity asks for is sure to be in the same %s",
+				"%s cannot be bound to %s in any order: no pod that its affinity selects is certain to be in the same %s",
 				g, where, n.terms[ob.term].Key))
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// many adds n pods of an app, each on a planned node of its own.
+// many adds n pods of an app, each on its own planned node.
 func (w *world) many(n int, app, zones string, rules ...func(*cluster.Pod)) {
 	for range n {
 		name := fmt.Sprintf("%s-%d", app, len(w.Pods))
@@ -16,26 +16,26 @@ func (w *world) many(n int, app, zones string, rules ...func(*cluster.Pod)) {
 	}
 }
 
-// TestLargeOrders has parts that are too large to try all orders: binding
-// whatever passes must do.
+// TestLargeOrders has parts that are too large to try all orders, so the greedy order must be
+// sufficient.
 func TestLargeOrders(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	run(t, map[string]verdict{
-		"free pods go when they are needed, and no sooner": right(func(w *world) {
+		"free pods are bound when needed": right(func(w *world) {
 			w.many(n, "web", "a", spread(zone, 1, "web"))
 			w.many(n, "web", "a")
 			w.many(n, "web", "b")
 		}),
-		"free pods that are one too few": wrong("cannot be bound", func(w *world) {
+		"one free pod too few": wrong("cannot be bound", func(w *world) {
 			w.many(n, "web", "a", spread(zone, 1, "web"))
 			w.many(n-2, "web", "b")
 		}),
-		"the first of a series before pods that fill up hosts": right(func(w *world) {
+		"first pod of an affinity before pods that fill hosts": right(func(w *world) {
 			w.many(n, "web", "b", spread(hostname, 1, "web"))
 			w.many(n, "web", "a", near(zone, "web"))
 		}),
-		"company on the same machine, wherever that is": right(func(w *world) {
+		"affinity to a pod on the same node in any zone": right(func(w *world) {
 			for i := range n {
 				web, db := fmt.Sprint("web-", i), fmt.Sprint("db-", i)
 				w.pod(web, near(zone, "db"), spread(hostname, 1, "nobody"))
@@ -43,21 +43,21 @@ func TestLargeOrders(t *testing.T) {
 				w.launch("a b", web, db)
 			}
 		}),
-		"company in the zone": right(func(w *world) {
+		"affinity to a pod in the zone": right(func(w *world) {
 			w.many(n, "web", "a", near(zone, "db"), spread(hostname, 1, "nobody"))
 			w.many(1, "db", "a", spread(hostname, 5, "db"))
 		}),
-		"no company in one of the zones": wrong("no pod that its affinity asks for", func(w *world) {
+		"affinity unmet in one zone": wrong("no pod that its affinity selects", func(w *world) {
 			w.many(n, "web", "a", near(zone, "db"))
 			w.many(n, "web", "b", near(zone, "db"))
 			w.many(1, "db", "a")
 		}),
-		"zones filled in turn": right(func(w *world) {
+		"zones filled alternately": right(func(w *world) {
 			for _, z := range []string{"a", "b", "c"} {
 				w.many(n, "web", z, spread(zone, 1, "web"))
 			}
 		}),
-		"zones filled in turn, one of them too far": wrong("cannot be bound", func(w *world) {
+		"zones filled alternately, one too many": wrong("cannot be bound", func(w *world) {
 			for _, z := range []string{"a", "b", "c"} {
 				w.many(n, "web", z, spread(zone, 1, "web"))
 			}
@@ -71,11 +71,11 @@ func TestLargeOrders(t *testing.T) {
 	})
 }
 
-// TestOutOfOrder has small parts in which binding whatever passes fails, and another order works.
+// TestOutOfOrder has small parts in which the greedy order fails, and another order works.
 func TestOutOfOrder(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]verdict{
-		"counted by one rule, kept by another": right(func(w *world) {
+		"counted by one rule, limited by another": right(func(w *world) {
 			w.node("n1", "b")
 			w.web(1, spread(zone, 1, "web"))
 			w.pod("web-2", spread(hostname, 1, "nobody"))
@@ -83,8 +83,9 @@ func TestOutOfOrder(t *testing.T) {
 			w.launch("a", "web-1")
 			w.launch("a", "web-2", "web-3")
 		}),
-		"which of two series begins": right(func(w *world) {
-			// web-1 finds itself; db-1 wants a web, but not before web-1 is there, or web-1 would have none in its zone.
+		"order of two affinities": right(func(w *world) {
+			// web-1 has affinity to itself, and db-1 has affinity to web. web-1 must be bound before db-1; otherwise web-1 would
+			// need another web pod in its zone.
 			w.web(1, near(zone, "web"))
 			w.pod("web-2", near(zone, "db"))
 			w.pod("db-1")

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is how many instance types one planned node may keep.
+// maxTypes is the maximum number of instance types of one planned node.
 const maxTypes = 60
 
-// plannedNode checks one node of the plan by itself, and makes a place of it.
+// plannedNode checks one planned node by itself, and adds it to the places.
 func (c *checker) plannedNode(m *packing.PlannedNode) {
 	at := place{name: "planned node " + m.Name}
 	for _, id := range m.Pods {
@@ -24,13 +24,13 @@ func (c *checker) plannedNode(m *packing.PlannedNode) {
 	pool := c.pools[m.Pool]
 	switch {
 	case pool == nil:
-		c.broken("%s is of pool %q, which there is not", at.name, m.Pool)
+		c.broken("%s is of pool %q, which does not exist", at.name, m.Pool)
 		return
 	case pool.Unusable != "":
-		c.broken("%s is of pool %s, which may not be used: %s", at.name, m.Pool, pool.Unusable)
+		c.broken("%s is of pool %s, which must not be used: %s", at.name, m.Pool, pool.Unusable)
 	}
 	if c.names[m.Name] {
-		c.broken("%s is there twice", at.name)
+		c.broken("%s is a duplicate", at.name)
 	}
 	c.names[m.Name] = true
 	if len(m.Pods) == 0 {
@@ -46,7 +46,7 @@ func (c *checker) plannedNode(m *packing.PlannedNode) {
 			c.broken("%s: offering %d is cheaper than the one before it", at.name, i+1)
 		}
 		if seen[choice] {
-			c.broken("%s: offering %d is there twice", at.name, i+1)
+			c.broken("%s: offering %d is a duplicate", at.name, i+1)
 		}
 		seen[choice] = true
 		o := c.offer(pool, m.Labels, string(name), choice)
@@ -58,7 +58,7 @@ func (c *checker) plannedNode(m *packing.PlannedNode) {
 		at.offers = append(at.offers, o)
 	}
 	if len(types) == 0 || len(types) > maxTypes {
-		c.broken("%s keeps %d instance types, it should be 1 to %d", at.name, len(types), maxTypes)
+		c.broken("%s keeps %d instance types, want 1 to %d", at.name, len(types), maxTypes)
 	}
 	c.promises(m, pool, at.offers)
 	c.minValues(m, pool, &at)
@@ -91,7 +91,7 @@ func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []
 	}
 }
 
-// hosts checks that all pods of the planned node could run on it, whichever of its offerings it becomes.
+// hosts checks that all pods of the planned node can run on each of its offerings.
 func (c *checker) hosts(at *place) {
 	var sum resources.Amounts
 	var ports []cluster.HostPort

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refusals checks that the reasons are real: each refused pod is tried, after all others are bound, on
-// the existing nodes and on every offering by itself. EffortSpent is believed if the plan took more
-// than half of its steps, because the solver starts no step that might take the rest.
+// refusals checks that refused pods have no place: it tries each refused pod, after all others are bound, on
+// the existing nodes and on a new node of every offering. EffortSpent is accepted if the plan used more
+// than half of its steps, because the solver does not start work that might exceed the limit.
 func (c *checker) refusals(plan packing.Plan, t *topology) {
 	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]resources.Amounts, len(c.places))}
 	for i, at := range c.places {
@@ -23,15 +23,15 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 	for _, refusal := range plan.Refusals {
 		p, ok := c.pods[refusal.Pod]
 		if !ok {
-			c.broken("pod %s is refused, and is not in the snapshot", refusal.Pod)
+			c.broken("pod %s is refused, but is not in the snapshot", refusal.Pod)
 			continue
 		}
 		c.given[refusal.Pod]++
 		switch {
 		case len(refusal.Reasons) == 0:
-			c.broken("pod %s is refused for no reason", refusal.Pod)
+			c.broken("pod %s is refused without a reason", refusal.Pod)
 		case names(refusal, packing.EffortSpent) && plan.Steps <= int(plan.Effort)/2:
-			c.broken("pod %s is refused for want of effort, and only %d of %d steps were made", refusal.Pod, plan.Steps, plan.Effort)
+			c.broken("pod %s is refused because of the work limit, but only %d of %d steps were used", refusal.Pod, plan.Steps, plan.Effort)
 		case p.Unplannable != "" || names(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
 			// Limits and minValues may keep a pool from launching an offering, which one attempt does not show.
@@ -48,12 +48,12 @@ func names(r packing.Refusal, codes ...packing.Code) bool {
 	return slices.ContainsFunc(r.Reasons, func(reason packing.Reason) bool { return slices.Contains(codes, reason.Code) })
 }
 
-// refuser looks for room for pods that have no place.
+// refuser finds room for refused pods.
 type refuser struct {
 	*topology
-	answers map[string]string   // by what the pod asks for: where there is room, or ""
-	rooms   []resources.Amounts // by place: what the planned pods take
-	offered []*offer            // everything that may be launched
+	answers map[string]string   // cache of room, by requirements of the pod: the place with room, or ""
+	rooms   []resources.Amounts // by place: requests of the planned pods
+	offered []*offer            // all offerings that may be launched
 	listed  bool
 }
 
@@ -100,8 +100,8 @@ func (r *refuser) nodeFor(p *cluster.Pod) string {
 	return ""
 }
 
-// offerFor leaves out pools with custom labels that leave a choice: their
-// requirements are not met by a node that lacks the label.
+// offerFor returns an offering for the pod, or "". It ignores pools that allow several values for a custom label, because
+// a node without the label does not satisfy their requirements.
 func (r *refuser) offerFor(p *cluster.Pod) string {
 	if !r.listed {
 		r.listed = true
@@ -117,7 +117,7 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	return ""
 }
 
-// list lists the offerings that may be launched, pool by pool.
+// list sets offered, pool by pool.
 func (r *refuser) list() {
 	left := r.instances()
 	for _, name := range slices.Sorted(maps.Keys(r.pools)) {
@@ -143,9 +143,9 @@ func conflicts(ports, taken []cluster.HostPort) bool {
 	return slices.ContainsFunc(ports, func(p cluster.HostPort) bool { return slices.ContainsFunc(taken, p.Conflicts) })
 }
 
-// joins reports whether the rules between pods let the pod onto a node with
-// these labels, now that all others are bound. place is -1 for a planned node that the plan does not have, and
-// daemons are the pods that come to it before.
+// joins reports whether the rules between pods allow the pod on a node with
+// these labels, after all others are bound. place is -1 for a node that is not in the plan;
+// daemons are the DaemonSet pods on such a node.
 func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.Kind) bool {
 	c := &r.classes[r.classOf[p]]
 	at := func(v *view) reach { return r.reachOf(v, labels, place) }
@@ -194,7 +194,7 @@ func counted(kinds []*cluster.Kind, counts func(namespace string, labels map[str
 	return n
 }
 
-// reachOf returns the one domain of the label that a node has, none if it lacks it.
+// reachOf returns the domain of a node with these labels; the reach is empty if the node lacks the label.
 func (r *refuser) reachOf(v *view, labels map[string]string, place int) reach {
 	if place >= 0 {
 		return v.at(place)

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestRefusals: an obstacle is real if one more pod could go nowhere after all others are bound.
+// TestRefusals checks that a refusal is valid only if the pod has no place after all other pods are bound.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	huge := func(p *cluster.Pod) { p.Requests.CPU = 99_000 }
@@ -21,40 +21,42 @@ func TestRefusals(t *testing.T) {
 			w.pod("web-1", huge)
 			w.refuse(packing.TooSmall, "web-1")
 		}),
-		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it", func(w *world) {
-			w.pod("web-1")
-			w.refuse(packing.TooSmall, "web-1")
-		}),
-		"for no reason": wrong("for no reason", func(w *world) {
+		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it",
+			func(w *world) {
+				w.pod("web-1")
+				w.refuse(packing.TooSmall, "web-1")
+			}),
+		"refused without a reason": wrong("without a reason", func(w *world) {
 			w.pod("web-1", huge)
 			w.plan.Refusals = []packing.Refusal{{Pod: "default/web-1"}}
 		}),
-		"limits do not show": right(func(w *world) { w.pod("web-1"); w.refuse(packing.LimitReached, "web-1") }),
-		"effort does not show": right(func(w *world) {
+		"LimitReached is not checked on new nodes": right(func(w *world) { w.pod("web-1"); w.refuse(packing.LimitReached, "web-1") }),
+		"EffortSpent with most steps used": right(func(w *world) {
 			w.pod("web-1")
 			w.node("n1", "a")
 			w.refuse(packing.EffortSpent, "web-1")
 			w.plan.Steps, w.plan.Effort = 51, 100
 		}),
-		"effort is left": wrong("for want of effort, and only 50 of 100 steps were made", func(w *world) {
+		"EffortSpent with many steps left": wrong("because of the work limit, but only 50 of 100 steps were used", func(w *world) {
 			w.pod("web-1")
 			w.refuse(packing.EffortSpent, "web-1")
 			w.plan.Steps, w.plan.Effort = 50, 100
 		}),
-		"no word of the effort": wrong("for want of effort", func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
-		"limits do not keep off a node": wrong("node n1 "+taken, func(w *world) {
+		"EffortSpent without steps": wrong("because of the work limit",
+			func(w *world) { w.pod("web-1"); w.refuse(packing.EffortSpent, "web-1") }),
+		"LimitReached, but an existing node has room": wrong("node n1 "+taken, func(w *world) {
 			w.pod("web-1")
 			w.node("n1", "a")
 			w.refuse(packing.LimitReached, "web-1")
 		}),
-		"the node is full with what is planned": right(func(w *world) {
+		"node is full with planned pods": right(func(w *world) {
 			w.pod("web-1")
 			w.pod("db-1", func(p *cluster.Pod) { p.Requests.CPU = 7500 })
 			w.node("n1", "a")
 			w.place("n1", "db-1")
 			w.refuse(packing.LimitReached, "web-1")
 		}),
-		"the node's port is taken": right(func(w *world) {
+		"port in use on the node": right(func(w *world) {
 			w.pod("web-1")
 			w.pod("db-1")
 			w.port(0, 80)
@@ -63,7 +65,7 @@ func TestRefusals(t *testing.T) {
 			w.place("n1", "db-1")
 			w.refuse(packing.LimitReached, "web-1")
 		}),
-		"sold out": right(func(w *world) {
+		"unavailable offering": right(func(w *world) {
 			w.pod("web-1")
 			for _, z := range []string{"a", "b", "c"} {
 				w.sellOut("small", z)
@@ -110,7 +112,7 @@ func TestRefusals(t *testing.T) {
 			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
-		"somebody avoids it": right(func(w *world) {
+		"anti-affinity of a resident": right(func(w *world) {
 			w.node("n1", "a", stays("db", 1, term(zone, "web")))
 			w.web(1)
 			only(w, "a")
@@ -141,11 +143,11 @@ func TestRefusals(t *testing.T) {
 			only(w, "b")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"affinity finds nobody": right(func(w *world) {
+		"affinity without matching pod": right(func(w *world) {
 			w.web(1, near(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"affinity finds somebody": wrong("as large b spot "+taken, func(w *world) {
+		"affinity with matching pod": wrong("as large b spot "+taken, func(w *world) {
 			w.node("n1", "b", stays("db", 1)).Taints = taint("x")
 			w.web(1, near(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
@@ -159,14 +161,14 @@ func TestRefusals(t *testing.T) {
 			w.web(1, near(hostname, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"a volume that is elsewhere": right(func(w *world) {
+		"shared volume in another zone": right(func(w *world) {
 			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
 			w.node("n1", "b").Requested.CPU = 7000
 			w.place("n1", "web-1")
 			only(w, "a")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
-		"a volume that is here": wrong(taken, func(w *world) {
+		"shared volume in the same zone": wrong(taken, func(w *world) {
 			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
 			w.node("n1", "b").Requested.CPU = 7000
 			w.place("n1", "web-1")
@@ -176,23 +178,23 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestFits asks of one planned node what TestMachines asks of plans.
+// TestFits checks the rules of TestMachines for one planned node.
 func TestFits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(w *world)
 		want   bool
 	}{
-		"room for both": {func(*world) {}, true},
-		"room for one":  {func(w *world) { w.Pods[0].Requests.CPU = 3500 }, false},
-		"another zone":  {func(w *world) { selecting(zone, "b")(&w.Pods[1]) }, false},
-		"this zone":     {func(w *world) { selecting(zone, "a")(&w.Pods[1]) }, true},
-		"a taint":       {func(w *world) { w.taintAll("x") }, false},
-		"a port twice":  {func(w *world) { w.port(0, 80); w.port(1, 80) }, false},
-		"a DaemonSet":   {func(w *world) { w.daemon(2500) }, false},
-		"sold out":      {func(w *world) { w.sellOut("small", "a") }, false},
-		"volumes":       {func(w *world) { w.attach(3); w.disks(0, 4) }, false},
-		"outside":       {func(w *world) { w.Pools[0].Requirements = in(zone, 0, "b") }, false},
+		"room for both":                         {func(*world) {}, true},
+		"room for one":                          {func(w *world) { w.Pods[0].Requests.CPU = 3500 }, false},
+		"another zone":                          {func(w *world) { selecting(zone, "b")(&w.Pods[1]) }, false},
+		"same zone":                             {func(w *world) { selecting(zone, "a")(&w.Pods[1]) }, true},
+		"a taint":                               {func(w *world) { w.taintAll("x") }, false},
+		"same port twice":                       {func(w *world) { w.port(0, 80); w.port(1, 80) }, false},
+		"a DaemonSet":                           {func(w *world) { w.daemon(2500) }, false},
+		"unavailable offering":                  {func(w *world) { w.sellOut("small", "a") }, false},
+		"volumes":                               {func(w *world) { w.attach(3); w.disks(0, 4) }, false},
+		"offering that the pool does not allow": {func(w *world) { w.Pools[0].Requirements = in(zone, 0, "b") }, false},
 		"by custom label": {func(w *world) {
 			w.Pools[0].Labels = requirements.Labels{"team": "red"}
 			selecting("team", "red")(&w.Pods[0])

@@ -9,24 +9,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// choiceOf is the offering as a planned node names it.
+// choiceOf returns the offering as a packing.Choice.
 func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// isReserved reports whether the planned node may become an instance of a capacity reservation.
+// isReserved reports whether the planned node may use an instance of a capacity reservation.
 func isReserved(at *place) bool {
 	return slices.ContainsFunc(at.offers, func(o *offer) bool { return o.choice.Reservation != "" })
 }
 
-// pinned checks that a planned node which takes an instance of a capacity reservation has no other
+// pinned checks that a planned node which uses an instance of a capacity reservation has no other
 // offerings, and that its NodeClaim requires the reservation.
 func (c *checker) pinned(m *packing.PlannedNode, at *place) {
 	if !isReserved(at) {
 		return
 	}
 	if len(at.offers) != 1 {
-		c.broken("%s is for an instance of a capacity reservation, and keeps %d offerings", at.name, len(at.offers))
+		c.broken("%s is for an instance of a capacity reservation, but keeps %d offerings", at.name, len(at.offers))
 		return
 	}
 	id := at.offers[0].choice.Reservation
@@ -38,8 +38,8 @@ func (c *checker) pinned(m *packing.PlannedNode, at *place) {
 	}
 }
 
-// reservations checks that no capacity reservation gets more planned nodes than it
-// has instances left. A claim without an instance will take one.
+// reservations checks that no capacity reservation has more planned nodes than unused
+// instances. A NodeClaim without an instance will use one of them.
 func (c *checker) reservations() {
 	for _, n := range c.snapshot.Nodes {
 		if id := n.Labels[catalog.LabelReservationID]; id != "" && !n.Joined && n.ProviderID == "" {
@@ -61,7 +61,7 @@ func (c *checker) reservations() {
 	}
 }
 
-// instances returns how many instances each reservation has left, by the most careful of the offerings that name it.
+// instances returns the number of unused instances of each reservation: the minimum over its offerings.
 func (c *checker) instances() map[string]int {
 	out := map[string]int{}
 	for _, of := range c.market {

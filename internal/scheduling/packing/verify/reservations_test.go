@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// reserve lets EC2 hold instances of the small type in a zone for a reservation.
+// reserve adds a capacity reservation of the small type in a zone, with left unused instances.
 func (w *world) reserve(id, in string, left int) {
 	types := w.Market["default"].Types
 	for i := range types {
@@ -22,7 +22,7 @@ func (w *world) reserve(id, in string, left int) {
 	}
 }
 
-// hold puts pods on a planned node that takes an instance of the reservation.
+// hold adds a planned node with these pods on an instance of the reservation.
 func (w *world) hold(id, in string, pods ...string) *packing.PlannedNode {
 	m := w.launch("", pods...)
 	m.Offerings = []packing.Choice{{InstanceType: "small", Zone: in, CapacityType: catalog.Reserved, Reservation: id}}
@@ -36,7 +36,7 @@ func (w *world) pods(names ...string) {
 	}
 }
 
-// promise adds a claim without an instance yet, for an instance of the reservation.
+// promise adds a NodeClaim for an instance of the reservation that is not launched yet.
 func (w *world) promise(id string) *cluster.Node {
 	n := w.node("claim-1", "a")
 	n.Joined, n.Initialized = false, false
@@ -47,7 +47,7 @@ func (w *world) promise(id string) *cluster.Node {
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]verdict{
-		"as many as are left": right(func(w *world) {
+		"as many as are unused": right(func(w *world) {
 			w.reserve("cr-1", "a", 2)
 			w.pods("web-1", "web-2")
 			w.hold("cr-1", "a", "web-1")
@@ -73,13 +73,13 @@ func TestReservations(t *testing.T) {
 			w.hold("cr-1", "a", "web-1")
 			w.hold("cr-2", "a", "web-2")
 		}),
-		"promised to a claim": wrong("cr-1 has 1 instances left, the plan needs 2", func(w *world) {
+		"instance used by a NodeClaim that is not launched yet": wrong("cr-1 has 1 instances left, the plan needs 2", func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.promise("cr-1")
 			w.pods("web-1")
 			w.hold("cr-1", "a", "web-1")
 		}),
-		"bought for the claim": right(func(w *world) {
+		"NodeClaim with an instance": right(func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.promise("cr-1").ProviderID = "aws:///a/i-1"
 			w.pods("web-1")
@@ -90,7 +90,7 @@ func TestReservations(t *testing.T) {
 			w.pods("web-1")
 			w.hold("cr-1", "b", "web-1")
 		}),
-		"or something else": wrong("keeps 2 offerings; rules out its own offering small a spot", func(w *world) {
+		"another offering besides the reserved one": wrong("keeps 2 offerings; rules out its own offering small a spot", func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.pods("web-1")
 			w.hold("cr-1", "a", "web-1")
@@ -101,19 +101,19 @@ func TestReservations(t *testing.T) {
 			w.pods("web-1")
 			w.hold("cr-1", "a", "web-1").Requirements = nil
 		}),
-		"refused, and one is left": wrong("a planned node of pool general as small a reserved cr-1 would take it", func(w *world) {
+		"refused, but one instance is unused": wrong("a planned node of pool general as small a reserved cr-1 would take it", func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.pod("web-1", selecting(catalog.LabelCapacityType, catalog.Reserved))
 			w.refuse(packing.ReservationFull, "web-1")
 		}),
-		"refused, and none is left": right(func(w *world) {
+		"refused, no instance is unused": right(func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.pods("web-1")
 			w.hold("cr-1", "a", "web-1")
 			w.pod("web-2", selecting(catalog.LabelCapacityType, catalog.Reserved))
 			w.refuse(packing.ReservationFull, "web-2")
 		}),
-		"without the variety of its pool": right(func(w *world) {
+		"minValues do not apply": right(func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.Pools[0].Requirements = in(zone, 2, "a", "b")
 			w.pods("web-1")
@@ -122,7 +122,7 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// TestRelaxed: minValues are relaxed where that is allowed and necessary, and the planned node lists them.
+// TestRelaxed checks that minValues are relaxed only where this is allowed and necessary, and that the planned node lists them.
 func TestRelaxed(t *testing.T) {
 	t.Parallel()
 	relax := func(m *packing.PlannedNode, have int) {
@@ -144,24 +144,25 @@ func TestRelaxed(t *testing.T) {
 			w.pods("web-1")
 			relax(w.launch("a b", "web-1"), 2)
 		}),
-		"relaxed, and kept": wrong("of which it keeps 3 values of 3", func(w *world) {
+		"relaxed, and kept": wrong("although it keeps 3 of 3 values", func(w *world) {
 			pool(w)
 			w.pods("web-1")
 			relax(w.launch("a b c", "web-1"), 3)
 		}),
-		"not said": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, and does not list that as relaxed", func(w *world) {
-			pool(w)
-			w.pod("web-1", selecting(zone, "a", "b"))
-			w.launch("a b", "web-1")
-		}),
-		"requires what it lacks": wrong("requires 3 values", func(w *world) {
+		"relaxed but not listed": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, but does not list the label as relaxed",
+			func(w *world) {
+				pool(w)
+				w.pod("web-1", selecting(zone, "a", "b"))
+				w.launch("a b", "web-1")
+			}),
+		"requires more values than it has": wrong("requires 3 values", func(w *world) {
 			pool(w)
 			w.pod("web-1", selecting(zone, "a", "b"))
 			m := w.launch("a b", "web-1")
 			relax(m, 2)
 			m.Requirements[0].MinValues = 3
 		}),
-		"where it may not": wrong("keeps 2 values of topology.kubernetes.io/zone, the pool asks for 3", func(w *world) {
+		"relaxed although not allowed": wrong("keeps 2 values of topology.kubernetes.io/zone, the pool requires 3", func(w *world) {
 			pool(w)
 			w.Pools[0].Relaxable = false
 			w.pod("web-1", selecting(zone, "a", "b"))

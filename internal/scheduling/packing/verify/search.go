@@ -1,12 +1,12 @@
 package verify
 
-// maxStates bounds the search: how many ways there may be of some pods being
-// bound and others not. It takes a few tenths of a second at most.
+// maxStates is the maximum number of states in the search. A state has the number of bound pods of
+// each group. The search takes at most a few tenths of a second.
 const maxStates = 50_000
 
 // search tries every order, if the part is small enough, and reports whether
-// there is one. Where it gets depends only on how many pods of each group are bound, so
-// no such state is looked at twice.
+// some order works. The result from a state depends only on the number of bound pods of each group, so
+// no state is visited twice.
 func (o *order) search() bool {
 	states := 1
 	for _, i := range o.members {
@@ -26,8 +26,8 @@ func (o *order) search() bool {
 	return false
 }
 
-// complete binds all remaining pods if that is possible, and else changes nothing. state numbers the
-// pods.
+// complete binds all remaining pods if that is possible; otherwise it changes nothing. state is the number of
+// the current state; dead has the states from which not all pods can be bound.
 func (o *order) complete(dead map[int]bool, state int) bool {
 	all, radix := true, 1
 	for _, i := range o.members {
@@ -49,7 +49,7 @@ func (o *order) complete(dead map[int]bool, state int) bool {
 	return all
 }
 
-// rebind binds the pods that can be bound, so that the rest can be reported.
+// rebind binds the pods that can be bound, so that the remaining pods can be reported.
 func (o *order) rebind() {
 	for _, i := range o.members {
 		for g := &o.groups[i]; g.left > 0 && o.obstacle(i) == nil; {

@@ -1,6 +1,6 @@
 package verify
 
-// tally counts pods by domain, and finds the domain that has the fewest.
+// tally counts pods by domain, and finds the minimum.
 type tally struct {
 	count   map[int]int // by domain; those without pods may be missing
 	levels  map[int]int // how many domains have that many pods
@@ -37,7 +37,7 @@ func (t *tally) add(domain, n int) {
 	}
 }
 
-// create adds a domain that was not there.
+// create adds a new domain without pods.
 func (t *tally) create(domain int) {
 	if !t.hosts {
 		t.domains[domain] = true
@@ -52,8 +52,8 @@ func (t *tally) drop(level int) {
 	}
 }
 
-// lowest returns the fewest pods that a domain has, leaving out one domain that
-// is there (-1: none); false if there is no other.
+// lowest returns the minimum number of pods in a domain, ignoring the domain except
+// (-1: none); false if there is no other domain.
 func (t *tally) lowest(except int) (int, bool) {
 	own := -1
 	if except >= 0 {

@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// topology holds the plan against the rules between pods.
+// topology checks the plan against the rules between pods.
 type topology struct {
 	*checker
 	*book
 	groups  []group
-	leaving bool // some node is
+	leaving bool // whether some node is leaving
 
-	// The state of the rules at the end, when all pods are bound that can be.
+	// The state of the rules after all pods are bound that can be bound.
 	spreadEnd []*evenness
 	nearEnd   []*nearness
 }
 
-// group is the pods of one class that go to one place.
+// group has the planned pods of one class on one place.
 type group struct {
 	class int
 	place int
 	pods  []string
-	left  int     // how many of them are not bound yet
-	waits *bucket // for what, if they do
+	left  int     // number of pods that are not bound yet
+	waits *bucket // the bucket in which the group waits, or nil
 }
 
 func newTopology(c *checker) *topology {
@@ -72,7 +72,7 @@ func (t *topology) judge() {
 	}
 }
 
-// unlabelled notes pods on places that lack a label which their rules speak of:
+// unlabelled reports pods on places that may lack a topology key of their rules:
 // kube-scheduler never binds them there.
 func (t *topology) unlabelled(g *group) {
 	c := &t.classes[g.class]
@@ -92,7 +92,7 @@ func (t *topology) unlabelled(g *group) {
 	}
 }
 
-// part finds an order for pods that rules tie together.
+// part finds an order for pods that are connected by rules.
 func (t *topology) part(groups []int) {
 	worlds := []bool{false}
 	if t.leaving {
@@ -113,8 +113,8 @@ func (t *topology) part(groups []int) {
 	t.found = append(t.found, first...)
 }
 
-// parts returns the groups that rules tie to one another, those of each part in
-// order. Groups that no order can matter to are left out.
+// parts returns the groups in parts: groups in one part are connected by rules, and are
+// in order. Groups for which the order does not matter are left out.
 func (t *topology) parts() [][]int {
 	u := newUnion(len(t.spreads) + len(t.nears))
 	rules := make([][]int, len(t.classes)) // by class: spread rules, then near rules
@@ -155,7 +155,7 @@ func (t *topology) parts() [][]int {
 	return out
 }
 
-// union is sets of numbers that are joined bit by bit.
+// union is a disjoint-set structure (union-find) over numbers.
 type union []int
 
 func newUnion(n int) union {

@@ -29,7 +29,7 @@ func (w *world) web(n int, rules ...func(*cluster.Pod)) {
 	}
 }
 
-// TestSpread: whether there is an order in which spread constraints let the pods in.
+// TestSpread checks whether an order exists in which spread constraints allow all pods.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	const skewed = "cannot be bound"
@@ -39,33 +39,35 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 		}),
-		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the emptiest domain, there could be 2", func(w *world) {
-			w.web(4, spread(zone, 1, "web"))
-			w.launch("a", "web-1", "web-2", "web-3")
-			w.launch("b", "web-4")
-		}),
+		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the domain with the fewest, but the difference could be 2",
+			func(w *world) {
+				w.web(4, spread(zone, 1, "web"))
+				w.launch("a", "web-1", "web-2", "web-3")
+				w.launch("b", "web-4")
+			}),
 		"three and one with a skew of 2": right(func(w *world) {
 			w.web(4, spread(zone, 2, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.launch("b", "web-4")
 		}),
-		"a wish is no demand": right(func(w *world) {
+		"preferred term": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web", soft))
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
-		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2",
+		"the zone of a cordoned node counts": wrong(
+			"topology.kubernetes.io/zone b than in the domain with the fewest, but the difference could be 2",
 			func(w *world) {
 				w.web(2, spread(zone, 1, "web"))
 				w.launch("b", "web-1", "web-2")
 				w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 			}),
-		"that of a leaving one does not, when it has gone": right(func(w *world) {
+		"the zone of a leaving node does not count after it is gone": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Leaving = true
 		}),
-		"nor that of a cordoned one for a spread that honors taints": right(func(w *world) {
+		"the zone of a cordoned node does not count if taints are honored": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web", honorTaints))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
@@ -76,33 +78,33 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-3", "web-4")
 			w.node("n1", "c")
 		}),
-		"a zone that others may open": wrong(skewed, func(w *world) {
+		"planned node of other pods may add a zone": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("a b c", "db-1")
 		}),
-		"a machine for others in those zones": right(func(w *world) {
+		"planned node of other pods in the same zones": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("a b", "db-1")
 		}),
-		"an undecided machine is wrong in one of its zones": wrong(skewed, func(w *world) {
+		"node in one of two zones, one of them violates": wrong(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 1))
 			w.node("n2", "b")
 			w.launch("a b", "web-1", "web-2")
 		}),
-		"an undecided machine is right in both": right(func(w *world) {
+		"node in one of two zones, both valid": right(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 1))
 			w.node("n2", "b", stays("web", 1))
 			w.launch("a b", "web-1")
 		}),
-		"two undecided machines in one zone": wrong(skewed, func(w *world) {
+		"two nodes possibly in one zone": wrong(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a")
 			w.node("n2", "b")
@@ -115,46 +117,46 @@ func TestSpread(t *testing.T) {
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"residents that end do not": right(func(w *world) {
+		"residents that are being deleted do not count": right(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", ending(stays("web", 1)))
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"other apps do not": right(func(w *world) {
+		"other apps do not count": right(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("db", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"other namespaces do not": right(func(w *world) {
+		"other namespaces do not count": right(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 5)).Residents[0].Kind.Namespace = "other"
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),
-		"a selector of nothing": right(func(w *world) {
+		"selector that matches nothing": right(func(w *world) {
 			w.web(3, spread(zone, 1, "web", nobody))
 			w.node("n1", "a", stays("web", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1", "web-2", "web-3")
 		}),
-		"an empty selector counts nobody": right(func(w *world) {
+		"an empty selector counts no pod": right(func(w *world) {
 			w.web(3, spread(zone, 1, "web", everybody))
 			w.node("n1", "a", stays("web", 5))
 			w.node("n2", "b")
 			w.place("n1", "web-1", "web-2", "web-3")
 		}),
-		"without the label": wrong("spread constraint needs the label rack", func(w *world) {
+		"node without the label": wrong("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.launch("a", "web-1")
 		}),
-		"with the label in some offerings only": wrong("spread constraint needs the label rack", func(w *world) {
+		"only some offerings have the label": wrong("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.Market["default"].Types[0].Labels["rack"] = "r1"
 			w.launch("a", "web-1").Offerings = append(w.plan.PlannedNodes[0].Offerings, choice("large", "a", catalog.OnDemand))
 		}),
-		"by way of paying": wrong(skewed, func(w *world) {
+		"by capacity type": wrong(skewed, func(w *world) {
 			w.web(4, spread(catalog.LabelCapacityType, 1, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.launch("", "web-4").Offerings = append(w.plan.PlannedNodes[1].Offerings, choice("small", "a", catalog.Spot))
@@ -166,7 +168,7 @@ func TestSpread(t *testing.T) {
 			w.launch("a b", "web-2")
 			w.launch("a b", "web-3")
 		}),
-		"hosts: two and none": wrong(skewed, func(w *world) {
+		"hosts: two on one, none on another": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
@@ -176,22 +178,22 @@ func TestSpread(t *testing.T) {
 			w.web(4, spread(hostname, 1, "web"))
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 		}),
-		"hosts: one is there, empty": wrong(skewed, func(w *world) {
+		"hosts: existing empty host": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.launch("a", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: one is there that the pods cannot use": right(func(w *world) {
+		"hosts: existing host that the pods do not accept": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "b"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: it counts all the same": wrong(skewed, func(w *world) {
+		"hosts: host not accepted, but nodeAffinityPolicy Ignore": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web", anyNode), selecting(zone, "b"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: it counts by its name": wrong(skewed, func(w *world) {
+		"hosts: host selected by name": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n2")}}
@@ -199,7 +201,7 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: its name rules it out": right(func(w *world) {
+		"hosts: host excluded by name": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n1")}}
@@ -207,58 +209,58 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: a tainted one counts": wrong(skewed, func(w *world) {
+		"hosts: tainted host counts": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: a tainted one does not, if taints are honoured": right(func(w *world) {
+		"hosts: tainted host does not count if taints are honored": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: a taint that is tolerated": wrong(skewed, func(w *world) {
+		"hosts: tolerated taint": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
 			w.tolerate("x", 0, 1)
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
-		"hosts: a machine that may suit": wrong(skewed, func(w *world) {
+		"hosts: planned node that may be accepted": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("a b", "db-1")
 		}),
-		"hosts: a machine that cannot": right(func(w *world) {
+		"hosts: planned node that is never accepted": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
 			w.pod("db-1")
 			w.launch("a", "web-1", "web-2")
 			w.launch("b c", "db-1")
 		}),
 
-		"fewer domains than there should be": wrong("as there may be only 2 domains of the 3 that it wants", func(w *world) {
+		"fewer domains than minDomains": wrong("because there may be only 2 of the 3 domains that minDomains requires", func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(3)))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 		}),
-		"just enough domains": right(func(w *world) {
+		"as many domains as minDomains": right(func(w *world) {
 			w.web(6, spread(zone, 1, "web", minDomains(3)))
 			w.launch("a", "web-1", "web-2")
 			w.launch("b", "web-3", "web-4")
 			w.launch("c", "web-5", "web-6")
 		}),
-		"domains that may fall together": wrong(skewed, func(w *world) {
+		"domains that may be the same": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 2, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("a b", "web-3", "web-4")
 		}),
-		"as many hosts as there should be": right(func(w *world) {
+		"as many hosts as minDomains": right(func(w *world) {
 			w.web(4, spread(hostname, 1, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("a b", "web-3", "web-4")
 		}),
 
-		"a leaving node is no domain for long": right(func(w *world) {
+		"a leaving node is not a domain after it is gone": right(func(w *world) {
 			w.web(4, spread(hostname, 1, "web"))
 			w.node("n1", "a").Leaving = true
 			w.node("n2", "a", stays("web", 2))
@@ -271,12 +273,12 @@ func TestSpread(t *testing.T) {
 			w.node("n2", "b", stays("web", 1))
 			w.launch("a", "web-1")
 		}),
-		"and keep their host a domain": wrong(skewed, func(w *world) {
+		"pods that stay keep their leaving host a domain": wrong(skewed, func(w *world) {
 			w.web(3, spread(hostname, 1, "web"))
 			w.node("n1", "a", stays("web", 1)).Leaving = true
 			w.launch("a", "web-1", "web-2", "web-3")
 		}),
-		"a pod that moves counts where it goes": right(func(w *world) {
+		"a moved pod counts at its destination": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a").Leaving = true
 			for i := range w.Pods {
@@ -285,13 +287,13 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1")
 			w.launch("b", "web-2")
 		}),
-		"a leaving node helps to reach the number of domains while it is there": right(func(w *world) {
+		"a leaving node counts for minDomains until it is gone": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2)))
 			w.node("n1", "a").Leaving = true
 			w.launch("b", "web-1")
 			w.launch("c", "web-2")
 		}),
-		"it does not, if taints are honoured": wrong("of the 2 that it wants", func(w *world) {
+		"a leaving node does not count for minDomains if taints are honored": wrong("of the 2 domains that minDomains requires", func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2), honorTaints))
 			w.node("n1", "a").Leaving = true
 			w.launch("b", "web-1", "web-2")
@@ -302,12 +304,12 @@ func TestSpread(t *testing.T) {
 			w.node("n2", "a")
 			w.launch("a", "web-1", "web-2")
 		}),
-		"an undecided machine takes its pods along into a domain of its own": right(func(w *world) {
+		"planned node possibly in a separate domain": right(func(w *world) {
 			w.web(3, spread(zone, 1, "web"))
 			w.launch("a b", "web-1")
 			w.launch("a", "web-2", "web-3")
 		}),
-		"an undecided machine is a domain more, wherever it is": right(func(w *world) {
+		"planned node is one more domain in any zone": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(2)))
 			w.launch("a b", "web-1", "web-2")
 			w.launch("c", "web-3", "web-4")

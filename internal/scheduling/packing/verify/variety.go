@@ -9,8 +9,8 @@ import (
 )
 
 // minValues checks that the planned node keeps as many values of a label as its pool requires, or
-// lists how many it keeps where minValues may be relaxed. A planned node on an instance of a capacity
-// reservation has only one offering.
+// lists the number that it keeps if minValues may be relaxed. A planned node on an instance of a capacity
+// reservation is exempt, because it has only one offering.
 func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
@@ -26,7 +26,7 @@ func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *plac
 	}
 	for _, less := range m.Relaxed {
 		if asked[less.Key] != less.Asked {
-			c.broken("%s relaxes minValues of %s, %d, and the pool asks for %d", at.name, less.Key, less.Asked, asked[less.Key])
+			c.broken("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, less.Key, less.Asked, asked[less.Key])
 		}
 	}
 }
@@ -37,23 +37,23 @@ func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place,
 	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
 	switch {
 	case have >= asked && i >= 0:
-		c.broken("%s relaxes minValues of %s, of which it keeps %d values of %d", at.name, key, have, asked)
+		c.broken("%s relaxes minValues of %s, although it keeps %d of %d values", at.name, key, have, asked)
 	case have < asked && !pool.Relaxable:
-		c.broken("%s keeps %d values of %s, the pool asks for %d", at.name, have, key, asked)
+		c.broken("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
 	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
-		c.broken("%s keeps %d of %d values of %s, and does not list that as relaxed", at.name, have, asked, key)
+		c.broken("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)
 	case have < asked && c.mostAlone(pool, at, key) >= asked:
-		c.broken("%s relaxes minValues of %s, and each of its pods alone would keep %d values", at.name, key, asked)
+		c.broken("%s relaxes minValues of %s, but each of its pods alone would keep %d values", at.name, key, asked)
 	}
 	for _, r := range m.Requirements {
 		if r.Key == key && r.MinValues > have {
-			c.broken("%s requires %d values of %s, and keeps %d", at.name, r.MinValues, key, have)
+			c.broken("%s requires %d values of %s, but keeps %d", at.name, r.MinValues, key, have)
 		}
 	}
 }
 
-// mostAlone returns how many values of the label a planned node could keep for the one of the pods that
-// leaves the fewest; 0 if that does not depend on one pod alone.
+// mostAlone returns the minimum, over the pods, of the number of values of the label that a node with only that pod could
+// keep; 0 if the number does not depend on one pod alone.
 func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 	if len(pool.Limits.Ceiling) > 0 {
 		return 0 // the offerings depend on the other pods
@@ -61,7 +61,7 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 	least := -1
 	for _, p := range at.pods {
 		if len(p.Preferred)+len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0 {
-			return 0 // what it prefers, or other pods, may leave less to choose from
+			return 0 // its preferences, or other pods, may reduce the choice
 		}
 		var fit []*offer
 		demand := c.demandOf(p)
@@ -80,7 +80,7 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 	return least
 }
 
-// offersLike returns all that the pool could launch by price for a node with the same labels of its own.
+// offersLike returns all offerings outside of capacity reservations that the pool could launch for a node with the same custom labels.
 func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	var name identity
 	name.labels(like.extra)
@@ -96,8 +96,8 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	return out
 }
 
-// hasHole reports whether a type, a zone and a capacity type that are among the
-// offers make one that is among all, and not among them.
+// hasHole reports whether some combination of a type, a zone and a capacity type of the
+// offers is in all but not in offers.
 func hasHole(offers, all []*offer) bool {
 	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range offers {

@@ -19,7 +19,7 @@ const (
 	hostname = "kubernetes.io/hostname"
 )
 
-// world is a cluster, a market and a plan that a test puts together.
+// world is a cluster, a market and a plan that a test builds.
 type world struct {
 	cluster.Snapshot
 	catalog.Market
