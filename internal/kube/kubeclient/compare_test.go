@@ -30,13 +30,13 @@ func TestCompareDefinitions(t *testing.T) {
 		says                 string
 	}{
 		"none":        {nil, DefinitionMissing, true, true, true, "would be created at revision"},
-		"ours":        {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "is of revision"},
+		"ours":        {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "has revision"},
 		"a newer one": {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
 		"a newer one, more": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") },
 			DefinitionNewer, false, false, false, "revision 99 is newer"},
-		"Karpenter's": {foreign, DefinitionForeign, false, true, true, "was not brought by joiner"},
+		"Karpenter's": {foreign, DefinitionForeign, false, true, true, "was not installed by joiner"},
 		"not a number": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" },
-			DefinitionForeign, false, true, true, "was not brought by joiner"},
+			DefinitionForeign, false, true, true, "was not installed by joiner"},
 		"Karpenter's of 2030": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") },
 			DefinitionBeyond, false, false, false,
 			"fields that this program does not know: spec.template.flux; objects would lose them"},

@@ -19,7 +19,7 @@ func TestInternalHint(t *testing.T) {
 		"its own": {apierrors.NewInternalError(errors.New("etcd is gone")), "/readyz"},
 		"a conversion": {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: `conversion webhook for karpenter.sh/v1, Kind=NodePool failed: Post "https://karpenter.kube-system.svc:8443/": service "karpenter" not found`}}, "spec.conversion"},
-		"an admission": {apierrors.NewInternalError(errors.New(`failed calling webhook "defaulting.webhook.karpenter.sh": no endpoints available`)), "take it out of its configuration"},
+		"an admission": {apierrors.NewInternalError(errors.New(`failed calling webhook "defaulting.webhook.karpenter.sh": no endpoints available`)), "remove it from its webhook configuration"},
 	} {
 		if got := Hint(c.err); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q in it", name, got, c.want)

@@ -100,7 +100,7 @@ func TestPoolWords(t *testing.T) {
 		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"@daily","duration":"1d"}]},`, "", ""): `has to be a duration in h and m, for instance 8h or 1h30m (is 24h meant?)`,
 
 		disk(`"volumeSize":"100GB"`):                                                                                                     `"100GB": has to be an amount in Gi, Ti, G or T, for instance 100Gi (is 100Gi meant?)`,
-		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"not a key"`):                                                             ".kmsKeyID is no key: write the ID of a KMS key, alias/NAME, or the ARN of either",
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"not a key"`):                                                             ".kmsKeyID is not a key: write the ID of a KMS key, alias/NAME, or the ARN of either",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"alias/disks"`):                                                           "",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws-cn:kms:cn-north-1:111122223333:alias/disks"`):                    "",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws:kms:eu-west-1:111122223333:key/mrk-0123456789abcdef0123456789"`): "",

@@ -47,7 +47,7 @@ func TestManyBudgets(t *testing.T) {
 	}
 	for name, o := range map[string]Objects{"many": tenant, "one, with 10,000 requirements": unread} {
 		h := o.Holds(kubetest.HoldTime)["n"]
-		if !h.Uncompared || !strings.Contains(h.String(), "more of them than are compared with a pod") {
+		if !h.Uncompared || !strings.Contains(h.String(), "more of them than Joiner compares with a pod") {
 			t.Errorf("%s: %+v", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbid(o.Pods[0]) {

@@ -193,11 +193,11 @@ func TestBlockers(t *testing.T) {
 		"minAvailable 100%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))},
 			want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
 		"minAvailable 2 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))},
-			want: []string{"NeedsAll a/b: minAvailable 2 asks for all of its pods (2) (Deployment a/web; a/x a/y)"}},
+			want: []string{"NeedsAll a/b: minAvailable 2 requires all of its pods (2) (Deployment a/web; a/x a/y)"}},
 		"minAvailable 1 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
 		"minAvailable 50% of 1": {pods: two[:1],
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))},
-			want:    []string{"NeedsAll a/b: minAvailable 50% asks for all of its pods (1) (Deployment a/web; a/x)"}},
+			want:    []string{"NeedsAll a/b: minAvailable 50% requires all of its pods (1) (Deployment a/web; a/x)"}},
 		"what the server counts": {
 			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"),
 				func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
@@ -222,7 +222,7 @@ func TestBlockers(t *testing.T) {
 			})},
 			want: []string{
 				"AskedFor : pods have the annotation karpenter.sh/do-not-disrupt (Deployment a/api; a/y)",
-				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it wants 2 (Deployment a/web; a/x)",
+				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it requires 2 (Deployment a/web; a/x)",
 			},
 		},
 		"not on a node of ours": {

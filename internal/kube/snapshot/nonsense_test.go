@@ -34,9 +34,9 @@ func TestNonsense(t *testing.T) {
 	const firstLike = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
 	for spec, want := range map[string]string{
 		`"containers":[{"resources":{"requests":{"cpu":"-1"}}}]`:                "its containers[0].resources.requests.cpu is -1, less than nothing",
-		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any machine has",
+		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any instance type has",
 		`"initContainers":[{"resources":{"requests":{"x/y":"-1","a/b":"-2"}}}]`: "its initContainers[0].resources.requests.a/b is -2, less than nothing",
-		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any machine has",
+		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any instance type has",
 		`"resources":{"requests":{"memory":"-1Gi"}}`: "its resources.requests.memory is -1Gi, less than nothing",
 
 		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`): `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
