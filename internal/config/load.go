@@ -154,7 +154,7 @@ func withoutMargin(s setting, value string, err error) error {
 	if inner == "" || inner == value || s.set(inner) != nil {
 		return err
 	}
-	return fmt.Errorf("there are spaces or quotes around it (is %s meant?)", inner)
+	return fmt.Errorf("there are spaces or quotes around it (did you mean %s?)", inner)
 }
 
 // notes returns a note for each setting of Karpenter that has no effect.

@@ -238,7 +238,7 @@ func address(to *string) func(string) error {
 			return fmt.Errorf("its port is %s, want 1 to 65535", port)
 		}
 		if s != "" && u.Scheme == "http" && regionOf(s) != "" {
-			return fmt.Errorf("EKS serves https alone (is https://%s meant?)", u.Host)
+			return fmt.Errorf("EKS serves https alone (did you mean https://%s?)", u.Host)
 		}
 		*to = s
 		return nil
@@ -388,7 +388,7 @@ func gates(to map[string]*bool, theirs []string) func(string) error {
 			}
 			on, err := strconv.ParseBool(state)
 			if err != nil && !isSet {
-				return fmt.Errorf("want %s=true or %s=false (is %s=true meant?)", name, name, name)
+				return fmt.Errorf("want %s=true or %s=false (did you mean %s=true?)", name, name, name)
 			}
 			if err != nil {
 				return fmt.Errorf("want %s=true or %s=false%s", name, name, asTruth(state))

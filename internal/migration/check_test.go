@@ -85,7 +85,7 @@ func TestFindings(t *testing.T) {
 			Differs, "Karpenter's image", "controller.image.repository="},
 		"a misspelt value": {func(in *Installation) {
 			in.UnknownValues = []UnknownValue{{Path: "controller.resource", Near: "controller.resources"}}
-		}, Differs, "is controller.resources meant?", "rename controller.resource to controller.resources"},
+		}, Differs, "did you mean controller.resources?", "rename controller.resource to controller.resources"},
 		"an unknown value": {func(in *Installation) { in.UnknownValues = []UnknownValue{{Path: "flavour"}} }, Differs,
 			"no chart has this value", "remove flavour"},
 		"dashboards": {func(*Installation) {}, Differs, "these panels stay empty: Pod Phase, ", "deploy/dashboards/joiner.json"},

@@ -123,7 +123,7 @@ func values(in Installation) []Finding {
 	for _, v := range in.UnknownValues {
 		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").withFix("remove %s from the values", v.Path)
 		if v.Near != "" {
-			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?",
+			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: did you mean %s?",
 				v.Near).withFix("rename %s to %s, or remove it", v.Path, v.Near)
 		}
 		out = append(out, f)

@@ -62,7 +62,7 @@ func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 		case !ok:
 			text := fmt.Sprintf("spec.kubelet.%s: the kubelet has no such setting", name)
 			if near := suggest.Nearest(name, kubeletNames()); near != "" {
-				text += " (is " + near + " meant?)"
+				text += " (did you mean " + near + "?)"
 			}
 			out = append(out, text)
 		case !want.has(k.More[name].Raw):

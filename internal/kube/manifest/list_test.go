@@ -49,7 +49,7 @@ func TestListsWithinLists(t *testing.T) {
 	}
 	for _, lists := range []int{listsMost + 1, 3_000} {
 		if _, err := read([]byte(nested(lists))); err == nil ||
-			err.Error() != "<stdin>:1: lists lie within lists, more than 10 of them; give the objects themselves" {
+			err.Error() != "<stdin>:1: lists are nested more than 10 deep; give the objects themselves" {
 			t.Errorf("%d lists: %v", lists, err)
 		}
 	}
