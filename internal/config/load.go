@@ -17,7 +17,7 @@ type Note struct {
 }
 
 // ErrHelp is returned when the arguments ask for help.
-var ErrHelp = errors.New("help was asked for")
+var ErrHelp = errors.New("the arguments ask for help")
 
 // FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. An unknown
 // variable whose name is similar to that of a setting without a value is an error that names the setting.

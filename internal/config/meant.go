@@ -42,7 +42,7 @@ func withUnit(s string) string {
 // wordyUnit matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
 var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
-// asTruth returns a hint for the booleans of other languages.
+// asTruth returns a hint for booleans like yes and off.
 func asTruth(s string) string {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "yes", "y", "on", "enabled":
@@ -53,7 +53,7 @@ func asTruth(s string) string {
 	return suggest.Hint(s, []string{"true", "false"})
 }
 
-// oneMeant returns a hint with the word that was probably meant. For the log level warn it is info, which includes warnings.
+// oneMeant returns a hint with the most similar word. For the log level warn it is info, which includes warnings.
 func oneMeant(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
 		return " (did you mean info? it has the warnings)"
@@ -80,7 +80,7 @@ func asIP(s string) string {
 		return " (did you mean 127.0.0.1?)"
 	}
 	if with, err := netip.ParseAddrPort(s); err == nil {
-		return fmt.Sprintf(" (did you mean %s? the ports are settings of their own)", with.Addr())
+		return fmt.Sprintf(" (did you mean %s? the ports are separate settings)", with.Addr())
 	}
 	return ""
 }
