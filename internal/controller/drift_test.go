@@ -178,9 +178,9 @@ func TestNonsenseAboutDrift(t *testing.T) {
 		drifts     bool
 	}{
 		"a field that is none, beside one that is": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
-			`"amiSelector" (is amiSelectorTerms meant?) is no field`, false},
+			`"amiSelector" (did you mean amiSelectorTerms?) is no field`, false},
 		"a field of another object": {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags",
-			`"spec.template.spec.tags" (is tags meant?) is no field`, true},
+			`"spec.template.spec.tags" (did you mean tags?) is no field`, true},
 		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is no field`, true},
 		"half a word":               {karpv1.AnnotationDrift, "observ", `"observ" is neither observe nor replace`, true},
 		"many at once":              {karpv1.AnnotationDriftWave, "many", "neither a number", true},

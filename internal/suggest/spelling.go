@@ -40,10 +40,10 @@ func Nearest(word string, words []string) string {
 // shortestPart is how many letters a word must have for it to be the part of another.
 const shortestPart = 3
 
-// Hint is " (is NEAREST meant?)", to stand behind a word that is not there, or "" where nothing is near.
+// Hint is " (did you mean NEAREST?)", to stand behind a word that is not there, or "" where nothing is near.
 func Hint(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
-		return " (is " + near + " meant?)"
+		return " (did you mean " + near + "?)"
 	}
 	return ""
 }

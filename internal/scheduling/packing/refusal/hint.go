@@ -216,7 +216,7 @@ func (e *explanation) labelHint(f *finding) string {
 	default:
 	}
 	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
-		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, which is no instance type: did you mean %s?", asks, suggestion)
 	}
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
 }

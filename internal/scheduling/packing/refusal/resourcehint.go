@@ -61,7 +61,7 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 		return ""
 	}
 	if suggestion := suggest.Nearest(value, names); suggestion != "" {
-		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, suggestion)
+		return fmt.Sprintf("%s, and there is no such NodePool: did you mean %s?", asks, suggestion)
 	}
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
 }
