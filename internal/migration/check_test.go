@@ -125,7 +125,7 @@ func TestFindings(t *testing.T) {
 		"namesake": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Namesake})
-		}, Differs, "never changed", "name of its own"},
+		}, Differs, "never changed", "a different name"},
 		"not permitted": {func(in *Installation) { in.Permissions[0].Allowed = false }, Stops,
 			"does not allow ec2:CreateFleet", "iam-policy"},
 		"not permitted, not needed": {func(in *Installation) {

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// TestNonsense gives pods what no API server lets in, and what it lets in and no
-// kube-scheduler can read: each is told in one sentence which field is wrong.
+// TestNonsense gives pods values that the API server rejects, or accepts although kube-scheduler cannot read them. Each
+// must be reported in one sentence that names the invalid field.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	many := strings.TrimSuffix(strings.Repeat(`"v",`, 10_000), ",")
@@ -83,8 +83,8 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// What cannot be read of one demand takes nothing from the others: residents
-// still keep their neighbours away, and pods that wait are what they were.
+// An invalid constraint does not affect the others: residents still keep other pods away, and pending pods keep their
+// valid constraints.
 func TestNonsenseLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
@@ -97,7 +97,7 @@ func TestNonsenseLeavesTheRest(t *testing.T) {
 	if terms := conversion.RequiredAntiAffinity(pod, around); len(terms) != 1 || terms[0].Key != "rack" {
 		t.Errorf("the resident avoids %+v", terms)
 	}
-	// One demand that cannot be read takes all demands of its kind with it, as in kube-scheduler.
+	// As in kube-scheduler, an invalid term discards all terms of its kind.
 	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)
 	if terms := conversion.RequiredAntiAffinity(both, around); terms != nil {
 		t.Errorf("the resident avoids %+v, want nothing", terms)
