@@ -72,7 +72,7 @@ func TestFindings(t *testing.T) {
 		"a digest is no version": {func(in *Installation) { in.Controllers[0].Version = "sha256" }, Stays, "all settings", ""},
 		"no lease": {func(in *Installation) { in.Controllers[0].Lease = "" }, Differs, "without a lease",
 			"no pod of Karpenter is left"},
-		"both act": {func(in *Installation) {
+		"both are active": {func(in *Installation) {
 			in.Controllers = append(in.Controllers,
 				Controller{Product: Joiner, Namespace: "joiner", Name: "joiner", Replicas: 2, Lease: "joiner/karpenter-leader-election"})
 		}, Stops, "both act", "--namespace joiner scale deployment/joiner --replicas=0"},
@@ -100,9 +100,9 @@ func TestFindings(t *testing.T) {
 		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither serves it", ""},
 		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "launched twice",
 			"wait --for=condition=Launched nodeclaim/apps-1"},
-		"leaving":         {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
-		"expired":         {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
-		"other cluster's": {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},
+		"being deleted":          {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
+		"expired":                {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
+		"UID of another cluster": {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},
 		"drifted": {func(in *Installation) { in.Claims[0].Drifted = "NodePoolDrifted" }, Differs,
 			"(NodePoolDrifted)", "kubectl annotate nodepool apps joiner.sh/drift=observe"},
 		"other hash": {func(in *Installation) { in.Claims[0].PoolHash = "7" }, Differs, "before the last change",
@@ -114,15 +114,15 @@ func TestFindings(t *testing.T) {
 		"instance is gone": {func(in *Installation) { in.Instances = in.Instances[1:] }, Differs, "no instance of the cluster's name", ""},
 		"untagged instance": {func(in *Installation) { in.Instances[0].Owner = Untagged }, Stops, "never terminate it",
 			"Key=karpenter.sh/nodepool,Value=apps"},
-		"node group's": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
+		"instance of a node group": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
 			"describe-instances --instance-ids i-1"},
-		"namesake's": {func(in *Installation) { in.Instances[0].Owner = Namesake }, Stops, "never changes",
+		"instance of a cluster with the same name": {func(in *Installation) { in.Instances[0].Owner = Namesake }, Stops, "never changes",
 			"describe-instances --instance-ids i-1"},
 		"instance alone": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Legacy})
 		}, Differs, "Karpenter would remove it", "terminate-instances --instance-ids i-2"},
-		"namesake": {func(in *Installation) {
+		"another instance of a cluster with the same name": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Namesake})
 		}, Differs, "never changed", "a different name"},

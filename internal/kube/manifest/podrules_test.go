@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPodRules: of a pod that no API server lets in, the field is named and what to write; a valid one passes without a word.
+// TestPodRules: for a pod that the API server would reject, the error names the field and the fix; a valid pod gives no
+// error and no note.
 func TestPodRules(t *testing.T) {
 	t.Parallel()
 	resources := func(text string) string { return podManifest("", `,"resources":`+text) }

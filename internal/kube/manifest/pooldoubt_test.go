@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// poolManifest is the manifest of a NodePool with more fields in its spec and in that of its template, as JSON.
+// poolManifest returns the manifest of a NodePool with additional fields in its spec and in the spec of its template,
+// as JSON.
 func poolManifest(spec, template, requirements string) string {
 	if !strings.Contains(template, "nodeClassRef") {
 		template = `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"general"},` + template
@@ -21,7 +22,7 @@ func poolManifest(spec, template, requirements string) string {
 		spec, template, requirements)
 }
 
-// classManifest is the manifest of an EC2NodeClass with more fields in its spec, as JSON.
+// classManifest returns the manifest of an EC2NodeClass with additional fields in its spec, as JSON.
 func classManifest(spec string) string {
 	for _, field := range []string{
 		`"role":"r"`, `"amiSelectorTerms":[{"alias":"al2023@latest"}]`, `"subnetSelectorTerms":[{"tags":{"a":"b"}}]`, `"securityGroupSelectorTerms":[{"tags":{"a":"b"}}]`,
@@ -34,7 +35,8 @@ func classManifest(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"general"},"spec":{%s}}`, strings.TrimPrefix(spec, ","))
 }
 
-// TestPoolWords: what is misspelt in a NodePool or an EC2NodeClass is named, with what was meant, and no pattern is printed.
+// TestPoolWords: for a misspelled field or value of a NodePool or EC2NodeClass, the message names the likely meaning.
+// It contains no regular expression.
 func TestPoolWords(t *testing.T) {
 	t.Parallel()
 	asks := func(text string) string { return poolManifest("", "", text) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// endless is a stream that counts what was read of it.
+// endless is an endless stream that counts the bytes read from it.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func TestStreams(t *testing.T) {
 	other := write("other.yaml", strings.Repeat("# x\n", maxBytes/8+1))
 	for name, c := range map[string]struct {
 		paths []string
-		want  string // what the error says; empty: none
+		want  string // text in the error; empty for no error
 	}{
 		"a device":           {[]string{"/dev/zero"}, "/dev/zero: is not a regular file; "},
 		"a pipe in a folder": {[]string{folder}, "pipe.yaml: is not a regular file; "},
