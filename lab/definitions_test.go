@@ -29,7 +29,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 			t.Errorf("definition %s is of revision %q, want %d", name, got, crds.Revision())
 		}
 	}
-	d.cli(0, "nodepools.karpenter.sh: is of revision", "crds", "check")
+	d.cli(0, "nodepools.karpenter.sh: has revision", "crds", "check")
 	first.Kill()
 
 	// As Karpenter's chart installed it once: without our mark, and without a printer column that came later.
@@ -39,7 +39,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 		delete(c.Annotations, crds.KeyRevision)
 		c.Spec.Versions[0].AdditionalPrinterColumns = c.Spec.Versions[0].AdditionalPrinterColumns[:columns-1]
 	})
-	d.cli(1, "was not brought by joiner; it would be taken over", "crds", "check")
+	d.cli(1, "was not installed by joiner; it would be taken over", "crds", "check")
 	second := restart(t, l, "DISABLE_LEADER_ELECTION=false")
 	d.until("the definition to be taken over", pools, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 		return len(c.Spec.Versions[0].AdditionalPrinterColumns) == columns && c.Annotations[crds.KeyRevision] != ""

@@ -21,7 +21,7 @@ func belongs(settings config.Settings, facts eks.Facts) error {
 	}
 	given, asked := eks.ClusterOf(settings.ClusterEndpoint), eks.ClusterOf(facts.Endpoint)
 	if given != "" && asked != "" && given != asked {
-		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of another cluster than EKS cluster %q: is %s meant? leave it out, and EKS is asked",
+		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of another cluster than EKS cluster %q: did you mean %s? leave it out, and EKS is asked",
 			settings.ClusterName, facts.Endpoint)
 	}
 	return nil
@@ -34,5 +34,5 @@ func knownRegion(name string, known []string) string {
 	if slices.Contains(known, name) || near == "" {
 		return ""
 	}
-	return fmt.Sprintf("; region %s is new to this version: is %s meant?", name, near)
+	return fmt.Sprintf("; region %s is new to this version: did you mean %s?", name, near)
 }

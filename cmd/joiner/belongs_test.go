@@ -33,7 +33,7 @@ func TestBelongs(t *testing.T) {
 			ClusterCABundle: authority("b")}, eks.Facts{}, ""},
 		"another one's endpoint": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
-			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": is ` + endpoint + " meant?",
+			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": did you mean ` + endpoint + "?",
 		},
 		"another one's certificates": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
 	} {
@@ -54,7 +54,7 @@ func TestKnownRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for region, want := range map[string]string{
-		"us-east-1": "", "us-eest-1": "is us-east-1 meant?", "eu-wset-1": "is eu-west-1 meant?", "moon-base-900": "",
+		"us-east-1": "", "us-eest-1": "did you mean us-east-1?", "eu-wset-1": "did you mean eu-west-1?", "moon-base-900": "",
 	} {
 		if got := knownRegion(region, table.Regions()); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", region, got, want)

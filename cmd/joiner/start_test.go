@@ -32,7 +32,7 @@ func TestControllerRefusesToStart(t *testing.T) {
 		"an unknown one":  {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
 		"a misspelt variable": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"INTERUPTION_QUEUE": "q"},
-			want: "there is no variable INTERUPTION_QUEUE: is INTERRUPTION_QUEUE (--interruption-queue) meant?",
+			want: "there is no variable INTERUPTION_QUEUE: did you mean INTERRUPTION_QUEUE (--interruption-queue)?",
 		},
 		"no way to cluster": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"KUBECONFIG": "/nowhere/at/all"},

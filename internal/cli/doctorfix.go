@@ -76,7 +76,7 @@ func knownCheck(name string) (string, error) {
 	}
 	hint := "joiner doctor shows what is wrong, with the check in front"
 	if near := suggest.Nearest(strings.ToUpper(name), all); near != "" {
-		hint = "is " + near + " meant?"
+		hint = "did you mean " + near + "?"
 	}
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }

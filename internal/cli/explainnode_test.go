@@ -72,7 +72,7 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 	if rows, err := nodeStays(o, []string{"claim-n1", "n4"}, now); err != nil || len(rows) != 2 || rows[0].Node != "n1" {
 		t.Errorf("by name: %+v, %v", rows, err)
 	}
-	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "is claim-n1 meant?") {
+	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "did you mean claim-n1?") {
 		t.Errorf("a slip of the pen is told as %v", err)
 	}
 	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)

@@ -116,7 +116,7 @@ func TestPauseOfPools(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := setPools(t.Context(), &out, api, []string{"web", "bacth"}, "true"); err == nil ||
-		!strings.Contains(err.Error(), "there is no NodePool bacth (is batch meant?)") {
+		!strings.Contains(err.Error(), "there is no NodePool bacth (did you mean batch?)") {
 		t.Errorf("a slip of the pen is told as %v", err)
 	}
 	if _, ok := noteOf("web"); ok {

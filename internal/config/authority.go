@@ -37,7 +37,7 @@ func authority(to *string) func(string) error {
 func certificates(text []byte) error {
 	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil &&
 		strings.HasPrefix(string(inner), "-----BEGIN ") {
-		return errors.New("it is in base64 twice: want the PEM of a certificate in base64, once")
+		return errors.New("it is base64-encoded twice: want the PEM of a certificate in base64, once")
 	}
 	for n := 0; ; n++ {
 		var block *pem.Block
@@ -46,14 +46,14 @@ func certificates(text []byte) error {
 		case block == nil && n == 0:
 			return errors.New("want the PEM of a certificate in base64, as in certificateAuthority.data of aws eks describe-cluster; this is base64 of something else")
 		case block == nil && strings.Contains(string(text), "-----BEGIN "):
-			return fmt.Errorf("certificate %d of it is cut off: want all of certificateAuthority.data of aws eks describe-cluster", n+1)
+			return fmt.Errorf("certificate %d is cut off: want all of certificateAuthority.data of aws eks describe-cluster", n+1)
 		case block == nil:
 			return nil
 		case block.Type != "CERTIFICATE":
-			return fmt.Errorf("want certificates alone, and it holds a %s", block.Type)
+			return fmt.Errorf("want only certificates, but it contains a %s", block.Type)
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return fmt.Errorf("certificate %d of it cannot be read (%w): want certificateAuthority.data of aws eks describe-cluster", n+1, err)
+			return fmt.Errorf("certificate %d cannot be read (%w): want certificateAuthority.data of aws eks describe-cluster", n+1, err)
 		}
 	}
 }

@@ -18,20 +18,20 @@ func TestAuthority(t *testing.T) {
 	}
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	for name, c := range map[string]struct{ value, wantError string }{
-		"as EKS says it":       {someAuthority, ""},
+		"as EKS returns it":    {someAuthority, ""},
 		"on several lines":     {someAuthority[:76] + "\n" + someAuthority[76:152] + "\r\n" + someAuthority[152:] + "\n", ""},
 		"none":                 {"", ""},
 		"another text":         {encoded("ca"), "this is base64 of something else"},
 		"a path":               {encoded("/etc/kubernetes/ca.crt"), "this is base64 of something else"},
-		"encoded twice":        {encoded(someAuthority), "it is in base64 twice"},
+		"encoded twice":        {encoded(someAuthority), "it is base64-encoded twice"},
 		"not encoded":          {string(pem), "encode the PEM with base64 -w0"},
 		"cut off":              {encoded(string(pem[:200])), "something else"},
-		"the second cut off":   {encoded(string(pem) + string(pem[:200])), "certificate 2 of it is cut off"},
-		"a key":                {encoded("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "it holds a PRIVATE KEY"},
-		"an empty one":         {encoded("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "certificate 1 of it cannot be read"},
+		"the second cut off":   {encoded(string(pem) + string(pem[:200])), "certificate 2 is cut off"},
+		"a key":                {encoded("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "it contains a PRIVATE KEY"},
+		"an empty certificate": {encoded("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "certificate 1 cannot be read"},
 		"half of the base64":   {someAuthority[:101], "want base64"},
 		"base64 of URLs":       {"LS0t_-==", "want base64"},
-		"two, one after other": {encoded(string(pem) + string(pem)), ""},
+		"two certificates":     {encoded(string(pem) + string(pem)), ""},
 	} {
 		var got string
 		err := authority(&got)(c.value)

@@ -37,7 +37,7 @@ func misspelt(args []string, variables map[string]string) error {
 		if prefixed {
 			return fmt.Errorf("there is no variable %s: those of settings have no prefix, write %s (or --%s)", v, near, ours[near])
 		}
-		return fmt.Errorf("there is no variable %s: is %s (--%s) meant? unset it if it is another program's, or set %s, too",
+		return fmt.Errorf("there is no variable %s: did you mean %s (--%s)? unset it if it is another program's, or set %s, too",
 			v, near, ours[near], near)
 	}
 	return nil

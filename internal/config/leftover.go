@@ -9,14 +9,14 @@ type Leftover struct {
 // Leftovers returns all leftovers, sorted by path. A path includes the values below it.
 func Leftovers() []Leftover {
 	const (
-		class      = "set spec.instanceProfile of the EC2NodeClass"
-		noRole     = "assign the controller's role by IRSA or EKS Pod Identity; the controller assumes no other role"
-		noLimit    = "set spec.kubelet.maxPods of the EC2NodeClass to override the VPC CNI's pod limit"
-		eni        = "no replacement: pods that request vpc.amazonaws.com/pod-eni get nodes that have it"
-		logs       = "set logLevel"
-		drift      = "no replacement: drift is always on; limit it with the NodePool's disruption budgets"
-		newClass   = "set spec.tags of the EC2NodeClass"
-		unnumbered = "no replacement"
+		class         = "set spec.instanceProfile of the EC2NodeClass"
+		noRole        = "assign the controller's role by IRSA or EKS Pod Identity; the controller assumes no other role"
+		noLimit       = "set spec.kubelet.maxPods of the EC2NodeClass to override the VPC CNI's pod limit"
+		eni           = "no replacement: pods that request vpc.amazonaws.com/pod-eni get nodes that have it"
+		logs          = "set logLevel"
+		drift         = "no replacement: drift is always on; limit it with the NodePool's disruption budgets"
+		newClass      = "set spec.tags of the EC2NodeClass"
+		noReplacement = "no replacement"
 	)
 	return []Leftover{
 		{"aws.defaultInstanceProfile", class},
@@ -25,12 +25,12 @@ func Leftovers() []Leftover {
 		{"controller.batchIdleDuration", "set settings.batchIdleDuration"},
 		{"controller.batchMaxDuration", "set settings.batchMaxDuration"},
 		{"controller.errorOutputPaths", "set logErrorOutputPaths"},
-		{"controller.logEncoding", unnumbered},
+		{"controller.logEncoding", noReplacement},
 		{"controller.logLevel", logs},
 		{"controller.outputPaths", "set logOutputPaths"},
 		{"defaultProvisioner", "create a NodePool"},
 		{"logConfig", logs},
-		{"logEncoding", unnumbered},
+		{"logEncoding", noReplacement},
 		{"settings.assumeRoleARN", noRole},
 		{"settings.assumeRoleDuration", noRole},
 		{"settings.aws.assumeRoleARN", noRole},
@@ -43,7 +43,7 @@ func Leftovers() []Leftover {
 		{"settings.aws.enablePodENI", eni},
 		{"settings.aws.interruptionQueueName", "set settings.interruptionQueue"},
 		{"settings.aws.isolatedVPC", "set settings.isolatedVPC"},
-		{"settings.aws.nodeNameConvention", unnumbered},
+		{"settings.aws.nodeNameConvention", noReplacement},
 		{"settings.aws.reservedENIs", "set settings.reservedENIs"},
 		{"settings.aws.tags", newClass},
 		{"settings.aws.vmMemoryOverheadPercent", "set settings.vmMemoryOverheadPercent"},
@@ -53,7 +53,7 @@ func Leftovers() []Leftover {
 		{"settings.featureGates.drift", drift},
 		{"settings.featureGates.driftEnabled", drift},
 		{"settings.interruptionQueueName", "set settings.interruptionQueue"},
-		{"settings.nodeNameConvention", unnumbered},
+		{"settings.nodeNameConvention", noReplacement},
 		{"settings.tags", newClass},
 	}
 }

@@ -17,7 +17,7 @@ type Note struct {
 }
 
 // ErrHelp is returned when the arguments ask for help.
-var ErrHelp = errors.New("help was asked for")
+var ErrHelp = errors.New("the arguments ask for help")
 
 // FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. An unknown
 // variable whose name is similar to that of a setting without a value is an error that names the setting.
@@ -154,7 +154,7 @@ func withoutMargin(s setting, value string, err error) error {
 	if inner == "" || inner == value || s.set(inner) != nil {
 		return err
 	}
-	return fmt.Errorf("there are spaces or quotes around it (is %s meant?)", inner)
+	return fmt.Errorf("there are spaces or quotes around it (did you mean %s?)", inner)
 }
 
 // notes returns a note for each setting of Karpenter that has no effect.

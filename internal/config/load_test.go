@@ -115,7 +115,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
 		"unknown policy":     {"", "MIN_VALUES_POLICY=Lax", []string{"MIN_VALUES_POLICY", "Strict, BestEffort"}},
 		"gate half open":     {"", "FEATURE_GATES=NodeOverlay", []string{"FEATURE_GATES", "NodeOverlay=true"}},
-		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "--batch-max-duration meant", "--help"}},
+		"unknown flag":       {"--batch-max 3s", "", []string{"--batch-max", "did you mean --batch-max-duration", "--help"}},
 		"stray word":         {"now", "", []string{`"now"`}},
 		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},
 		"NaN":                {"", "VM_MEMORY_OVERHEAD_PERCENT=NaN", []string{"VM_MEMORY_OVERHEAD_PERCENT"}},

@@ -20,7 +20,7 @@ import (
 // is a group of chart values.
 func meantFlag(name string, known map[string]setting) string {
 	if near := suggest.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
-		return fmt.Sprintf(" (is --%s meant?)", near)
+		return fmt.Sprintf(" (did you mean --%s?)", near)
 	}
 	return ""
 }
@@ -28,13 +28,13 @@ func meantFlag(name string, known map[string]setting) string {
 // withUnit returns a hint for a duration without unit, or in days.
 func withUnit(s string) string {
 	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
-		return fmt.Sprintf(" (is %dh meant?)", 24*days)
+		return fmt.Sprintf(" (did you mean %dh?)", 24*days)
 	}
 	if m := wordyUnit.FindStringSubmatch(strings.ToLower(s)); m != nil {
-		return " (is " + m[1] + m[2] + " meant?)"
+		return " (did you mean " + m[1] + m[2] + "?)"
 	}
 	if _, err := time.ParseDuration(s + "s"); err == nil {
-		return " (is " + s + "s meant?)"
+		return " (did you mean " + s + "s?)"
 	}
 	return ""
 }
@@ -42,21 +42,21 @@ func withUnit(s string) string {
 // wordyUnit matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
 var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
-// asTruth returns a hint for the booleans of other languages.
+// asTruth returns a hint for booleans like yes and off.
 func asTruth(s string) string {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "yes", "y", "on", "enabled":
-		return " (is true meant?)"
+		return " (did you mean true?)"
 	case "no", "n", "off", "disabled":
-		return " (is false meant?)"
+		return " (did you mean false?)"
 	}
 	return suggest.Hint(s, []string{"true", "false"})
 }
 
-// oneMeant returns a hint with the word that was probably meant. For the log level warn it is info, which includes warnings.
+// oneMeant returns a hint with the most similar word. For the log level warn it is info, which includes warnings.
 func oneMeant(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
-		return " (is info meant? it has the warnings)"
+		return " (did you mean info? it has the warnings)"
 	}
 	return suggest.Hint(s, words)
 }
@@ -69,18 +69,18 @@ func gateMeant(name string, known []string) string {
 	case near == "":
 		return ""
 	case isSet:
-		return fmt.Sprintf(" (is %s=%s meant?)", near, strings.TrimSpace(state))
+		return fmt.Sprintf(" (did you mean %s=%s?)", near, strings.TrimSpace(state))
 	}
-	return " (is " + near + " meant?)"
+	return " (did you mean " + near + "?)"
 }
 
 // asIP returns a hint for an address with a port, or for localhost.
 func asIP(s string) string {
 	if s == "localhost" {
-		return " (is 127.0.0.1 meant?)"
+		return " (did you mean 127.0.0.1?)"
 	}
 	if with, err := netip.ParseAddrPort(s); err == nil {
-		return fmt.Sprintf(" (is %s meant? the ports are settings of their own)", with.Addr())
+		return fmt.Sprintf(" (did you mean %s? the ports are separate settings)", with.Addr())
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func withoutPath(u *url.URL) string {
 	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
 		return ""
 	}
-	return fmt.Sprintf(" (is %s://%s meant?)", u.Scheme, u.Host)
+	return fmt.Sprintf(" (did you mean %s://%s?)", u.Scheme, u.Host)
 }
 
 // inMebibytes returns a hint for a number that is probably in mebibytes.
@@ -99,7 +99,7 @@ func inMebibytes(n int64) string {
 	if n < 64 || n > 1<<20 {
 		return ""
 	}
-	return fmt.Sprintf(" (is %d meant?)", n<<20)
+	return fmt.Sprintf(" (did you mean %d?)", n<<20)
 }
 
 // wholeNumber returns a hint with the nearest number in the range.
@@ -108,7 +108,7 @@ func wholeNumber(s string, least, most int) string {
 	if err != nil || math.IsNaN(f) {
 		return ""
 	}
-	return fmt.Sprintf(" (is %.0f meant?)", min(max(f, float64(least)), float64(most)))
+	return fmt.Sprintf(" (did you mean %.0f?)", min(max(f, float64(least)), float64(most)))
 }
 
 // inBytes returns a hint for sizes with a unit: 1Gi, 512MiB, 2 GB.
@@ -128,19 +128,19 @@ func inBytes(s string) string {
 	for range strings.Index("kmgt", strings.ToLower(m[2])) + 1 {
 		n *= unit
 	}
-	return fmt.Sprintf(" (is %d meant?)", n)
+	return fmt.Sprintf(" (did you mean %d?)", n)
 }
 
 // asShare returns a hint for percentages and decimal commas.
 func asShare(s string) string {
 	if f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64); err == nil && strings.Contains(s, ",") && f > 0 && f < 1 {
-		return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f, 'f', -1, 64))
+		return fmt.Sprintf(" (did you mean %s?)", strconv.FormatFloat(f, 'f', -1, 64))
 	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(s, "%")), 64)
 	if err != nil || !(f > 0 && f < 100) {
 		return ""
 	}
-	return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f/100, 'f', -1, 64))
+	return fmt.Sprintf(" (did you mean %s?)", strconv.FormatFloat(f/100, 'f', -1, 64))
 }
 
 // clusterName parses the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
@@ -173,13 +173,13 @@ func lastOf(s, separators string, name *regexp.Regexp) string {
 	if last == s || !name.MatchString(last) {
 		return ""
 	}
-	return " (is " + last + " meant?)"
+	return " (did you mean " + last + "?)"
 }
 
 // withScheme returns a hint for a host without scheme.
 func withScheme(s string) string {
 	if u, err := url.Parse("https://" + s); err == nil && strings.Contains(u.Hostname(), ".") && strings.Trim(u.Path, "/") == "" {
-		return " (is https://" + u.Host + " meant?)"
+		return " (did you mean https://" + u.Host + "?)"
 	}
 	return ""
 }
@@ -194,7 +194,7 @@ func objectName(to *string) func(string) error {
 		}
 		hint := ""
 		if meant := strings.ReplaceAll(strings.ToLower(s), "_", "-"); name.MatchString(meant) {
-			hint = " (is " + meant + " meant?)"
+			hint = " (did you mean " + meant + "?)"
 		}
 		return fmt.Errorf("want a name of Kubernetes, which has lower-case letters, digits, hyphens and dots%s", hint)
 	}
@@ -221,11 +221,11 @@ func region(to *string) func(string) error {
 			*to = s
 			return nil
 		case regionName.MatchString(strings.ToLower(s)):
-			return fmt.Errorf("want an AWS region, in lower case (is %s meant?)", strings.ToLower(s))
+			return fmt.Errorf("want an AWS region, in lower case (did you mean %s?)", strings.ToLower(s))
 		case regionName.MatchString(strings.ReplaceAll(strings.ToLower(s), "_", "-")):
-			return fmt.Errorf("want an AWS region, with hyphens (is %s meant?)", strings.ReplaceAll(strings.ToLower(s), "_", "-"))
+			return fmt.Errorf("want an AWS region, with hyphens (did you mean %s?)", strings.ReplaceAll(strings.ToLower(s), "_", "-"))
 		case regionName.MatchString(plain):
-			return fmt.Errorf("want an AWS region, not a zone (is %s meant?)", plain)
+			return fmt.Errorf("want an AWS region, not a zone (did you mean %s?)", plain)
 		}
 		return errors.New("want an AWS region, for instance us-east-1")
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// setting is one row of the table: the names of a setting, its default, its help, and its parser.
+// setting is one row of the table: the flag of a setting, its default, its help and its parser.
 type setting struct {
 	flag     string // "batch-max-duration"; the variable is BATCH_MAX_DURATION
 	fallback string // default, as text
@@ -172,7 +172,7 @@ func (c *Settings) gates() map[string]*bool {
 // karpentersGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
 func (c *Settings) karpentersGates() map[string]string {
 	return map[string]string{
-		"CapacityBuffer": "CapacityBuffers are not looked at: no room is kept for pods that are not there yet",
+		"CapacityBuffer": "CapacityBuffers are ignored: no spare capacity is kept",
 	}
 }
 
@@ -197,8 +197,8 @@ func (c *Settings) check() error {
 	return nil
 }
 
-// unsupported lists the settings of Karpenter that are accepted and have no effect, with the value that needs no
-// support, and the note for other values. Settings that only concern Karpenter's internals have no note.
+// unsupported lists the settings of Karpenter that are accepted and have no effect, with the default value, and the
+// note for other values. Settings that only concern Karpenter's internals have no note.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
@@ -214,7 +214,7 @@ func unsupported() map[string]unsupportedSetting {
 }
 
 type unsupportedSetting struct {
-	harmless string // the value that needs no support
+	harmless string // the value for which no support is needed
 	says     string // the note for other values; empty: all values are harmless
 }
 
@@ -238,7 +238,7 @@ func address(to *string) func(string) error {
 			return fmt.Errorf("its port is %s, want 1 to 65535", port)
 		}
 		if s != "" && u.Scheme == "http" && regionOf(s) != "" {
-			return fmt.Errorf("EKS serves https alone (is https://%s meant?)", u.Host)
+			return fmt.Errorf("EKS serves only https (did you mean https://%s?)", u.Host)
 		}
 		*to = s
 		return nil
@@ -388,13 +388,13 @@ func gates(to map[string]*bool, theirs []string) func(string) error {
 			}
 			on, err := strconv.ParseBool(state)
 			if err != nil && !isSet {
-				return fmt.Errorf("want %s=true or %s=false (is %s=true meant?)", name, name, name)
+				return fmt.Errorf("want %s=true or %s=false (did you mean %s=true?)", name, name, name)
 			}
 			if err != nil {
 				return fmt.Errorf("want %s=true or %s=false%s", name, name, asTruth(state))
 			}
 			if before, twice := said[name]; twice && before != on {
-				return fmt.Errorf("%s is there twice, on and off: leave one of them out", name)
+				return fmt.Errorf("%s is listed twice, on and off: remove one", name)
 			}
 			said[name] = on
 			if to[name] != nil {

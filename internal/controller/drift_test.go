@@ -178,9 +178,9 @@ func TestNonsenseAboutDrift(t *testing.T) {
 		drifts     bool
 	}{
 		"one unknown and one known field": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
-			`"amiSelector" (is amiSelectorTerms meant?) is not a field`, false},
+			`"amiSelector" (did you mean amiSelectorTerms?) is not a field`, false},
 		"a field of another object": {karpv1.AnnotationDriftIgnore, "spec.template.spec.tags",
-			`"spec.template.spec.tags" (is tags meant?) is not a field`, true},
+			`"spec.template.spec.tags" (did you mean tags?) is not a field`, true},
 		"a field that never drifts": {karpv1.AnnotationDriftIgnore, "ipPrefixCount", `"ipPrefixCount" is not a field`, true},
 		"an incomplete value":       {karpv1.AnnotationDrift, "observ", `"observ" is not observe or replace`, true},
 		"a word as wave":            {karpv1.AnnotationDriftWave, "many", "neither a number", true},

@@ -61,13 +61,13 @@ func instances(in Installation) []Finding {
 			run("find out why a NodeClaim has it: ", describe, each(strangers, fix.Instance)))
 	}
 	if len(namesakes) > 0 {
-		out = append(out, stops("instance "+some(namesakes), "it carries the UID of another cluster of this name: Joiner never touches it").
+		out = append(out, stops("instance "+some(namesakes), "it has the UID tag of another cluster with the same name: Joiner never changes it").
 			run("find out whose it is: ", describe, each(namesakes, fix.Instance)))
 	}
 	return append(out, in.ownerless(claimed)...)
 }
 
-// ownerless finds instances that are tagged with the cluster's name and have no NodeClaim.
+// ownerless finds instances with the cluster's name tag and without a NodeClaim.
 func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	var out []Finding
 	var left, namesakes []string
@@ -91,9 +91,9 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 				each(slices.Sorted(slices.Values(left)), fix.Instance)))
 	}
 	if n := len(namesakes); n > 0 {
-		out = append(out, differs("instance "+some(namesakes), "%s to another cluster of this name: never touched",
+		out = append(out, differs("instance "+some(namesakes), "%s to another cluster with the same name: never changed",
 			is(n, "it belongs", "they belong")).
-			withFix("give each cluster of an account and region a name of its own"))
+			withFix("give each cluster of an account and region a different name"))
 	}
 	if taken > 0 {
 		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(taken, "instance"),
@@ -102,7 +102,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	return out
 }
 
-// permissions checks what the controller's role does not allow.
+// permissions checks which permissions the controller's role lacks.
 func permissions(in Installation) []Finding {
 	if len(in.Permissions) == 0 {
 		return nil
@@ -130,9 +130,9 @@ func permissions(in Installation) []Finding {
 		}
 	}
 	tell(missing, stops, "the role does not allow %s")
-	tell(optional, differs, "the role does not allow %s, which a setting needs that is off")
+	tell(optional, differs, "the role does not allow %s, which is needed only by a setting that is off")
 	if len(missing) == 0 {
-		out = append(out, stays("the role allows all that Joiner does"))
+		out = append(out, stays("the role has all permissions that Joiner needs"))
 	}
 	return out
 }

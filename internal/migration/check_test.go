@@ -37,7 +37,7 @@ func TestHealthy(t *testing.T) {
 			t.Errorf("found %+v", f)
 		}
 	}
-	for _, want := range []string{"1 NodeClaim is taken over with its instance: nothing is replaced", "nothing drifts",
+	for _, want := range []string{"1 NodeClaim is taken over with its instance: nothing is replaced", "nothing is drifted",
 		"queue prod", "1 instance in EC2 is adopted", "1 EC2NodeClass stays as it is"} {
 		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Says, want) }) {
 			t.Errorf("nothing says %q: %+v", want, r.Findings)
@@ -68,11 +68,11 @@ func TestFindings(t *testing.T) {
 		wantFix  string
 	}{
 		"before v1": {func(in *Installation) { in.Controllers[0].Version = "0.37.8" }, Stops,
-			"before the API v1", "upgrade Karpenter"},
+			"predates the v1 API", "upgrade Karpenter"},
 		"a digest is no version": {func(in *Installation) { in.Controllers[0].Version = "sha256" }, Stays, "all settings", ""},
 		"no lease": {func(in *Installation) { in.Controllers[0].Lease = "" }, Differs, "without a lease",
-			"no pod of Karpenter left"},
-		"both act": {func(in *Installation) {
+			"no pod of Karpenter is left"},
+		"both are active": {func(in *Installation) {
 			in.Controllers = append(in.Controllers,
 				Controller{Product: Joiner, Namespace: "joiner", Name: "joiner", Replicas: 2, Lease: "joiner/karpenter-leader-election"})
 		}, Stops, "both act", "--namespace joiner scale deployment/joiner --replicas=0"},
@@ -85,7 +85,7 @@ func TestFindings(t *testing.T) {
 			Differs, "Karpenter's image", "controller.image.repository="},
 		"a misspelt value": {func(in *Installation) {
 			in.UnknownValues = []UnknownValue{{Path: "controller.resource", Near: "controller.resources"}}
-		}, Differs, "is controller.resources meant?", "rename controller.resource to controller.resources"},
+		}, Differs, "did you mean controller.resources?", "rename controller.resource to controller.resources"},
 		"an unknown value": {func(in *Installation) { in.UnknownValues = []UnknownValue{{Path: "flavour"}} }, Differs,
 			"no chart has this value", "remove flavour"},
 		"dashboards": {func(*Installation) {}, Differs, "these panels stay empty: Pod Phase, ", "deploy/dashboards/joiner.json"},
@@ -100,37 +100,37 @@ func TestFindings(t *testing.T) {
 		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither serves it", ""},
 		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "launched twice",
 			"wait --for=condition=Launched nodeclaim/apps-1"},
-		"leaving":         {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
-		"expired":         {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
-		"other cluster's": {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},
+		"being deleted":          {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
+		"expired":                {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
+		"UID of another cluster": {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},
 		"drifted": {func(in *Installation) { in.Claims[0].Drifted = "NodePoolDrifted" }, Differs,
 			"(NodePoolDrifted)", "kubectl annotate nodepool apps joiner.sh/drift=observe"},
 		"other hash": {func(in *Installation) { in.Claims[0].PoolHash = "7" }, Differs, "before the last change",
 			"joiner.sh/drift=observe"},
 		"other version": {func(in *Installation) { in.Claims[0].PoolHash, in.Claims[0].PoolHashVersion = "7", "v2" },
-			Stays, "nothing drifts", ""},
+			Stays, "nothing is drifted", ""},
 		"node alone":       {func(in *Installation) { in.Claims = nil }, Differs, "no NodeClaim", "by hand"},
 		"tainted node":     {func(in *Installation) { in.Nodes[0].Disrupted = true }, Stops, "about to replace", "kubectl taint node n1"},
 		"instance is gone": {func(in *Installation) { in.Instances = in.Instances[1:] }, Differs, "no instance of the cluster's name", ""},
 		"untagged instance": {func(in *Installation) { in.Instances[0].Owner = Untagged }, Stops, "never terminate it",
 			"Key=karpenter.sh/nodepool,Value=apps"},
-		"node group's": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
+		"instance of a node group": {func(in *Installation) { in.Instances[0].Owner = Stranger }, Stops, "node group",
 			"describe-instances --instance-ids i-1"},
-		"namesake's": {func(in *Installation) { in.Instances[0].Owner = Namesake }, Stops, "never touches",
+		"instance of a cluster with the same name": {func(in *Installation) { in.Instances[0].Owner = Namesake }, Stops, "never changes",
 			"describe-instances --instance-ids i-1"},
 		"instance alone": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Legacy})
 		}, Differs, "Karpenter would remove it", "terminate-instances --instance-ids i-2"},
-		"namesake": {func(in *Installation) {
+		"another instance of a cluster with the same name": {func(in *Installation) {
 			in.Instances = append(in.Instances,
 				Instance{ID: "i-2", Owner: Namesake})
-		}, Differs, "never touched", "name of its own"},
+		}, Differs, "never changed", "a different name"},
 		"not permitted": {func(in *Installation) { in.Permissions[0].Allowed = false }, Stops,
 			"does not allow ec2:CreateFleet", "iam-policy"},
 		"not permitted, not needed": {func(in *Installation) {
 			in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
-		}, Differs, "a setting needs that is off", "reading"},
+		}, Differs, "needed only by a setting that is off", "reading"},
 		"unseen": {func(in *Installation) { in.Unseen = []Unseen{{What: "EC2", Why: "no credentials"}} }, Unknown, "no credentials", ""},
 	}
 	for name, test := range tests {

@@ -30,17 +30,17 @@ func controllers(in Installation) []Finding {
 	var out []Finding
 	theirs := in.of(Karpenter)
 	if len(theirs) == 0 && in.sawCluster() {
-		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are not known").
+		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are unknown").
 			withFix("give its values: --values FILE"))
 	}
 	for _, c := range theirs {
 		if major, ok := majorOf(c.Version); ok && major < 1 {
-			out = append(out, stops(c.subject(), "Karpenter %s is of before the API v1", c.Version).
-				withFix("upgrade Karpenter to a version from 1.0 on first, as its own guide says"))
+			out = append(out, stops(c.subject(), "Karpenter %s predates the v1 API", c.Version).
+				withFix("first upgrade Karpenter to version 1.0 or later, following its own guide"))
 		}
 		if c.Lease == "" && c.Name != "" && c.Problem == "" {
-			out = append(out, differs(c.subject(), "it acts without a lease, so nothing but the order of the steps keeps both from acting at once").
-				withFix("have no pod of Karpenter left before Joiner starts"))
+			out = append(out, differs(c.subject(), "it acts without a lease, so only the order of the steps keeps both from being active at once").
+				withFix("make sure that no pod of Karpenter is left before Joiner starts"))
 		}
 	}
 	if len(theirs) > 1 {
@@ -106,7 +106,7 @@ func ownValues() []ownValue {
 	}
 }
 
-// ownValue is one such value.
+// ownValue is a value of Karpenter's chart that refers to Karpenter itself.
 type ownValue struct {
 	path, why string
 	flags     []fix.Value
@@ -123,7 +123,7 @@ func values(in Installation) []Finding {
 	for _, v := range in.UnknownValues {
 		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").withFix("remove %s from the values", v.Path)
 		if v.Near != "" {
-			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?",
+			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: did you mean %s?",
 				v.Near).withFix("rename %s to %s, or remove it", v.Path, v.Near)
 		}
 		out = append(out, f)

@@ -9,24 +9,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Weight is the effect of a finding on the migration. It is a closed set.
+// Weight is the effect of a finding on the migration, one of the constants below.
 type Weight string
 
 // The weights, the heaviest first.
 const (
-	Stops   Weight = "stops"   // fix it first: a node, or money, could be lost otherwise, or Joiner would not start
-	Differs Weight = "differs" // it works otherwise than with Karpenter
-	Unknown Weight = "unknown" // it could not be judged
-	Stays   Weight = "stays"   // it was looked at, and is as it was
+	Stops   Weight = "stops"   // the migration must not start: a node or money could be lost, or Joiner would not start
+	Differs Weight = "differs" // Joiner behaves differently from Karpenter
+	Unknown Weight = "unknown" // it could not be checked
+	Stays   Weight = "stays"   // it was checked, and does not change
 )
 
 // Finding is the result of a check.
 type Finding struct {
 	Weight  Weight `json:"weight"`
-	Check   string `json:"check"`             // what was looked at: "definitions"
+	Check   string `json:"check"`             // name of the check: "definitions"
 	Subject string `json:"subject,omitempty"` // "NodePool default"; empty: the installation
 	Says    string `json:"says"`              // one sentence
-	Fix     string `json:"fix,omitempty"`     // what to do about it, often a command
+	Fix     string `json:"fix,omitempty"`     // the fix, often a command
 }
 
 // Report is the result of Check.
@@ -36,7 +36,7 @@ type Report struct {
 	// Hidden lists the requested data that could not be read and may contain a reason to stop.
 	Hidden   []string  `json:"hidden,omitempty"`
 	Cluster  string    `json:"cluster,omitempty"`
-	Findings []Finding `json:"findings"` // the weightiest first
+	Findings []Finding `json:"findings"` // the heaviest first
 	Steps    Steps     `json:"steps"`
 }
 
@@ -63,7 +63,7 @@ func Check(in Installation) Report {
 	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
-// check is one check.
+// check is a named function that finds problems.
 type check struct {
 	name string
 	find func(Installation) []Finding
@@ -121,8 +121,8 @@ func (f Finding) withFix(format string, args ...any) Finding {
 	return f
 }
 
-// run adds a command of the program's own words and identifiers, after a few words about it. If an identifier is
-// invalid, there is no command, because names, tags and values may be untrusted text.
+// run adds a command with a short introduction. The command consists of the program's own words and of identifiers. If
+// an identifier is invalid, no command is added, because names, tags and values may be untrusted text.
 func (f Finding) run(about string, words ...[]fix.Value) Finding {
 	step := fix.Run(slices.Concat(words...)...)
 	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()
@@ -141,14 +141,14 @@ func each(texts []string, of func(string) fix.Value) []fix.Value {
 	return out
 }
 
-// one is a list of one word, joined from parts.
+// one returns a list with one word, joined from parts.
 func one(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
 // unseen lists data that could not be read.
 func unseen(in Installation) []Finding {
 	var out []Finding
 	for _, u := range in.Unseen {
-		out = append(out, unknown(u.What, "not looked at: %s", u.Why))
+		out = append(out, unknown(u.What, "not checked: %s", u.Why))
 	}
 	return out
 }

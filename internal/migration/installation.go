@@ -46,13 +46,13 @@ type Controller struct {
 	Namespace string  `json:"namespace,omitempty"` // of the Deployment; empty: not known
 	Name      string  `json:"name,omitempty"`      // of the Deployment; empty: not known
 	Version   string  `json:"version,omitempty"`   // the image's tag: "1.14.1"; empty: not known
-	Release   string  `json:"release,omitempty"`   // Helm's; empty: it was not installed by Helm
+	Release   string  `json:"release,omitempty"`   // name of the Helm release; empty: it was not installed by Helm
 	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment; 1 if unset
 	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled.
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
-	Role    string `json:"role,omitempty"`    // ARN, of the service account's annotation
-	Queue   string `json:"queue,omitempty"`   // of interruption messages
+	Role    string `json:"role,omitempty"`    // ARN in the annotation of the service account
+	Queue   string `json:"queue,omitempty"`   // name of the queue with interruption messages
 	// Problem is why Joiner would not start with these settings, in a sentence that names one. Empty: it would.
 	Problem string `json:"problem,omitempty"`
 	// Ignored lists settings that Joiner accepts but does not honor.
@@ -140,11 +140,11 @@ type Owner string
 
 // The owners.
 const (
-	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner launched it
-	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter launched it
-	Namesake Owner = "namesake" // it carries the cluster's name and another one's UID
+	OurOwn   Owner = "ours"     // it has the tags with the cluster's name and UID: Joiner launched it
+	Legacy   Owner = "legacy"   // it has the tags with the cluster's name and karpenter.sh/nodepool, and no UID: Karpenter launched it
+	Namesake Owner = "namesake" // it has the tags with the cluster's name and the UID of another cluster
 	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
-	Stranger Owner = "stranger" // it carries the tags of another cluster, a node group or an Auto Scaling group
+	Stranger Owner = "stranger" // it has the tags of another cluster, a node group or an Auto Scaling group
 )
 
 // Instance is an EC2 instance.

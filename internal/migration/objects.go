@@ -17,7 +17,7 @@ func definitions(in Installation) []Finding {
 		}
 	}
 	if len(out) == 0 && len(in.Definitions) > 0 {
-		out = append(out, stays("%s can be brought up to date; no object is changed by that", count(len(in.Definitions), "definition")))
+		out = append(out, stays("%s can be updated; this changes no object", count(len(in.Definitions), "definition")))
 	}
 	return out
 }
@@ -54,7 +54,7 @@ func classes(in Installation) []Finding {
 func (o Object) judge(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
-		out = append(out, stops(subject, "the definitions refuse it: %s", strings.Join(o.Refused, "; ")).
+		out = append(out, stops(subject, "the CRDs reject it: %s", strings.Join(o.Refused, "; ")).
 			withFix("correct it while Karpenter still runs, so that its nodes follow"))
 	}
 	if len(o.Unknown) > 0 {
@@ -85,7 +85,7 @@ func claims(in Installation) []Finding {
 	}
 	if len(strange) > 0 {
 		out = append(out, stops("NodeClaim "+some(strange), "the annotation joiner.sh/cluster-uid is that of another cluster").
-			run("if it was restored from a copy of another cluster, take the annotation away: ",
+			run("if the NodeClaim was restored from a backup of another cluster, remove the annotation: ",
 				fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
 	}
 	if n := len(flying); n > 0 {
@@ -96,7 +96,7 @@ func claims(in Installation) []Finding {
 					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
 	}
 	if n := len(leaving); n > 0 {
-		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner goes on with that, and ends the %s",
+		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner continues the deletion, and terminates the %s",
 			is(n, "it is", "they are"), is(n, "instance", "instances")))
 	}
 	if n := len(expired); n > 0 {
@@ -135,7 +135,7 @@ func nodes(in Installation) []Finding {
 	if n := len(tainted); n > 0 {
 		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted",
 			is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).
-			run("wait until it is done; if it never is: ", fix.Words("kubectl taint node"),
+			run("wait until Karpenter is done; if it never is: ", fix.Words("kubectl taint node"),
 				each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
 	}
 	if n := len(in.Nodes) - len(alone); n > 0 {
@@ -169,16 +169,16 @@ func drift(in Installation) []Finding {
 	for _, reason := range slices.Sorted(maps.Keys(marked)) {
 		names := marked[reason]
 		out = append(out, differs("NodeClaim "+some(names), "Karpenter found %s drifted (%s) and would replace %s; so does Joiner, within the same budgets and one node first", is(len(names), "it", "them"), reason, is(len(names), "it", "them")).
-			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name),
+			run("to postpone that: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, names), fix.Name),
 				fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(stale) > 0 {
 		out = append(out, differs("NodeClaim "+some(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", is(len(stale), "it was", "they were"), is(len(stale), "it", "them")).
-			run("where that is to wait: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name),
+			run("to postpone that: ", fix.Words("kubectl annotate nodepool"), each(poolsOf(in, stale), fix.Name),
 				fix.Words("joiner.sh/drift=observe")))
 	}
 	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
-		out = append(out, stays("nothing drifts: hashes and their versions are as Karpenter writes them"))
+		out = append(out, stays("nothing is drifted: hashes and their versions match Karpenter's"))
 	}
 	return out
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Steps are commands, to be run in this order.
+// Steps are commands to be run in this order.
 type Steps struct {
 	Over  []string `json:"over"`  // hand over to Joiner
-	Check []string `json:"check"` // see that it is done, and that all is as it was
+	Check []string `json:"check"` // check that the migration is complete and that nodes are unchanged
 	Back  []string `json:"back"`  // hand back to Karpenter
 }
 
-// The names in an installation by Karpenter's guide, used if the actual ones are not known.
+// Names of an installation by Karpenter's guide, used if the actual names are unknown.
 const (
 	usualNamespace = "kube-system"
 	usualName      = "karpenter"

@@ -11,7 +11,7 @@ type Ask struct {
 	Policy    string   // "launch"
 	Sid       string   // of the statement
 	Actions   []string // "ec2:CreateFleet"
-	Resources []string // ARNs of things that could be there; or "*", for what has none
+	Resources []string // ARNs of example resources; "*" for actions without resources
 	Keys      map[string][]string
 }
 

@@ -218,7 +218,7 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:TerminateInstances", instance, nil, false, false},
 		{"ec2:StopInstances", instance, ours, false, false},
 		{"ec2:DeleteLaunchTemplate", template, ours, true, true},
-		{"ec2:DeleteLaunchTemplate", template, with(ours, resourceTag+tagNodePool, ""), true, true}, // of a trial
+		{"ec2:DeleteLaunchTemplate", template, with(ours, resourceTag+tagNodePool, ""), true, true}, // of a dry run
 		{"ec2:DeleteLaunchTemplate", template, theirs, false, false},
 		{"ec2:DeleteLaunchTemplate", template, namesake, false, true},
 		{"ec2:DeleteLaunchTemplate", template, without(ours, resourceTag+tagUID), false, false}, // Karpenter's
@@ -231,7 +231,7 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:RunInstances", "arn:aws:ec2:us-east-2::image/ami-1", nil, false, false},
 		{"ec2:CreateTags", instance, with(made, launch, "RunInstances"), true, true},
 		{"ec2:CreateTags", instance, with(made, launch, "CreateVolume"), false, false},
-		{"ec2:CreateTags", instance, made, false, false}, // what is there already
+		{"ec2:CreateTags", instance, made, false, false}, // an existing instance
 		{"ec2:CreateTags", instance, maps.Collect(chain(made, theirs)), false, false},
 		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", "Name"), true, true},
 		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // Karpenter's

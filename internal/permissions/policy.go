@@ -15,8 +15,8 @@ type Policy struct {
 
 // Statement is one statement of a policy, as in IAM's JSON.
 type Statement struct {
-	Why       string     `json:"-"` // for people, in a sentence
-	Worst     string     `json:"-"` // what a thief of the controller's credentials can do with it, in a sentence
+	Why       string     `json:"-"` // the reason, in a sentence
+	Worst     string     `json:"-"` // what the holder of stolen controller credentials can do with it, in a sentence
 	Sid       string     // unique in the policy
 	Effect    string     // "Allow"
 	Action    []string   // IAM actions

@@ -2,12 +2,12 @@ package permissions
 
 import "slices"
 
-// Where is the scope of a rule. It is a closed set.
+// Where is the scope of a rule, one of the constants below.
 type Where string
 
 // Scopes of rules.
 const (
-	Cluster Where = "cluster" // in all namespaces, and on what is in none
+	Cluster Where = "cluster" // in all namespaces, and for cluster-scoped resources
 	Own     Where = "own"     // in the controller's own namespace
 	System  Where = "system"  // in kube-system
 )

@@ -43,7 +43,7 @@ const shortestPart = 3
 // Hint returns the nearest known word as a question in brackets, to be appended to an unknown word, or "" if no known word is similar.
 func Hint(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
-		return " (is " + near + " meant?)"
+		return " (did you mean " + near + "?)"
 	}
 	return ""
 }

@@ -32,7 +32,7 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
-	if got := suggest.Hint("ture", []string{"true", "false"}); got != " (is true meant?)" {
+	if got := suggest.Hint("ture", []string{"true", "false"}); got != " (did you mean true?)" {
 		t.Errorf("hint %q", got)
 	}
 	if got := suggest.Hint("maybe", []string{"true", "false"}); got != "" {

@@ -127,9 +127,9 @@ func TestChartShapes(t *testing.T) {
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"settings: {clusterName: a, batchMaxDuraton: 20s}":       "the chart has no value settings.batchMaxDuraton (is batchMaxDuration meant?)",
-		"settings: {clustername: a}":                             "the chart has no value settings.clustername (is clusterName meant?)",
-		"settings: {clusterName: a, isolatedvpc: true}":          "(is isolatedVPC meant?)",
+		"settings: {clusterName: a, batchMaxDuraton: 20s}":       "the chart has no value settings.batchMaxDuraton (did you mean batchMaxDuration?)",
+		"settings: {clustername: a}":                             "the chart has no value settings.clustername (did you mean clusterName?)",
+		"settings: {clusterName: a, isolatedvpc: true}":          "(did you mean isolatedVPC?)",
 		`settings: {isolatedVPC: "true"}`:                        "the chart refuses them: value settings.isolatedVPC is a text: want true or false, without quotes",
 		`settings: {featureGates: {nodeRepair: "yes"}}`:          "value settings.featureGates.nodeRepair is a text: want true or false, without quotes",
 		"settings: {featureGates: SpotToSpotConsolidation=true}": "value settings.featureGates is a text: want a mapping",

@@ -37,7 +37,7 @@ func sightings(out SweepResult, name string) []sighting {
 		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
 			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; Joiner does not touch them",
 				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
-			"give each cluster of an account and region its own name"})
+			"give each cluster of an account and region a different name"})
 	}
 	if len(out.Legacy) > 0 {
 		ids := make([]string, 0, len(out.Legacy))

@@ -258,7 +258,7 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 	ready, ok := s.class.StatusConditions().Find(karpv1.ConditionReady)
 	if !ok || ready.Status != "False" || ready.ObservedGeneration != s.class.Generation {
 		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown,
-			"the EC2NodeClass "+name+" has no readiness for its present generation yet")
+			"the EC2NodeClass "+name+" is not reconciled yet")
 		return
 	}
 	message := ready.Message

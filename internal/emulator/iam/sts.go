@@ -52,7 +52,7 @@ type assumedRoleUser struct {
 	Arn           string
 }
 
-// assumeRole opens a session of a role. Its trust policy is not looked at: the world says who may not, as a denial.
+// assumeRole opens a session of a role. Its trust policy is not checked: the world says who may not, as a denial.
 func assumeRole(c *api.Call, in *assumeRoleIn) (assumeRoleOut, error) {
 	account, role, life, err := in.read()
 	if err != nil {

@@ -13,8 +13,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// required returns the alternatives that the node selector and the required
-// node affinity leave, or a sentence on why there is none.
+// required returns the alternatives that the node selector and the required node affinity allow, or a sentence that
+// says why there is none.
+//
+// As in kube-scheduler, a term that no node can satisfy (empty, an unknown operator, a comparison with a word) is not
+// an alternative.
 //
 // A term that nothing can satisfy as it is written (empty, an unknown operator,
 // a comparison with a word) is no alternative, as for kube-scheduler.
@@ -34,7 +37,7 @@ func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
 		return nil, fmt.Sprintf("its required node affinity has %d terms, more than %d", n, MaxAlternatives)
 	}
 	var out []requirements.Requirements
-	why := "its required node affinity has no term that says anything, which no node satisfies"
+	why := "its required node affinity has only empty terms, which no node satisfies"
 	for i := range terms.NodeSelectorTerms {
 		term := &terms.NodeSelectorTerms[i]
 		narrowed, wrong := narrow(base, term)
@@ -59,8 +62,8 @@ func RequiredNodeAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// narrow returns base narrowed by the term; nil if the term selects nothing,
-// with a sentence if it is wrong or cannot be planned for.
+// narrow returns base narrowed by the term; nil if the term selects nothing. The sentence is set if the term is invalid
+// or cannot be planned for.
 func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requirements.Requirements, string) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, ""
@@ -87,9 +90,9 @@ func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requ
 	return out, ""
 }
 
-// nodeNames returns which host names a requirement on fields accepts; false if Kubernetes would not
-// understand it. The only field that there is, is the node's name, and kubelets set kubernetes.io/hostname
-// to that. A planned node has no name yet, so it satisfies no In and every NotIn.
+// nodeNames returns the host names that a requirement on fields accepts; false if Kubernetes would reject the
+// requirement. The only supported field is the node's name, which kubelets also set as kubernetes.io/hostname. A
+// planned node has no name yet: In never accepts it, NotIn always does.
 func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
 		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
@@ -98,9 +101,8 @@ func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	return requirements.ValuesOf(requirements.Operator(f.Operator), f.Values...)
 }
 
-// NodeValues returns what a node selector requirement accepts; false if
-// Kubernetes would not understand it, or if it is absurdly long. Gte and Lte are
-// operators of NodePools only.
+// NodeValues returns the values that a node selector requirement accepts; false if Kubernetes would reject the
+// requirement or it has more than maxValues values. Gte and Lte are operators of NodePools only.
 func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if len(e.Values) > maxValues {
 		return requirements.Values{}, false
@@ -121,8 +123,8 @@ func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	return requirements.ValuesOf(requirements.Operator(e.Operator), e.Values...)
 }
 
-// preferred returns the pod's preferred node affinity, highest weight first. Terms that nothing can satisfy are left out, as in
-// kube-scheduler.
+// preferred returns the pod's preferred node affinity, highest weight first. As in kube-scheduler, terms that no node
+// can satisfy are left out.
 func preferred(spec *corev1.PodSpec) []cluster.Preference {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil
@@ -139,12 +141,11 @@ func preferred(spec *corev1.PodSpec) []cluster.Preference {
 	return out
 }
 
-// MaxAlternatives bounds the product of node affinity terms and volume
-// topologies. Real pods have a handful.
+// MaxAlternatives is the maximum product of node affinity terms and volume topologies. Real pods have a handful.
 const MaxAlternatives = 256
 
-// product returns the alternatives that satisfy one of a and one of b. None at
-// all in a means anything goes, as in cluster.Pod. A sentence says why nothing is left.
+// product returns the alternatives that satisfy an alternative of a and an alternative of b. An empty a allows
+// everything, as in cluster.Pod. If no alternative remains, the sentence says why.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""
@@ -166,12 +167,12 @@ func product(a, b []requirements.Requirements) ([]requirements.Requirements, str
 		}
 	}
 	if len(out) == 0 {
-		return nil, "its volumes are where its node selector, its node affinity or its other volumes do not let it go"
+		return nil, "its volumes exclude all nodes that its node selector, node affinity and other volumes allow"
 	}
 	return out, ""
 }
 
-// Tolerations returns tolerations as the model has them.
+// Tolerations converts tolerations to the types of the model.
 func Tolerations(list []corev1.Toleration) []requirements.Toleration {
 	if len(list) == 0 {
 		return nil
@@ -185,7 +186,7 @@ func Tolerations(list []corev1.Toleration) []requirements.Toleration {
 	return out
 }
 
-// Taints returns taints as the model has them.
+// Taints converts taints to the types of the model.
 func Taints(list []corev1.Taint) []requirements.Taint {
 	if len(list) == 0 {
 		return nil

@@ -11,12 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// AttachablePrefix begins the names of the resources that stand for volumes attached
-// by a CSI driver: one piece for each volume. Nodes that do not say how many they
-// take have none of it, and take any number.
+// AttachablePrefix is the prefix of the resource names that count volumes attached by a CSI driver: one unit per
+// volume. A node whose driver reports no limit has no such resource, and no limit applies.
 const AttachablePrefix = "attachable-volumes-csi-"
 
-// The EBS driver, and what its volumes were called before there was CSI.
+// The CSI driver of EBS, and the provisioner name of EBS volumes before CSI.
 const (
 	DriverEBS = "ebs.csi.aws.com"
 	inTreeEBS = "kubernetes.io/aws-ebs"
@@ -25,11 +24,11 @@ const (
 // Attachment is a volume that must be attached to a node.
 type Attachment struct {
 	driver string
-	volume string // what the driver calls it; "namespace/name" of its claim until it is made
+	volume string // the driver's volume handle; "namespace/name" of the claim until the volume is created
 }
 
-// Attachments returns the volumes of the pod that a driver with a limit attaches,
-// each once. Of what is not there nothing is known, and nothing counted.
+// Attachments returns the pod's volumes whose driver has an attach limit, each once. Claims and volumes that do not
+// exist are not counted.
 func (v *VolumeIndex) Attachments(pod *corev1.Pod) []Attachment {
 	var out []Attachment
 	for i := range pod.Spec.Volumes {
@@ -73,8 +72,8 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns the amounts with the number of volumes for each driver in all,
-// of which only those are counted that are in some.
+// AddAttachments returns the amounts with a count of volumes for each driver in all. Only the volumes in some are
+// counted.
 func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amounts {
 	for _, one := range all {
 		a = a.With(AttachablePrefix+one.driver, 0)
@@ -86,8 +85,8 @@ func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amoun
 	return a
 }
 
-// withoutVolumes returns the amounts without volumes: no Node ever reports such a
-// resource, and a claim that asked for it would wait for it for ever.
+// withoutVolumes returns the amounts without volumes: no Node reports such a resource, so a claim that requested it
+// would never be initialized.
 func withoutVolumes(a resources.Amounts) resources.Amounts {
 	for _, e := range a.Extended {
 		if strings.HasPrefix(e.Name, AttachablePrefix) {
@@ -97,7 +96,7 @@ func withoutVolumes(a resources.Amounts) resources.Amounts {
 	return a
 }
 
-// CSINodesByName returns what drivers say of nodes, by the name of the Node.
+// CSINodesByName returns the CSINodes by Node name.
 func CSINodesByName(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
 	out := make(map[string]*storagev1.CSINode, len(nodes))
 	for _, n := range nodes {
@@ -106,8 +105,7 @@ func CSINodesByName(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
 	return out
 }
 
-// AttachLimits returns how many volumes each of the node's drivers attaches. The
-// drivers may be nil: nothing is known of them yet.
+// AttachLimits returns the attach limit of each of the node's drivers. If drivers is nil, no limit is known yet.
 func AttachLimits(drivers *storagev1.CSINode) resources.Amounts {
 	var a resources.Amounts
 	if drivers == nil {

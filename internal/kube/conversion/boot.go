@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// BootOf returns the inputs of the user data of a claim's instance that the objects have. The instance has the given capacity
-// type and room for the given number of pods. Cluster and ImageName are not in the objects and stay empty.
+// BootOf returns the inputs for the user data of a claim's instance, as far as the objects have them. The instance has
+// the given capacity type and room for the given number of pods. Cluster and ImageName are not in the objects and stay
+// empty.
 func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
@@ -33,7 +34,7 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods
 	return n
 }
 
-// BootOfPool returns the same for an instance of the pool without a claim; nil: of no pool.
+// BootOfPool returns the same inputs for an instance of the pool without a claim. pool may be nil.
 func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {
@@ -50,8 +51,8 @@ func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing
 	return BootOf(claim, class, bought.CapacityType, pods), nil
 }
 
-// ImageFor returns the image, of those that the class has found, that an
-// instance type with these labels starts from; false if there is none.
+// ImageFor returns the first image in the class's status whose requirements accept the labels of the instance type;
+// false if there is none.
 func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI, bool) {
 	for _, image := range class.Status.AMIs {
 		var needs []requirements.Requirement
@@ -88,13 +89,13 @@ func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
 	return out
 }
 
-// oneSpelling writes JSON without blanks, its keys sorted: equal settings make equal user data.
+// oneSpelling returns JSON without blanks and with sorted keys, so that equal settings make equal user data.
 func oneSpelling(data []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	var value any
 	if decoder.Decode(&value) != nil {
-		return string(data) // package bootstrap reports it
+		return string(data) // package bootstrap reports the error
 	}
 	out, err := json.Marshal(value)
 	if err != nil {

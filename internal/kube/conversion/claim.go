@@ -20,12 +20,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is how many instance types a claim lists at most, the cheapest
-// first: as many as Karpenter lists.
+// maxTypes is the maximum number of instance types in a claim, cheapest first. Karpenter has the same limit.
 const maxTypes = 600
 
-// ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is kubeclient.ErrStale if the NodePool
-// changed since the plan.
+// ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is kubeclient.ErrStale
+// if the NodePool changed since the plan.
 func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	spec := pool.Spec.Template.Spec
 	ref := spec.NodeClassRef
@@ -35,7 +34,7 @@ func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, 
 	case ref == nil || ref.Name != m.NodeClass:
 		return nil, fmt.Errorf("%w: nodepool %s no longer uses node class %s", kubeclient.ErrStale, pool.Name, m.NodeClass)
 	case len(m.Offerings) == 0:
-		return nil, fmt.Errorf("%w: the machine has no offerings", kubeclient.ErrStale)
+		return nil, fmt.Errorf("%w: the planned NodeClaim has no offerings", kubeclient.ErrStale)
 	}
 	requirements := claimRequirements(m)
 	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
@@ -46,8 +45,9 @@ func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, 
 	}), nil
 }
 
-// StaticClaimFor returns a NodeClaim for one more node of a static pool. It has the
-// NodePool's requirements: the instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool can have none now.
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. It has the NodePool's requirements: the
+// instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool is being deleted or is not
+// static.
 func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	template := pool.Spec.Template
 	ref := template.Spec.NodeClassRef
@@ -75,7 +75,7 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	}), nil
 }
 
-// newClaim is a claim of the pool, with what all of its claims have alike filled in.
+// newClaim returns a claim of the pool with the fields that are equal in all of its claims.
 func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec karpv1.NodeClaimSpec) *karpv1.NodeClaim {
 	template := pool.Spec.Template.Spec
 	spec.NodeClassRef = template.NodeClassRef.DeepCopy()
@@ -85,7 +85,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 			GenerateName: pool.Name + "-",
 			Labels:       labels,
 			Annotations:  annotations,
-			// From the start: a claim that is deleted during its launch must stay until the instance is terminated.
+			// Set at creation: a claim that is deleted during its launch must stay until the instance is terminated.
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion:         karpv1.GroupVersion.String(),
@@ -97,13 +97,14 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 		},
 		Spec: spec,
 	}
-	if made, err := PoolMade(pool); err == nil { // else it never counts as drifted from its pool
+	if made, err := PoolMade(pool); err == nil { // without the hash, the claim never counts as drifted from its pool
 		Stamp(out, &made, nil)
 	}
 	return out
 }
 
-// claimRequirements are those of the planned node, with exactly the instance types, zones and capacity types of its offerings.
+// claimRequirements returns the requirements of the planned node, with exactly the instance types, zones and capacity
+// types of its offerings.
 func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	var types, zones, ways []string
 	for _, o := range m.Offerings {
@@ -119,11 +120,11 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	}
 	slices.Sort(zones)
 	slices.Sort(ways)
-	offered := map[string][]string{ // types stay in the order of their price
+	offered := map[string][]string{ // types keep the order of their price
 		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
 	}
 	var out karpv1.Requirements
-	least := map[string]int{} // minValues of the keys that are written anew
+	least := map[string]int{} // minValues of the keys in offered
 	for _, r := range m.Requirements {
 		if _, ok := offered[r.Key]; ok {
 			least[r.Key] = max(least[r.Key], r.MinValues)
@@ -140,8 +141,8 @@ func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	return out
 }
 
-// claimLabels are the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each custom key that is
-// required: nothing else sets that label on the Node. Keys that EC2 defines get their value at launch.
+// claimLabels returns the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each
+// required custom key: no other component sets that label on the Node. Keys that EC2 defines get their value at launch.
 func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
 	labels := maps.Clone(m.Labels)
 	if labels == nil {
@@ -157,7 +158,7 @@ func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs kar
 			labels[key] = value
 		}
 	}
-	// What a node gets when it has joined is not promised before.
+	// These labels are set when the node has joined.
 	for _, key := range []string{karpv1.LabelRegistered, karpv1.LabelInitialized, corev1.LabelHostname} {
 		delete(labels, key)
 	}
@@ -180,8 +181,8 @@ func claimAnnotations(m packing.PlannedNode, pool *karpv1.NodePool) map[string]s
 	return out
 }
 
-// anyValue returns a label value that v accepts, always the same one; false if
-// v accepts none, or needs none because absence will do.
+// anyValue returns a label value that v accepts, the same one in each call. It returns false if v accepts no value, or
+// accepts a missing label.
 func anyValue(v requirements.Values) (string, bool) {
 	switch {
 	case v.Absent:
@@ -198,7 +199,7 @@ func anyValue(v requirements.Values) (string, bool) {
 	case v.Max != nil:
 		from, step = *v.Max, -1
 	}
-	for n := range int64(len(v.Listed)) + 1 { // at most that many are refused
+	for n := range int64(len(v.Listed)) + 1 { // at most len(v.Listed) values are refused
 		text := strconv.FormatInt(from+n*step, 10)
 		if v.Accepts(text) {
 			return text, true
@@ -223,21 +224,20 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 	return out
 }
 
-// AnnotationPods on a NodeClaim lists the pods that it was created for, as
-// "namespace/name" with commas between them.
+// AnnotationPods on a NodeClaim lists the pods that it was created for, as "namespace/name", separated by commas.
 //
-// Until the node is ready and kube-scheduler has had time to bind them, they count as running on it. Otherwise each plan would
-// place them again on the nodes in flight. These are only as large as needed, so a slightly different placement would leave pods
-// over and launch one more node. It is an annotation and not only in memory, so a controller that was killed does not launch twice.
+// Until the node is ready and kube-scheduler has had time to bind the pods, they count as running on the node.
+// Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so a
+// slightly different placement would leave pods over and launch one more node. The list is an annotation, so that a
+// controller that was killed does not launch twice.
 const AnnotationPods = "joiner.sh/pods"
 
-// maxPodsText bounds the annotation, in bytes, far below the 256 KiB that all
-// annotations of an object may have. 737 pods, the most that EKS recommends on any
-// node, have about 100 bytes each.
+// maxPodsText is the maximum length of the annotation in bytes, far below the 256 KiB for all annotations of an object.
+// 737 pods, the most that EKS recommends on any node, can have about 130 bytes each.
 const maxPodsText = 96 << 10
 
-// podsText is the value of AnnotationPods. Pods that find no room in it are
-// planned anew in each pass.
+// podsText returns the value of AnnotationPods. Pods beyond the maximum length are left out, and planned again in each
+// pass.
 func podsText(pods []string) string {
 	size := 0
 	for i, pod := range pods {

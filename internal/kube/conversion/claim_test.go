@@ -16,10 +16,10 @@ func TestAnyValue(t *testing.T) {
 		"exists": {[]requirements.Requirement{{Operator: requirements.Exists}}, "1"},
 		"exists but not 1": {[]requirements.Requirement{{Operator: requirements.Exists},
 			{Operator: requirements.NotIn, Values: []string{"1", "2"}}}, "3"},
-		"at least":        {[]requirements.Requirement{{Operator: requirements.Gte, Values: []string{"7"}}}, "7"},
-		"below":           {[]requirements.Requirement{{Operator: requirements.Lt, Values: []string{"7"}}}, "6"},
-		"absence will do": {[]requirements.Requirement{{Operator: requirements.NotIn, Values: []string{"x"}}}, ""},
-		"nothing": {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"x"}},
+		"at least":                    {[]requirements.Requirement{{Operator: requirements.Gte, Values: []string{"7"}}}, "7"},
+		"below":                       {[]requirements.Requirement{{Operator: requirements.Lt, Values: []string{"7"}}}, "6"},
+		"a missing label is accepted": {[]requirements.Requirement{{Operator: requirements.NotIn, Values: []string{"x"}}}, ""},
+		"no value": {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"x"}},
 			{Operator: requirements.In, Values: []string{"y"}}}, ""},
 	} {
 		all, _ := requirements.All(c.reqs...)

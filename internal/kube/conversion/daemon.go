@@ -14,11 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// daemonValue returns the DaemonSet as the engine sees it; false if its pods
-// run on no node or cannot be foreseen. Its newest pod, where there is one, says
-// what a pod of it really asks for: admission may have changed what the template
-// says. Where it may run is the template's word, because the DaemonSet controller
-// pins each pod to one node.
+// daemonValue returns the DaemonSet as the solver sees it; false if its pods run on no node or cannot be predicted.
+// Requests, tolerations, ports and labels come from the newest pod if there is one, because admission may have changed
+// them. The allowed nodes come from the template, because the DaemonSet controller pins each pod to one node.
 func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (cluster.Daemon, bool) {
 	template := &set.Spec.Template
 	if set.DeletionTimestamp != nil || len(template.Spec.ResourceClaims) > 0 {
@@ -33,7 +31,7 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (
 		like = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
 	if absurd(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
-		return cluster.Daemon{}, false // no node fits it, and no node would be launched if each had to
+		return cluster.Daemon{}, false // such a pod fits no node; counting it would prevent every launch
 	}
 	return cluster.Daemon{
 		Namespace:   set.Namespace,
@@ -46,8 +44,8 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (
 	}, true
 }
 
-// daemonTolerations are the pod's and those that the DaemonSet controller adds.
-// Source: "Taints and tolerations of DaemonSets" in the Kubernetes documentation.
+// daemonTolerations returns the pod's tolerations and those that the DaemonSet controller adds. Source: "Taints and
+// tolerations of DaemonSets" in the Kubernetes documentation.
 func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 	out := Tolerations(spec.Tolerations)
 	add := func(key string, effect requirements.Effect) {
@@ -68,12 +66,12 @@ func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 	return out
 }
 
-// MaxDaemonCost is how much the DaemonSets of one namespace may cost a plan: each counts for 1, for its node affinity
-// and for its host ports. They are held against every node and every instance type, in the plans of all; a node runs
-// some hundred pods at most.
+// MaxDaemonCost is the maximum cost of the DaemonSets of one namespace. Each costs 1, and more for its node affinity,
+// tolerations and host ports. Every plan compares every DaemonSet with every node and every instance type; a node runs
+// a few hundred pods at most.
 const MaxDaemonCost = 500
 
-// daemonCost is what a DaemonSet costs of that.
+// daemonCost returns the cost of a DaemonSet as defined by MaxDaemonCost.
 func daemonCost(d *cluster.Daemon) int {
 	const portsAsOne = 8
 	cost := 1 + len(d.Tolerations)/portsAsOne + (len(d.HostPorts)+portsAsOne-1)/portsAsOne
@@ -86,7 +84,8 @@ func daemonCost(d *cluster.Daemon) int {
 	return cost
 }
 
-// affordable returns the DaemonSets without those that are too many for their namespace: the newest of it. Those of kube-system all count.
+// affordable returns the DaemonSets within MaxDaemonCost. In each namespace the oldest come first. All DaemonSets of
+// kube-system are returned.
 func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
 	oldest := slices.SortedFunc(slices.Values(sets), func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -105,8 +104,8 @@ func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.D
 	return out
 }
 
-// Daemons returns the DaemonSets as values, sorted by namespace and name, each
-// by its newest pod where there is one.
+// Daemons returns the DaemonSets as values, sorted by namespace and name. newest has the newest pod of each DaemonSet,
+// by UID of the DaemonSet.
 func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, around References) []cluster.Daemon {
 	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
 	for _, set := range sets {
@@ -136,8 +135,7 @@ func NewestDaemonPods(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	return newest
 }
 
-// DaemonSetUID returns the UID of the DaemonSet whose next pods will be as this one
-// is; false if there is none.
+// DaemonSetUID returns the UID of the pod's DaemonSet; false if it has none or the pod has finished.
 func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {
@@ -146,13 +144,13 @@ func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
 	return ref.UID, true
 }
 
-// IsNewer reports whether a was made after b, which may be nil.
+// IsNewer reports whether a was created after b, which may be nil.
 func IsNewer(a, b *corev1.Pod) bool {
 	return b == nil || cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace)) > 0
 }
 
-// RunsDaemon reports whether the DaemonSet puts a pod on a node with these taints and labels.
+// RunsDaemon reports whether the DaemonSet runs a pod on a node with these taints and labels.
 func RunsDaemon(d *cluster.Daemon, taints []requirements.Taint, labels requirements.Labels) bool {
 	if _, ok := requirements.Untolerated(taints, d.Tolerations); ok {
 		return false
@@ -168,8 +166,8 @@ func RunsDaemon(d *cluster.Daemon, taints []requirements.Taint, labels requireme
 	return false
 }
 
-// PodFromTemplate returns the pod that a template makes, with what the API server fills
-// in as far as planning needs it. The template is not altered.
+// PodFromTemplate returns the pod that a template makes, with the defaults of the API server that planning needs. The
+// template is not changed.
 func PodFromTemplate(template *corev1.PodTemplateSpec, meta metav1.ObjectMeta) *corev1.Pod {
 	meta.Labels = maps.Clone(template.Labels)
 	meta.Annotations = maps.Clone(template.Annotations)

@@ -8,7 +8,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// volumeLimits are what EBS allows of a volume type. Zero: not to be chosen, or without a limit.
+// volumeLimits are the EBS limits of a volume type. Zero: the value cannot be chosen, or has no limit.
 type volumeLimits struct {
 	leastGiB, mostGiB               int64
 	leastIOPS, mostIOPS             int64
@@ -17,8 +17,8 @@ type volumeLimits struct {
 	neverBoots                      bool  // it cannot be the root volume
 }
 
-// volumeTypes are the limits of each type. Where regions differ, the wider limit counts.
-// Source: "Amazon EBS volume types" in the EBS user guide.
+// volumeTypes are the limits of each volume type. Where regions differ, the wider limit is listed. Source: "Amazon EBS
+// volume types" in the EBS user guide.
 var volumeTypes = map[string]volumeLimits{
 	"gp2":      {leastGiB: 1, mostGiB: 16384},
 	"gp3":      {leastGiB: 1, mostGiB: 65536, leastIOPS: 3000, mostIOPS: 80000, iopsPerGiB: 500, leastThroughput: 125, mostThroughput: 2000},
@@ -32,11 +32,11 @@ var volumeTypes = map[string]volumeLimits{
 // iopsPerThroughput is how many IOPS a gp3 volume needs for each MiB/s of throughput.
 const iopsPerThroughput = 4
 
-// rootDevices are the devices of root volumes.
+// rootDevices are the device names of root volumes.
 var rootDevices = []string{"/dev/xvda", "/dev/sda1"}
 
-// DiskProblem returns what is wrong with spec.blockDeviceMappings that the schema lets through and EC2 would refuse at
-// the launch, or nothing.
+// DiskProblem returns a problem in spec.blockDeviceMappings that the schema accepts and EC2 would reject at launch;
+// empty if there is none.
 func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 	first := map[string]int{} // by device
 	for i, m := range mappings {
@@ -58,7 +58,7 @@ func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 	return ""
 }
 
-// volumeProblem returns what is wrong with a volume, beginning with the name of its field.
+// volumeProblem returns a problem of a volume, beginning with the name of its field; empty if there is none.
 func volumeProblem(v *awsv1.BlockDevice, root bool) string {
 	kind := ""
 	if v.VolumeType != nil {
@@ -83,7 +83,7 @@ func volumeProblem(v *awsv1.BlockDevice, root bool) string {
 	return limits.problem(kind, v)
 }
 
-// sourceProblem returns what is wrong with what a volume is made from and encrypted with.
+// sourceProblem returns a problem of the volume's size, snapshot or encryption; empty if there is none.
 func sourceProblem(v *awsv1.BlockDevice) string {
 	switch {
 	case v.VolumeSize == nil && v.SnapshotID == nil:
@@ -93,18 +93,18 @@ func sourceProblem(v *awsv1.BlockDevice) string {
 	case v.KMSKeyID != nil && v.Encrypted == nil && v.SnapshotID == nil:
 		return ".kmsKeyID is given without encrypted: set encrypted to true"
 	case v.KMSKeyID != nil && !kmsKeys.MatchString(*v.KMSKeyID):
-		return ".kmsKeyID is no key: write the ID of a KMS key, alias/NAME, or the ARN of either"
+		return ".kmsKeyID is not a key: write the ID of a KMS key, alias/NAME, or the ARN of either"
 	}
 	return ""
 }
 
-// kmsKeys are the IDs, names and ARNs of KMS keys that EC2 takes.
-// Source: KmsKeyId of EbsBlockDevice in the EC2 API reference, and the key identifiers of the KMS guide.
+// kmsKeys matches the IDs, aliases and ARNs of KMS keys that EC2 accepts. Source: KmsKeyId of EbsBlockDevice in the EC2
+// API reference, and the key identifiers in the KMS guide.
 var kmsKeys = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/\S+|alias/[a-zA-Z0-9/_-]+|mrk-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$`)
 
-// problem returns which number of a volume is out of its range, or does not go with another one.
+// problem returns which number of a volume is out of its range or conflicts with another number; empty if none.
 func (l volumeLimits) problem(kind string, v *awsv1.BlockDevice) string {
-	size := int64(0) // not known
+	size := int64(0) // unknown
 	if v.VolumeSize != nil {
 		size = GiBOf(v)
 		if size < l.leastGiB || size > l.mostGiB {
@@ -134,7 +134,7 @@ func (l volumeLimits) problem(kind string, v *awsv1.BlockDevice) string {
 	return ""
 }
 
-// GiBOf is the size of a volume as EC2 is asked for it, rounded up; 0 where it is that of the snapshot.
+// GiBOf returns the size of a volume in GiB, rounded up, as in the EC2 request; 0 if the snapshot sets the size.
 func GiBOf(v *awsv1.BlockDevice) int64 {
 	if v.VolumeSize == nil {
 		return 0
@@ -142,13 +142,14 @@ func GiBOf(v *awsv1.BlockDevice) int64 {
 	return (v.VolumeSize.Value() + 1<<30 - 1) >> 30
 }
 
-// ImageDisks are the volumes that an image comes with: the size of the snapshot of each device, in GiB.
+// ImageDisks are the volumes of an image: the size of the snapshot of each device, in GiB.
 type ImageDisks struct {
 	ID, Name string
 	GiB      map[string]int64
 }
 
-// SnapshotProblem returns which volume of spec.blockDeviceMappings is smaller than what an image brings for the device, or nothing.
+// SnapshotProblem returns which volume of spec.blockDeviceMappings is smaller than the image's snapshot for the device;
+// empty if none.
 func SnapshotProblem(mappings []awsv1.BlockDeviceMapping, images []ImageDisks) string {
 	for i, m := range mappings {
 		if m.DeviceName == nil || m.EBS == nil || m.EBS.SnapshotID != nil || m.EBS.VolumeSize == nil {

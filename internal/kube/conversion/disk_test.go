@@ -72,7 +72,7 @@ func TestDiskProblem(t *testing.T) {
 	}
 }
 
-// TestDisksThatEC2Takes: no alarm where all limits are kept.
+// TestDisksThatEC2Takes: volumes within all limits give no error.
 func TestDisksThatEC2Takes(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }

@@ -8,14 +8,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// beyondVolumes returns the spreads so that nodes count which only the pod's volumes keep it from: kube-scheduler
-// asks node selector and affinity (own) which nodes count, and of volumes it knows nothing
-// there. So pods that share a volume of one zone and are spread over zones cannot all run, however
-// many nodes the zone has.
+// beyondVolumes adapts spread constraints to the pod's volumes. kube-scheduler decides by node selector and node
+// affinity (own) which nodes count for a spread, and ignores volumes there. So pods that share a volume in one zone and
+// are spread over zones cannot all run, however many nodes the zone has.
 //
-// narrowed is what the volumes leave of own. Where they leave all domains of a spread it stays as it is. Where they
-// do not, all nodes count: also those that own refuses, which makes no difference as long as they have
-// no fewer of the pods than those which the volumes refuse.
+// narrowed is own restricted by the volumes. A spread whose domains the volumes all allow is not changed. For other
+// spreads all nodes count, including nodes that own rejects. This makes no difference as long as those nodes have at
+// least as many matching pods as the nodes that the volumes exclude.
 func beyondVolumes(spreads []cluster.Spread, own, narrowed []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(own, narrowed, sameRequirements) {
 		return spreads
@@ -29,7 +28,7 @@ func beyondVolumes(spreads []cluster.Spread, own, narrowed []requirements.Requir
 	return spreads
 }
 
-// leavesAll reports whether own accepts but a few values of the label, and narrowed no fewer.
+// leavesAll reports whether own accepts only listed values of the label, and narrowed accepts all of them.
 func leavesAll(key string, own, narrowed []requirements.Requirements) bool {
 	for _, o := range own {
 		values, ok := o[key]

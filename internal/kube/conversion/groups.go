@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Groups are the objects that select pods, from which kube-scheduler makes the
-// selector of its default spread constraints.
+// Groups are the objects that select pods. kube-scheduler makes the selector of its default spread constraints from
+// them.
 type Groups struct {
 	Services     []*corev1.Service
 	Controllers  []*corev1.ReplicationController
@@ -21,10 +21,10 @@ type Groups struct {
 	StatefulSets []*appsv1.StatefulSet
 }
 
-// PodSelectors finds what selects a pod.
+// PodSelectors finds the Services and the controller that select a pod.
 type PodSelectors struct {
-	// services by namespace and one pair of their selector, "key=value": a pod
-	// that a Service selects has that label.
+	// services are indexed by namespace and by one pair of their selector, "key=value": a pod that a Service selects
+	// has that label.
 	services map[string]map[string][]*corev1.Service
 	owners   map[string]*metav1.LabelSelector // by "namespace/Kind/name"
 }
@@ -34,7 +34,7 @@ func NewPodSelectors(g Groups) *PodSelectors {
 	out := &PodSelectors{services: map[string]map[string][]*corev1.Service{}, owners: map[string]*metav1.LabelSelector{}}
 	for _, s := range g.Services {
 		if len(s.Spec.Selector) == 0 {
-			continue // it selects nothing
+			continue // it selects no pod
 		}
 		first := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
 		in := out.services[s.Namespace]
@@ -57,9 +57,8 @@ func NewPodSelectors(g Groups) *PodSelectors {
 	return out
 }
 
-// selector returns what the Services that select the pod and its controller select
-// together; false if there is neither. Of each Service it takes the labels alone,
-// which the pod has too, so that the order of Services does not matter.
+// selector returns the combined selector of the pod's Services and its controller; false if there is none. It uses only
+// those labels of a Service that the pod also has, so that the order of Services does not matter.
 func (g *PodSelectors) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 	reqs := requirements.Requirements{}
 	services := g.services[pod.Namespace]

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// PoolHash returns the drift hash of what a NodePool makes nodes from, with its version: the values of the annotations
+// PoolHash returns the drift hash of a NodePool's template, with its version: the values of the annotations
 // karpv1.AnnotationNodePoolHash and karpv1.AnnotationNodePoolHashVersion.
 func PoolHash(pool *karpv1.NodePool) (hash, version string, err error) {
 	hash, err = drift.Hash(pool.Spec.Template)
@@ -23,8 +23,9 @@ func PoolHash(pool *karpv1.NodePool) (hash, version string, err error) {
 	return hash, drift.PoolVersion, nil
 }
 
-// ClassHash returns the drift hash of an EC2NodeClass, with its version: the values of the annotations awsv1.AnnotationHash and
-// awsv1.AnnotationHashVersion. Authority is the cluster's certificate authority as nodes are given it, in base64.
+// ClassHash returns the drift hash of an EC2NodeClass, with its version: the values of the annotations
+// awsv1.AnnotationHash and awsv1.AnnotationHashVersion. authority is the cluster's certificate authority that nodes
+// get, in base64.
 func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version string, err error) {
 	hash, err = drift.Hash([]any{class.Spec, class.Spec.ResolvedAMIFamily(), authority})
 	if err != nil {
@@ -33,8 +34,8 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 	return hash, drift.ClassVersion, nil
 }
 
-// Annotations on NodeClaims beside the hashes, from which a changed field is identified later. They are Joiner's own. NodeClaims of
-// Karpenter get them when they match their NodePool and EC2NodeClass.
+// Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
+// Karpenter gets them when it matches its NodePool and EC2NodeClass.
 const (
 	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"
@@ -42,7 +43,7 @@ const (
 	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
 )
 
-// PoolMade returns what nodes of the pool are made from now.
+// PoolMade returns the current template of the pool in the form that drift detection compares.
 func PoolMade(pool *karpv1.NodePool) (drift.Made, error) {
 	hash, version, err := PoolHash(pool)
 	if err != nil {
@@ -66,7 +67,8 @@ func PoolMade(pool *karpv1.NodePool) (drift.Made, error) {
 	return out, nil
 }
 
-// ClassMade returns what nodes of the class are made from now; authority as for ClassHash.
+// ClassMade returns the current fields of the class in the form that drift detection compares; authority as for
+// ClassHash.
 func ClassMade(class *awsv1.EC2NodeClass, authority string) (drift.Made, error) {
 	hash, version, err := ClassHash(class, authority)
 	if err != nil {
@@ -87,7 +89,8 @@ func ClassMade(class *awsv1.EC2NodeClass, authority string) (drift.Made, error) 
 	return drift.Made{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: parts}, nil
 }
 
-// MadeFrom returns what a claim was made from, as it is written on it. Of the labels it says those that the pool now sets.
+// MadeFrom returns the template and class that a claim was made from, as recorded on the claim. Of the labels it
+// returns those that the pool sets now.
 func MadeFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass drift.Made) {
 	a := claim.Annotations
 	ofPool = drift.Made{
@@ -124,7 +127,7 @@ func taintsText(taints []corev1.Taint) string {
 	return strings.Join(out, ", ")
 }
 
-// mapText writes those of the entries that have a name in keys.
+// mapText returns the entries whose name is in keys, as text.
 func mapText(entries, keys map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -142,8 +145,8 @@ func lifeText(d karpv1.NillableDuration) string {
 	return d.Duration.String()
 }
 
-// Stamp writes on a claim what it is made from, as far as that is given: the hash, its version and the parts of pool and class. Where
-// the parts are not known, none are left.
+// Stamp records on a claim the pool and class that it is made from: hash, version and parts. A nil argument changes
+// nothing; nil Parts remove the recorded parts.
 func Stamp(claim *karpv1.NodeClaim, pool, class *drift.Made) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}

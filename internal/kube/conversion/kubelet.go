@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// signals are what a kubelet evicts for.
+// signals are the eviction signals of a kubelet.
 var signals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available",
 }
 
-// KubeletProblem returns what is wrong with spec.kubelet: values that the schema accepts, and that the kubelet or the AMI family
-// does not. The reason is that of a condition; both are empty if nothing is wrong. It does not check the content of maps and
-// lists, except for eviction thresholds.
+// KubeletProblem returns problems of spec.kubelet: values that the schema accepts, and that the kubelet or the AMI
+// family does not. The reason is that of a condition; both results are empty if there is no problem. It does not check
+// the content of maps and lists, except for eviction thresholds.
 func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	k := class.Spec.Kubelet
 	if k == nil {
@@ -43,7 +43,7 @@ func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 		unsupported = append(unsupported, fmt.Sprintf("spec.kubelet.clusterDNS: %s takes one address, there are %d", family, n))
 	}
 	if family == catalog.Bottlerocket && k.PodsPerCore != nil {
-		unsupported = append(unsupported, "spec.kubelet.podsPerCore: Bottlerocket does not know it: set maxPods instead")
+		unsupported = append(unsupported, "spec.kubelet.podsPerCore: Bottlerocket does not support it: set maxPods instead")
 	}
 	if len(unsupported) > 0 {
 		return awsv1.ReasonUnsupportedKubeletConfiguration, strings.Join(unsupported, "; ")
@@ -51,7 +51,7 @@ func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	return "", ""
 }
 
-// furtherProblems looks at the fields that have none of their own.
+// furtherProblems checks the settings without a field in KubeletConfiguration.
 func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(k.More)) {
@@ -62,7 +62,7 @@ func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 		case !ok:
 			text := fmt.Sprintf("spec.kubelet.%s: the kubelet has no such setting", name)
 			if near := suggest.Nearest(name, kubeletNames()); near != "" {
-				text += " (is " + near + " meant?)"
+				text += " (did you mean " + near + "?)"
 			}
 			out = append(out, text)
 		case !want.has(k.More[name].Raw):
@@ -72,7 +72,7 @@ func furtherProblems(k *awsv1.KubeletConfiguration) []string {
 	return out
 }
 
-// evictionProblems looks at what the kubelet does when it runs short.
+// evictionProblems checks the eviction settings.
 func evictionProblems(k *awsv1.KubeletConfiguration) []string {
 	var out []string
 	if p := k.EvictionMaxPodGracePeriod; p != nil && *p < 0 {
@@ -88,7 +88,7 @@ func evictionProblems(k *awsv1.KubeletConfiguration) []string {
 	}
 	reclaim := map[string]string{}
 	if raw, ok := k.More["evictionMinimumReclaim"]; ok && json.Unmarshal(raw.Raw, &reclaim) != nil {
-		return append(out, "spec.kubelet.evictionMinimumReclaim: want texts, for instance memory.available: 500Mi")
+		return append(out, "spec.kubelet.evictionMinimumReclaim: want quoted strings, for instance memory.available: 500Mi")
 	}
 	return append(out, thresholdProblems("evictionMinimumReclaim", reclaim)...)
 }
@@ -97,7 +97,7 @@ func thresholdProblems(field string, values map[string]string) []string {
 	var out []string
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(signals, signal) {
-			out = append(out, fmt.Sprintf("spec.kubelet.%s[%s]: the kubelet watches no such thing; it watches %s", field, signal,
+			out = append(out, fmt.Sprintf("spec.kubelet.%s[%s]: the kubelet has no such eviction signal; the signals are %s", field, signal,
 				strings.Join(signals, ", ")))
 			continue
 		}

@@ -32,19 +32,19 @@ func TestKubeletProblem(t *testing.T) {
 		"half a duration":    {"AL2023", `{shutdownGracePeriod: "30"}`, invalid, "spec.kubelet.shutdownGracePeriod"},
 		"no list":            {"AL2023", "{allowedUnsafeSysctls: net.a}", invalid, "spec.kubelet.allowedUnsafeSysctls: want a list"},
 		"no table":           {"AL2023", "{memorySwap: [1]}", invalid, "spec.kubelet.memorySwap: want a table"},
-		"no signal":          {"AL2023", "{evictionMinimumReclaim: {memory: 5%}}", invalid, "spec.kubelet.evictionMinimumReclaim[memory]"},
+		"unknown signal":     {"AL2023", "{evictionMinimumReclaim: {memory: 5%}}", invalid, "spec.kubelet.evictionMinimumReclaim[memory]"},
 		"no amount": {"AL2023",
 			"{evictionSoft: {memory.available: much}, evictionSoftGracePeriod: {memory.available: 1m}}", invalid,
 			"spec.kubelet.evictionSoft[memory.available]"},
 		"no text": {"AL2023", "{evictionMinimumReclaim: {memory.available: 5}}", invalid, "spec.kubelet.evictionMinimumReclaim"},
-		"no grace": {"AL2",
+		"invalid grace period": {"AL2",
 			"{evictionSoft: {memory.available: 5%}, evictionSoftGracePeriod: {memory.available: soon}}", invalid,
 			"spec.kubelet.evictionSoftGracePeriod[memory.available]"},
 		"negative":    {"AL2", "{evictionMaxPodGracePeriod: -1}", invalid, "spec.kubelet.evictionMaxPodGracePeriod"},
 		"two at once": {"AL2023", "{a: 1, b: 2}", invalid, "spec.kubelet.a: the kubelet has no such setting; spec.kubelet.b"},
 		"not on AL2": {"AL2", "{seccompDefault: true, podPidsLimit: 5}", unsupported,
 			"AL2 has no way to set podPidsLimit, seccompDefault"},
-		"not on rockets": {"Bottlerocket", "{podsPerCore: 5}", unsupported, "spec.kubelet.podsPerCore"},
+		"not on Bottlerocket": {"Bottlerocket", "{podsPerCore: 5}", unsupported, "spec.kubelet.podsPerCore"},
 		"one DNS server": {"Windows2022", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", unsupported,
 			"spec.kubelet.clusterDNS: Windows2022 takes one"},
 	} {
@@ -59,7 +59,7 @@ func TestKubeletProblem(t *testing.T) {
 	}
 }
 
-// TestBootOf: further settings of the kubelet are spelled one way, however they are written.
+// TestBootOf: additional kubelet settings have the same form in user data, however the user formats them.
 func TestBootOf(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -10,7 +10,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// shape is what a setting of the kubelet has to be.
+// shape is the type of a kubelet setting, as text for messages.
 type shape string
 
 const (
@@ -23,9 +23,8 @@ const (
 	aTable    shape = "a table"
 )
 
-// furtherFields are the fields of KubeletConfiguration that have none in the
-// node class, by their shape.
-// Source: the reference of kubelet.config.k8s.io/v1beta1, Kubernetes 1.36.
+// furtherFields are the fields of KubeletConfiguration that the node class has no field for, by their shape. Source:
+// the reference of kubelet.config.k8s.io/v1beta1, Kubernetes 1.36.
 var furtherFields = map[shape]string{
 	aBoolean: `
 		cgroupsPerQOS enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
@@ -66,7 +65,7 @@ var furtherFields = map[shape]string{
 	`,
 }
 
-// shapeOf returns the shape of a further field; false if there is no such field.
+// shapeOf returns the shape of a field in furtherFields; false if there is no such field.
 func shapeOf(field string) (shape, bool) {
 	for s, names := range furtherFields {
 		for name := range strings.FieldsSeq(names) {
@@ -78,7 +77,7 @@ func shapeOf(field string) (shape, bool) {
 	return "", false
 }
 
-// kubeletNames are all fields of spec.kubelet.
+// kubeletNames returns all fields of spec.kubelet.
 func kubeletNames() []string {
 	var out []string
 	for _, names := range furtherFields {
@@ -88,7 +87,7 @@ func kubeletNames() []string {
 	return out
 }
 
-// has reports whether a value in JSON has the shape. null stands for nothing set.
+// has reports whether a value in JSON has the shape. null has every shape.
 func (s shape) has(value []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
@@ -118,7 +117,7 @@ func (s shape) has(value []byte) bool {
 	return false
 }
 
-// ElementType is the type behind pointers and lists.
+// ElementType returns the type behind pointers and slices.
 func ElementType(typ reflect.Type) reflect.Type {
 	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 		typ = typ.Elem()
@@ -126,7 +125,7 @@ func ElementType(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// VisitFields visits the fields of a struct by their names in JSON, with those of structs that are part of it.
+// VisitFields visits the fields of a struct, including those of embedded structs, with their JSON names.
 func VisitFields(typ reflect.Type, visit func(name string, typ reflect.Type)) {
 	if typ.Kind() != reflect.Struct {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// StableKey returns the present name of a label that goes by several:
-// Kubernetes' beta names, and the EBS driver's name for the zone.
+// StableKey returns the current name of a label that has several names: Kubernetes' beta names, and the EBS driver's
+// name for the zone.
 func StableKey(key string) string {
 	if key == awsv1.LabelEBSZone {
 		return catalog.LabelZone
@@ -17,5 +17,5 @@ func StableKey(key string) string {
 	return karpv1.StableLabel(key)
 }
 
-// OneLine returns the text with each run of white space as one space.
+// OneLine returns the text with each run of white space replaced by one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

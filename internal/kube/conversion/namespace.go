@@ -10,23 +10,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Namespaces finds those that a selector selects. It remembers what it found, so
-// it is not for use at the same time.
+// Namespaces finds the namespaces that a selector selects. It caches results, so it must not be used concurrently.
 type Namespaces struct {
 	labels map[string]requirements.Labels // by name
-	found  map[string][]string            // by the selector's text
-	single map[string][]string            // a namespace by itself, made once
-	spent  map[string]int                 // by the namespace of the pods: how many namespaces its selectors were held against
+	found  map[string][]string            // names by the text of the selector
+	single map[string][]string            // a list with only this namespace, allocated once
+	spent  map[string]int                 // by namespace of the pods: the number of comparisons of its selectors with namespaces
 }
 
-// MaxNamespaceSelections is how many namespaces the selectors of one namespace's pods are held against, each different
-// selector once: 1,000 selectors where there are 1,000 namespaces. Ordinary pods have the same few.
+// MaxNamespaceSelections is the maximum number of comparisons of a selector with a namespace, for all pods of one
+// namespace; equal selectors count once. With 1,000 namespaces it allows 1,000 selectors. Ordinary pods use the same
+// few.
 const MaxNamespaceSelections = 1_000_000
 
-// NewNamespaces returns the namespaces. Every one has the label that the API
-// server puts on it, its name. Manifests often come without the Namespaces they
-// are for: those that their pods live in are there nevertheless, with that label
-// and no other.
+// NewNamespaces returns the namespaces with their labels, including the label with its name that the API server sets.
+// Manifests often omit Namespaces: unless live is set, a namespace that only pods name is added with that label alone.
 func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
 	out := &Namespaces{
 		labels: map[string]requirements.Labels{},
@@ -56,8 +54,8 @@ func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *N
 	return out
 }
 
-// selected returns the names of the namespaces that the selector of a pod in namespace of selects, sorted; always the
-// same list. ok is false if the pods there have more different selectors than are read.
+// selected returns the names of the namespaces that the selector selects, sorted; the same slice for equal selectors.
+// of is the namespace of the pod with the selector. ok is false if its pods exceed MaxNamespaceSelections.
 func (n *Namespaces) selected(selector cluster.Selector, of string) (names []string, ok bool) {
 	text := selector.Labels.String()
 	if found, ok := n.found[text]; ok {
@@ -78,7 +76,7 @@ func (n *Namespaces) selected(selector cluster.Selector, of string) (names []str
 	return found, true
 }
 
-// alone returns the one namespace, always the same list.
+// alone returns a list with the one name; the same slice in each call.
 func (n *Namespaces) alone(name string) []string {
 	if list, ok := n.single[name]; ok {
 		return list
@@ -88,7 +86,7 @@ func (n *Namespaces) alone(name string) []string {
 	return list
 }
 
-// sortedNames returns the names sorted, each once.
+// sortedNames returns the names sorted and without duplicates.
 func sortedNames(names []string) []string {
 	out := slices.Clone(names)
 	slices.Sort(out)

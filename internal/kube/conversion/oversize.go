@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// maxRules is how many bytes of rules a pod may have: what of it says where it may run, beside which pods, and with how much.
-	// Ordinary pods have less than 2 KiB, and an API server takes 1.5 MiB, which are ten times as much when decoded: pods of one
-	// namespace would fill the memory of the controller.
+	// maxRules is the maximum size in bytes of a pod's rules: its labels, placement constraints, volumes and
+	// containers. Ordinary pods have less than 2 KiB. The API server accepts 1.5 MiB, which takes ten times as much
+	// memory when decoded: the pods of one namespace could fill the memory of the controller.
 	maxRules = 64 << 10
-	// maxAnnotation is how long the value of a pod's annotation may be that is kept. Those that are read have a few characters.
+	// maxAnnotation is the maximum length in bytes of an annotation that the cache keeps. The annotations that Joiner
+	// reads are a few characters long.
 	maxAnnotation = 1 << 10
-	// containerSize is what a container counts for besides what it says: kept apart, each takes that and more.
+	// containerSize is added to the size for each container: its overhead in memory.
 	containerSize = 256
-	// volumeSize is what a volume with a claim counts for besides its names.
+	// volumeSize is added to the size for each volume with a claim, besides its names.
 	volumeSize = 64
-	// maxResources is how many resources of an oversized pod are kept. No node has as many.
+	// maxResources is the maximum number of resources that are kept for an oversized pod. No node has as many.
 	maxResources = 64
-	// AnnotationOversized is added to the controller's own copy of a pod whose rules were dropped, and says how many bytes they had.
-	// It is never written to the cluster, and ignored there.
+	// AnnotationOversized is added to the controller's own copy of a pod whose rules were dropped; its value is their
+	// size in bytes. It is never written to the cluster, and is ignored there.
 	AnnotationOversized = "joiner.sh/oversized"
 )
 
@@ -38,7 +39,7 @@ func oversized(pod *corev1.Pod) string {
 		size>>10, maxRules>>10)
 }
 
-// rulesSize returns the bytes of the pod's rules and containers, about as they are sent.
+// rulesSize returns the approximate size of the pod's rules and containers in the API's encoding, in bytes.
 func rulesSize(pod *corev1.Pod) int {
 	spec := &pod.Spec
 	size := textSize(pod.Labels) + textSize(spec.NodeSelector)
@@ -92,7 +93,7 @@ func textSize(texts map[string]string) int {
 	return size
 }
 
-// trimAnnotations drops long values, and what only Trim may write.
+// trimAnnotations drops long values, and annotations that only Trim sets.
 func trimAnnotations(pod *corev1.Pod) {
 	for key, value := range pod.Annotations {
 		if len(value) > maxAnnotation || key == AnnotationOversized {
@@ -100,11 +101,12 @@ func trimAnnotations(pod *corev1.Pod) {
 		}
 	}
 	if textSize(pod.Annotations) > maxRules {
-		pod.Annotations = nil // tens of thousands of short ones
+		pod.Annotations = nil // tens of thousands of short annotations
 	}
 }
 
-// trimRules drops the rules of a pod that has too many, and notes that. What it takes of a node is kept, and who owns it.
+// trimRules drops the rules of an oversized pod, and records their size in an annotation. It keeps the requests and the
+// owner.
 func trimRules(pod *corev1.Pod) {
 	size := rulesSize(pod)
 	if size <= maxRules {
@@ -135,7 +137,8 @@ func trimRules(pod *corev1.Pod) {
 	}
 }
 
-// mergeContainers leaves one container that asks for what all ask for together, initContainers included: as much as the pod takes, or more.
+// mergeContainers replaces all containers, including init containers, by one with the sum of their requests. The sum is
+// at least what the pod uses.
 func mergeContainers(pod *corev1.Pod) {
 	requests := corev1.ResourceList{}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {

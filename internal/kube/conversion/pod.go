@@ -13,23 +13,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// fargateScheduler places the pods of Fargate profiles. They never run on EC2.
+// fargateScheduler schedules the pods of Fargate profiles. They never run on EC2.
 const fargateScheduler = "fargate-scheduler"
 
-// Provisionable reports whether kube-scheduler has given up on the pod, so that
-// only another node can help: it is pending, tried, bound to no node, and would
-// not simply appear on any new node as a DaemonSet's pod does. Pods behind a scheduling
-// gate have not been tried. For one that is nominated, see IsNominated.
+// Provisionable reports whether only another node can help the pod: it is pending, kube-scheduler could not schedule
+// it, and it is not a DaemonSet pod, which would appear on any new node. Pods with a scheduling gate have not been
+// tried. For a nominated pod see IsNominated.
 func Provisionable(pod *corev1.Pod) bool {
 	return NeedsNode(pod) && WasTried(pod)
 }
 
-// IsNominated reports whether kube-scheduler holds room on a node for the pending pod: it evicts others there,
-// or is about to bind it. Whether the node has room is checked by nodeView.welcomes. kube-scheduler
-// clears a failed nomination when it tries the pod again, which may be minutes later.
+// IsNominated reports whether kube-scheduler has nominated a node for the pending pod: it evicts other pods there, or
+// is about to bind the pod. Whether the node accepts pods is checked in package snapshot. kube-scheduler clears a
+// failed nomination when it tries the pod again, which may be minutes later.
 func IsNominated(pod *corev1.Pod) bool { return NeedsNode(pod) && pod.Status.NominatedNodeName != "" }
 
-// NeedsNode reports whether the pod needs a node and may be given one.
+// NeedsNode reports whether the pod needs a node and Joiner may launch one for it.
 func NeedsNode(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil &&
 		len(pod.Spec.SchedulingGates) == 0 && pod.Spec.SchedulerName != fargateScheduler &&
@@ -46,7 +45,7 @@ func WasTried(pod *corev1.Pod) bool {
 	return false
 }
 
-// IsFinished reports whether the pod has ended and holds nothing any more.
+// IsFinished reports whether the pod has ended and uses no resources any more.
 func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -54,8 +53,8 @@ func IsFinished(pod *corev1.Pod) bool {
 // IsDaemonPod reports whether the pod belongs to a DaemonSet.
 func IsDaemonPod(pod *corev1.Pod) bool { return isOwnedBy(pod, "DaemonSet") }
 
-// IsStatic reports whether the pod is the mirror of one that a kubelet runs on
-// its own account: it comes and goes with its node.
+// IsStatic reports whether the pod is the mirror of a static pod, which a kubelet runs on its own. It exists exactly as
+// long as its node.
 func IsStatic(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || isOwnedBy(pod, "Node")
@@ -70,9 +69,8 @@ func isOwnedBy(pod *corev1.Pod, kind string) bool {
 	return false
 }
 
-// IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt
-// holds at now: "true", or a duration that counts from the pod's start. A value
-// that is neither protects nothing.
+// IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt protects it at now. The value is "true",
+// or a duration since the pod's start; any other value protects nothing.
 func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	if !ok {
@@ -88,16 +86,15 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(span))
 }
 
-// NeedsPlace reports whether the bound pod would need another node if its own
-// went: it runs, and its like would not come by itself. A pod that is ending
-// makes room for its successor only if it must end first, as a StatefulSet's must.
+// NeedsPlace reports whether the bound pod would need another node if its node terminated. DaemonSet pods and static
+// pods do not. An ending pod counts only if its successor waits for its end, as in a StatefulSet.
 func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
 }
 
-// PodValue returns the pod as the engine sees it. Demands that cannot be read make
-// it Unplannable; all that can be read is there nevertheless.
+// PodValue returns the pod as the solver sees it. If a requirement cannot be read, the pod is Unplannable; the other
+// fields are set nevertheless.
 func PodValue(pod *corev1.Pod, around References) cluster.Pod {
 	out := cluster.Pod{
 		Namespace:   pod.Namespace,
@@ -130,7 +127,7 @@ func PodValue(pod *corev1.Pod, around References) cluster.Pod {
 	return out
 }
 
-// sentence makes one line, of bounded length, of a text with names in it that may be anything.
+// sentence returns a text that quotes user input as one line of bounded length.
 func sentence(text string) string {
 	const most = 1000
 	if len(text) > most {
@@ -139,7 +136,8 @@ func sentence(text string) string {
 	return OneLine(text)
 }
 
-// devices says that the pod asks for devices in the way that this version cannot plan for.
+// devices returns a sentence if the pod has resource claims (DRA), which this version does not plan for; empty
+// otherwise.
 func devices(spec *corev1.PodSpec) string {
 	if len(spec.ResourceClaims) == 0 {
 		return ""
@@ -148,7 +146,7 @@ func devices(spec *corev1.PodSpec) string {
 		spec.ResourceClaims[0].Name)
 }
 
-// ownerOf is the pod's controller as "ReplicaSet/web-5d4f", empty if it has none.
+// ownerOf returns the pod's controller as "ReplicaSet/web-5d4f"; empty if it has none.
 func ownerOf(pod *corev1.Pod) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -157,14 +155,15 @@ func ownerOf(pod *corev1.Pod) string {
 	return ref.Kind + "/" + ref.Name
 }
 
-// Priorities of the classes that every cluster has. The API server writes the
-// number on the pod; a manifest has the name only.
+// Priorities of the classes that every cluster has. The API server sets the number on the pod; a manifest has only the
+// name.
 const (
 	priorityClusterCritical = 2_000_000_000
 	priorityNodeCritical    = 2_000_001_000
 )
 
-// Priority returns the priority of the pod; without a number, that of its PriorityClass if Kubernetes defines it.
+// Priority returns the priority of the pod. If the pod has no number, it is that of its PriorityClass if Kubernetes
+// defines the class, and otherwise 0.
 func Priority(pod *corev1.Pod) int32 {
 	switch {
 	case pod.Spec.Priority != nil:

@@ -37,8 +37,8 @@ func PoolValue(p *karpv1.NodePool) cluster.Pool {
 	return out
 }
 
-// limitsOf returns the NodePool's limits. Unlike requests they are rounded down, so a fraction does not exceed a limit. A negative
-// limit counts as zero: nothing may be launched.
+// limitsOf returns the NodePool's limits. Unlike requests they are rounded down, so that a fraction never exceeds a
+// limit. A negative limit counts as zero: nothing may be launched.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
@@ -59,7 +59,7 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// ClosedReason returns why the NodePool intentionally gets no nodes; empty if it may.
+// ClosedReason returns why the NodePool intentionally gets no nodes; empty if it may get nodes.
 func ClosedReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -75,17 +75,16 @@ func ClosedReason(p *karpv1.NodePool) string {
 	return ""
 }
 
-// isMisspeltClass reports whether a kind stands for EC2NodeClass: another spelling of it, or its name before v1beta1.
+// isMisspeltClass reports whether a kind is a misspelled EC2NodeClass, or its name before v1beta1.
 func isMisspeltClass(kind string) bool {
 	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
 }
 
 // UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
 //
-// The pool's own Ready condition counts where it says False. Whether the node
-// class is ready is read from the node class itself, so that a pool can be used as
-// soon as its class is ready, and not only after another loop has written so on
-// the pool. In manifests there may be no status, and no node class, at all.
+// A false ValidationSucceeded condition of the pool counts. Whether the node class is ready is read from the node class
+// itself. So a pool can be used as soon as its class is ready, before another controller writes the pool's Ready
+// condition. Manifests may have no status and no node class.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {
@@ -114,11 +113,11 @@ func classProblem(class *awsv1.EC2NodeClass, live bool) string {
 	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
 	switch {
 	case !ok && live:
-		return "has not been looked at yet"
+		return "is not reconciled yet"
 	case !ok:
 		return ""
 	case ready.ObservedGeneration != class.Generation:
-		return "has changed and has not been looked at again yet"
+		return "has changed and is not reconciled yet"
 	case ready.Status == metav1.ConditionTrue:
 		return ""
 	}
@@ -128,8 +127,7 @@ func classProblem(class *awsv1.EC2NodeClass, live bool) string {
 	return "is not ready"
 }
 
-// failures is what the conditions of the class say that Ready stands on and that
-// are False: Ready itself only has their names.
+// failures joins the messages of the class's false conditions, because the Ready condition has only their names.
 func failures(class *awsv1.EC2NodeClass) string {
 	var out []string
 	for _, c := range class.Status.Conditions {
@@ -141,7 +139,7 @@ func failures(class *awsv1.EC2NodeClass) string {
 	return strings.Join(out, "; ")
 }
 
-// requirementsOf returns requirements as the engine has them, keys by their present names.
+// requirementsOf converts requirements to the types of the model, with the current names of keys.
 func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
 	out := make([]requirements.Requirement, 0, len(reqs))
 	for _, r := range reqs {
@@ -156,7 +154,7 @@ func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
 	return out
 }
 
-// requirementValues returns what all of reqs accept together, by key.
+// requirementValues returns by key the values that all of reqs accept.
 func requirementValues(reqs karpv1.Requirements) requirements.Requirements {
 	out, _ := requirements.All(requirementsOf(reqs)...)
 	return out

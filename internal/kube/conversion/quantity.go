@@ -11,9 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Amounts returns a list of resources as the engine counts them: millicores for
-// cpu, bytes or pieces for the rest. Fractions round up, as kube-scheduler
-// does. Larger amounts than maxAmount are limited to it, so sums do not overflow.
+// Amounts converts a list of resources to the solver's units: millicores for cpu, bytes or pieces for other resources.
+// Fractions round up, as in kube-scheduler. Amounts above maxAmount are limited to it, so that sums do not overflow.
 func Amounts(list corev1.ResourceList) resources.Amounts {
 	var a resources.Amounts
 	for name, quantity := range list {
@@ -36,13 +35,14 @@ func Amounts(list corev1.ResourceList) resources.Amounts {
 	return a
 }
 
-// maxAmount is more than any instance type has of a resource: 1 PiB. The largest have 32 TiB of memory and a third of a PiB of disk.
-// Thousands of it can be added without overflow.
+// maxAmount is more than any instance type has of a resource: 1 PiB. The largest have 32 TiB of memory and a third of a
+// PiB of disk. A sum of thousands of it does not overflow.
 const maxAmount = 1 << 50
 
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
-// whole is Quantity.Value, which answers with 0, 1 or a negative number for what an int64 cannot hold.
+// whole is Quantity.Value, limited to the range of int64. Quantity.Value returns 0, 1 or a negative number for larger
+// quantities.
 func whole(q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(math.MaxInt64) >= 0:
@@ -53,7 +53,7 @@ func whole(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// milli is Quantity.MilliValue for any quantity, as whole is Quantity.Value.
+// milli is Quantity.MilliValue, limited to the range of int64.
 func milli(q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(math.MaxInt64/1000) >= 0:
@@ -64,11 +64,11 @@ func milli(q resource.Quantity) int64 {
 	return q.MilliValue()
 }
 
-// RequestAmounts is what a list of requests asks for. Below zero, which the API server
-// refuses, counts as nothing: it must not make room for others.
+// RequestAmounts converts a list of requests. A negative request, which the API server rejects, counts as 0: it must
+// not make room for other pods.
 func RequestAmounts(list corev1.ResourceList) resources.Amounts { return Amounts(list).Floor() }
 
-// Quantities is the reverse of Amounts, without resources of which there is nothing.
+// Quantities is the reverse of Amounts, without resources that are 0.
 func Quantities(a resources.Amounts) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, name := range a.Names() {

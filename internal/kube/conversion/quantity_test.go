@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestHuge counts what an int64 cannot hold as the most there can be, and never as little.
+// TestHuge: an amount beyond int64 counts as the maximum, and never as a small amount.
 func TestHuge(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"16E", "10E", "16Ei", "1e19", "2e19", "18446744073709551617", "9223372036854775808", "1e40"} {
@@ -42,7 +42,7 @@ func TestHuge(t *testing.T) {
 	}
 }
 
-// TestNegativeRequests asks for less than nothing in one container, which must not make room for the other.
+// TestNegativeRequests: a negative request of one container must not make room for another.
 func TestNegativeRequests(t *testing.T) {
 	t.Parallel()
 	container := func(memory string) corev1.Container {

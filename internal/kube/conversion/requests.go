@@ -49,8 +49,7 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// absurd names the first impossible request: the API server rejects negative ones, and no instance type has the others. Empty for
-// nearly all pods.
+// absurd names the first impossible request: negative, or more than any instance type has. Empty for nearly all pods.
 func absurd(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -87,7 +86,7 @@ func absurdList(list corev1.ResourceList) string {
 		case q.Sign() < 0:
 			why = "less than nothing"
 		case q.CmpInt64(most) > 0:
-			why = "more than any machine has"
+			why = "more than any instance type has"
 		default:
 			continue
 		}
@@ -102,7 +101,7 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// containerRequests is what the container asks for, or has, whichever is more.
+// containerRequests returns the larger of what the container requests and what it has.
 func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
 	wanted := RequestAmounts(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
@@ -116,7 +115,7 @@ func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, r
 	return wanted.Max(has)
 }
 
-// overrideByPod replaces what the containers ask for by what the pod asks for as a whole.
+// overrideByPod replaces the sum of the containers' requests by the pod-level requests, where the pod has them.
 func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resources.Amounts {
 	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
 		return sum
@@ -137,13 +136,13 @@ func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resourc
 	return sum
 }
 
-// isPodLevel reports whether a pod can ask for the resource as a whole.
+// isPodLevel reports whether pods can request the resource at pod level.
 func isPodLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// resizeRefused reports whether the node said that it can never resize the pod as is wanted.
+// resizeRefused reports whether the node has reported that it can never resize the pod as requested.
 func resizeRefused(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodResizePending {
@@ -153,9 +152,9 @@ func resizeRefused(pod *corev1.Pod) bool {
 	return false
 }
 
-// HostPorts returns the ports that the pod takes on its node for as long as it
-// runs: those of containers and sidecars, sorted. In a pod on the host's network
-// every port is one; the API server fills them in, a template does not have them.
+// HostPorts returns the ports that the pod uses on its node while it runs: those of containers and sidecars, sorted. In
+// a pod on the host network every container port is a host port; the API server sets hostPort in a pod, but not in a
+// template.
 func HostPorts(spec *corev1.PodSpec) []cluster.HostPort {
 	var out []cluster.HostPort
 	add := func(c *corev1.Container) {

@@ -10,11 +10,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// maxValues is how many values one requirement may list. There are about 1,300 instance types.
+// maxValues is the maximum number of values of one requirement. There are about 1,300 instance types.
 const maxValues = 4096
 
-// selectorOf returns the selector, or why kube-scheduler could not read it, as the
-// rest of a sentence that begins with the selector's path. None at all selects nothing.
+// selectorOf returns the selector, or why kube-scheduler would reject it, as the rest of a sentence that begins with
+// the selector's path. A nil selector selects nothing.
 func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	if s == nil {
 		return cluster.Selector{Nothing: true}, ""
@@ -38,8 +38,8 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	return cluster.Selector{Labels: reqs}, ""
 }
 
-// selected returns what a requirement of a label selector accepts; false if
-// Kubernetes would not understand it.
+// selected returns the values that a requirement of a label selector accepts; false if Kubernetes would reject the
+// requirement.
 func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
 	listed := e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn
 	switch {
@@ -64,12 +64,12 @@ func selected(e *metav1.LabelSelectorRequirement) (requirements.Values, bool) {
 	return requirements.Values{}, false
 }
 
-// just accepts the one value: constraint.OneOf, without sorting.
+// just is requirements.OneOf for one value, without sorting.
 func just(value string) requirements.Values { return requirements.Values{Listed: []string{value}} }
 
-// narrowSelector leaves of what the selector selects, for each key that the pod's labels
-// have, what has the same value, or what has not. A selector of nothing stays one.
-// It changes s, which the caller must own.
+// narrowSelector narrows the selector by matchLabelKeys (same) or mismatchLabelKeys (not same): for each key that the
+// pod's labels have, it selects only pods with the same value, or only pods with a different one. A selector of nothing
+// is not changed. It changes s, which the caller must own.
 func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
 	if s.Nothing {
 		return
@@ -86,7 +86,7 @@ func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labe
 	}
 }
 
-// expression words a requirement, short even where it has thousands of values.
+// expression returns a requirement as short text, even if it has thousands of values.
 func expression(key, operator string, values []string) string {
 	const most = 8
 	text := word(key) + " " + word(operator)
@@ -96,7 +96,7 @@ func expression(key, operator string, values []string) string {
 	return fmt.Sprintf("%s %.100q", text, values)
 }
 
-// word is the text as it is if it could be a label's name, else in quotes.
+// word returns the text unchanged if it is a valid label key, and quoted otherwise.
 func word(text string) string {
 	if isLabelKey(text) {
 		return text
@@ -113,9 +113,8 @@ func quoted(labels map[string]string) string {
 	return ""
 }
 
-// isLabelKey reports whether a label can be called so: "name" or "example.com/name".
-// It asks the same as k8s.io/apimachinery's IsQualifiedName, without expressions,
-// because it is asked for every pod.
+// isLabelKey reports whether the text is a valid label key: "name" or "example.com/name". It accepts the same texts as
+// k8s.io/apimachinery's IsQualifiedName, but without regular expressions, because it runs for every pod.
 func isLabelKey(key string) bool {
 	prefix, name, ok := strings.Cut(key, "/")
 	if !ok {
@@ -126,7 +125,7 @@ func isLabelKey(key string) bool {
 	return name != "" && isLabelValue(name)
 }
 
-// isLabelValue reports whether a label can have the value.
+// isLabelValue reports whether the text is a valid label value.
 func isLabelValue(value string) bool {
 	if len(value) > 63 {
 		return false

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestSelectorsAsKubernetes reads random selectors, many of them nonsense, and
-// matches them with random labels: whatever Kubernetes' own code says is right.
+// TestSelectorsAsKubernetes matches random selectors, many of them invalid, with random labels. The results must equal
+// those of Kubernetes' own code.
 func TestSelectorsAsKubernetes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -60,7 +60,7 @@ func TestSelectorsAsKubernetes(t *testing.T) {
 	}
 }
 
-// TestLabelsAsKubernetes compares what can be a label with what Kubernetes lets be one.
+// TestLabelsAsKubernetes compares the validation of labels with that of Kubernetes.
 func TestLabelsAsKubernetes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

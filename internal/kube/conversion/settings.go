@@ -10,10 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Settings returns the fields of an EC2NodeClass that change the capacity of its
-// nodes: AMI family, kubelet, volumes, network interfaces. If a field cannot be
-// parsed, the error names the field, and the settings lack it and the fields of
-// spec.kubelet that are read after it.
+// Settings returns the fields of an EC2NodeClass that change the capacity of its nodes: AMI family, kubelet, volumes,
+// network interfaces. If a field cannot be parsed, the error names the field, and the settings lack it and the fields
+// of spec.kubelet that are read after it.
 //
 // The caller sets the fields that are not in the object: ReservedENIs,
 // MemoryOverhead, Measured, PlacementGroup and PlacementStrategy.

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// sharable returns the pod's claims whose volume is made where their first pod
-// goes and that others may use too ("namespace/name"), sorted.
+// sharable returns the pod's unbound claims ("namespace/name") that other pods may also use and whose volume is created
+// where their first pod is scheduled. They are sorted.
 func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
 	var out []string
 	for i := range pod.Spec.Volumes {
@@ -30,9 +30,9 @@ func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
 	return slices.Compact(out)
 }
 
-// DropUnsharedVolumes takes from the pods that need a place the claims which no other pod
-// uses: they restrict no other pod, and would make every pod of a StatefulSet
-// a class of its own. Users are counted by claim. It alters the pods.
+// DropUnsharedVolumes removes from pods without a node the claims that no other pod uses. Such claims restrict no other
+// pod, and would put each pod of a StatefulSet into its own group of equal pods. users counts the users of each claim.
+// It changes the pods.
 func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
 	alone := func(claim string) bool { return users[claim] < 2 }
 	for i := range pods {
@@ -42,7 +42,7 @@ func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
 	}
 }
 
-// VolumeUsers counts the pods that use each claim: those that need a place, and those of nodes.
+// VolumeUsers counts the pods that use each claim, with and without a node.
 func VolumeUsers(s *cluster.Snapshot) map[string]int {
 	users := map[string]int{}
 	for i := range s.Pods {
@@ -68,7 +68,8 @@ func IsReadWriteOncePod(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
-// PrecedesForVolume reports whether a has a claim before b: it runs, is more important, older.
+// PrecedesForVolume reports whether a gets a ReadWriteOncePod claim before b: bound pods come first, then higher
+// priority, then age.
 func PrecedesForVolume(a, b *corev1.Pod) bool {
 	if a, b := a.Spec.NodeName != "", b.Spec.NodeName != ""; a != b {
 		return a

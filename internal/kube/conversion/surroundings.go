@@ -1,9 +1,8 @@
 package conversion
 
-// References are what a pod's demands refer to besides the pod itself. They are
-// computed once per snapshot, or when one of the objects they depend on changes: volume
-// claims, volumes, storage classes, namespaces and, where there are default spread
-// constraints, what pods belong to.
+// References are the objects, besides the pod itself, that the value of a pod depends on. They are computed once per
+// snapshot, or when one of the objects changes: volume claims, volumes, storage classes, namespaces and, with default
+// spread constraints, the Services and controllers of pods.
 type References struct {
 	Volumes    VolumeIndex
 	Namespaces *Namespaces

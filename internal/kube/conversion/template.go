@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DefaultRequests sets requests that are missing to the limits, as the API server does
-// for pods and not for templates. It alters spec.
+// DefaultRequests sets missing requests to the limits, as the API server does for pods but not for templates. It
+// changes spec.
 func DefaultRequests(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -18,7 +18,7 @@ func DefaultRequests(spec *corev1.PodSpec) {
 	if whole == nil || len(whole.Limits) == 0 {
 		return
 	}
-	// For the pod as a whole, what its containers ask for comes before its limits.
+	// At pod level, the requests of containers take precedence over the limits of the pod.
 	whole.Requests = maps.Clone(whole.Requests)
 	for name, limit := range whole.Limits {
 		if _, ok := whole.Requests[name]; ok || isAsked(spec, name) {

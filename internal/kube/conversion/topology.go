@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// topology is what a pod asks of the places of others.
+// topology holds the constraints of a pod on the location of other pods.
 type topology struct {
 	spread      []cluster.Spread
-	near, apart []cluster.Term // required terms as written, then preferred ones, highest weight first
-	wrong       string         // why kube-scheduler could not read it; the rest is what it could
+	near, apart []cluster.Term // required terms as written, then preferred terms, highest weight first
+	wrong       string         // why kube-scheduler would reject it; the other fields hold the readable part
 }
 
 // topologyOf reads the pod's spread constraints, pod affinity and anti-affinity.
@@ -44,8 +44,7 @@ func topologyOf(pod *corev1.Pod, around References) topology {
 	return out
 }
 
-// MaxTerms is how many spread constraints, or terms of an affinity, a pod may
-// have. Real pods have a handful.
+// MaxTerms is the maximum number of spread constraints of a pod, and of terms of an affinity. Real pods have a handful.
 const MaxTerms = 64
 
 // spreads reads the pod's own spread constraints.
@@ -65,8 +64,8 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 	return out, ""
 }
 
-// spreadOf reads a spread constraint of a pod with these labels. What is wrong is
-// the rest of a sentence that begins with the constraint's path.
+// spreadOf reads a spread constraint of a pod with these labels. The text is empty, or the rest of a sentence that
+// begins with the constraint's path.
 func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (cluster.Spread, string) {
 	out := cluster.Spread{
 		Key:     StableKey(c.TopologyKey),
@@ -84,7 +83,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	case c.MinDomains != nil && *c.MinDomains < 1:
 		return out, fmt.Sprintf(".minDomains is %d, less than 1", *c.MinDomains)
 	}
-	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have it
+	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have minDomains
 		out.MinDomains = int(*c.MinDomains)
 	}
 	if out.AnyNode, wrong = policy(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); wrong != "" {
@@ -98,13 +97,14 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	}
 	narrowSelector(&out.Selector, c.MatchLabelKeys, labels, true)
 	if len(out.Selector.Labels) == 0 {
-		// One without any demand would match every pod, but kube-scheduler counts none for it.
+		// An empty selector would match every pod, but kube-scheduler counts no pods for it.
 		out.Selector = cluster.Selector{Nothing: true}
 	}
 	return out, ""
 }
 
-// policy reports whether a node inclusion policy has the value which is not the default.
+// policy reports whether a node inclusion policy has the value other, which is not the default. The text says why the
+// policy is invalid.
 func policy(field string, value *corev1.NodeInclusionPolicy, other corev1.NodeInclusionPolicy) (bool, string) {
 	if value == nil || *value == corev1.NodeInclusionPolicyHonor || *value == corev1.NodeInclusionPolicyIgnore {
 		return value != nil && *value == other, ""
@@ -112,8 +112,8 @@ func policy(field string, value *corev1.NodeInclusionPolicy, other corev1.NodeIn
 	return false, fmt.Sprintf("%s is %.100q, neither Honor nor Ignore", field, *value)
 }
 
-// podTerms reads the terms of a pod affinity or anti-affinity. If one of the
-// demands cannot be read there are none, as for kube-scheduler.
+// podTerms reads the terms of a pod affinity or anti-affinity. As in kube-scheduler, an invalid required term discards
+// all terms.
 func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
 	pod *corev1.Pod, spaces *Namespaces) ([]cluster.Term, string) {
 	if n := len(required) + len(preferred); n > MaxTerms {
@@ -155,7 +155,7 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	if out.Selector, wrong = selectorOf(t.LabelSelector); wrong != "" {
 		return out, ".labelSelector" + wrong
 	}
-	// The API server has merged these into the selector of a pod that it has taken; a template has them as they are.
+	// The API server merges these keys into the selector of a created pod; a template still has them.
 	narrowSelector(&out.Selector, t.MatchLabelKeys, pod.Labels, true)
 	narrowSelector(&out.Selector, t.MismatchLabelKeys, pod.Labels, false)
 	switch {
@@ -182,7 +182,7 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	return out, ""
 }
 
-// RequiredAntiAffinity are the required anti-affinity terms of a pod that stays where it is.
+// RequiredAntiAffinity returns the required anti-affinity terms of the pod, without an error if they are invalid.
 func RequiredAntiAffinity(pod *corev1.Pod, around References) []cluster.Term {
 	a := pod.Spec.Affinity
 	if a == nil || a.PodAntiAffinity == nil || len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0 {
@@ -192,7 +192,7 @@ func RequiredAntiAffinity(pod *corev1.Pod, around References) []cluster.Term {
 	return terms
 }
 
-// RequiredPodTerms are the required terms.
+// RequiredPodTerms returns the required ones of the terms.
 func RequiredPodTerms(terms []cluster.Term) []cluster.Term {
 	var out []cluster.Term
 	for _, t := range terms {

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// BenchmarkDemands has a budget: under 10 µs for a pod that is spread over two keys and keeps away from its like.
+// BenchmarkDemands should take under 10 µs for a pod that is spread over two keys and has anti-affinity to its own
+// workload.
 func BenchmarkDemands(b *testing.B) {
 	pod := kubetest.WebPod("p")
 	like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// traits is what a pod's value points at besides the object that it was made
-// from. Pods of one owner have the same, and it is most of their memory: they share it.
+// traits are the parts of a pod's value that are behind pointers and computed. They are most of its memory. Pods of one
+// owner have equal traits, and share them.
 type traits struct {
 	owner        string
 	extended     []resources.Extended
@@ -30,14 +30,14 @@ type SharedTraits struct {
 	uses int
 }
 
-// TraitSet holds traits once. The zero value holds none.
+// TraitSet stores equal traits once. The zero value is empty.
 type TraitSet struct {
 	seed   maphash.Seed
 	byHash map[uint64][]*SharedTraits
 }
 
-// Share lets the pod have the traits that others have too, if they are the same.
-// Before are those that it had so far, nil if none.
+// Share makes the pod use the stored traits that equal its own, and returns them. before are the traits that the pod
+// had so far; nil if none.
 func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 	if s.byHash == nil {
 		s.seed, s.byHash = maphash.MakeSeed(), map[uint64][]*SharedTraits{}
@@ -68,7 +68,7 @@ func (s *TraitSet) find(own traits) *SharedTraits {
 	return one
 }
 
-// Drop takes back that a pod has the traits, which may be nil.
+// Drop counts one pod less for the traits, which may be nil.
 func (s *TraitSet) Drop(one *SharedTraits) {
 	if one == nil {
 		return
@@ -88,8 +88,8 @@ func (s *TraitSet) Drop(one *SharedTraits) {
 	}
 }
 
-// hash is of all that the traits have: pods that differ in anything hardly ever have the same one, whatever their author
-// has tried. The seed is another in every process.
+// hash covers all fields, so that different traits rarely have the same hash, even if a user tries. The seed is
+// different in every process.
 func (s *TraitSet) hash(d *traits) uint64 {
 	sum := s.text(d.owner)
 	mix := func(more ...uint64) {
@@ -135,7 +135,7 @@ func (s *TraitSet) selector(selector *cluster.Selector) uint64 {
 	return s.requirements(selector.Labels) + flags(selector.Nothing)
 }
 
-// requirements is the same in whatever order the keys come.
+// requirements returns a hash that does not depend on the order of the keys.
 func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
 	sum := uint64(len(r))
 	for key, values := range r {
@@ -155,7 +155,7 @@ func (s *TraitSet) requirements(r requirements.Requirements) uint64 {
 
 func (s *TraitSet) text(text string) uint64 { return maphash.String(s.seed, text) }
 
-// flags returns a number that is another for each choice of the flags.
+// flags returns a different number for each combination of the flags.
 func flags(set ...bool) uint64 {
 	n := uint64(0)
 	for i, yes := range set {
@@ -166,7 +166,7 @@ func flags(set ...bool) uint64 {
 	return n
 }
 
-// scatter spreads what two numbers differ in over all bits.
+// scatter mixes the bits of n, so that a difference in one bit affects all bits.
 func scatter(n uint64) uint64 {
 	n ^= n >> 32
 	n *= 0xd6e8feb86659fd93
@@ -174,5 +174,5 @@ func scatter(n uint64) uint64 {
 	return n
 }
 
-// Size returns how many different hashes the traits have.
+// Size returns the number of different hashes.
 func (s *TraitSet) Size() int { return len(s.byHash) }

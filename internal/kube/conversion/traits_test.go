@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestTraitsDiffer: pods that differ in anything, even one small thing, are not held against one another. Were they, a
-// tenant's thousands of pods would take the square of that.
+// TestTraitsDiffer: traits that differ in one small field have different hashes. Otherwise thousands of pods of a
+// tenant would be compared with each other, in quadratic time.
 func TestTraitsDiffer(t *testing.T) {
 	t.Parallel()
 	const pods = 500

@@ -6,18 +6,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// lastApplied is the annotation in which kubectl keeps a second copy of the object.
+// lastApplied is the annotation in which kubectl stores a second copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// CacheOptions returns the options of a cache that keeps of each object only
-// what Joiner reads. Pods are most of its memory, and most of a pod is how its
-// containers run and not where.
+// CacheOptions returns the options of a cache that keeps only the fields that Joiner reads. Pods take most of the
+// cache's memory, and most of a pod describes how its containers run, which Joiner does not read.
 func CacheOptions() cache.Options {
 	return cache.Options{DefaultTransform: Trim}
 }
 
-// Trim drops from an object, before it enters the cache, what Joiner never
-// reads. It alters the object.
+// Trim drops from an object, before it enters the cache, the fields that Joiner never reads. It changes the object.
 func Trim(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

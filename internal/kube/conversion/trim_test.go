@@ -42,9 +42,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestOversizedPods: a pod of more than a megabyte, whatever it is full of, takes a few KiB of the cache, is not
-// planned for, and keeps what it takes of its node and who owns it. What a user writes into the annotation that notes
-// it counts for nothing.
+// TestOversizedPods: a pod of more than a megabyte, in whichever fields, takes a few KiB of the cache and is not
+// planned for. It keeps its requests and its owner. A user's value of AnnotationOversized is ignored.
 func TestOversizedPods(t *testing.T) {
 	t.Parallel()
 	const many = 10_000

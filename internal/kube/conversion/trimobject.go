@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// trimObject keeps of the objects that users may write to their namespaces what is read of them, and selectors of at
-// most maxRules: an API server takes objects of 1.5 MiB, and users may create thousands.
+// trimObject drops unread fields from the kinds that users may create in their namespaces, and selectors longer than
+// maxRules: the API server accepts objects of 1.5 MiB, and users may create thousands.
 func trimObject(object any) {
 	switch v := object.(type) {
-	case *appsv1.ReplicaSet: // of which there are ten for each Deployment
+	case *appsv1.ReplicaSet: // a Deployment keeps ten of them
 		trimMeta(&v.ObjectMeta)
 		v.Spec = appsv1.ReplicaSetSpec{Replicas: v.Spec.Replicas, Selector: trimSelector(v.Spec.Selector)}
 	case *appsv1.StatefulSet:
@@ -40,7 +40,7 @@ func trimObject(object any) {
 	}
 }
 
-// trimMeta keeps name, times and the controller, and of the annotations those of the keys.
+// trimMeta keeps name, times, the controller, and the annotations with these keys.
 func trimMeta(m *metav1.ObjectMeta, keys ...string) {
 	var kept map[string]string
 	for _, key := range keys {
@@ -55,7 +55,7 @@ func trimMeta(m *metav1.ObjectMeta, keys ...string) {
 	m.OwnerReferences = controllerOnly(m)
 }
 
-// controllerOnly is the reference to the controller, as a list.
+// controllerOnly returns the reference to the controller, as a list.
 func controllerOnly(m *metav1.ObjectMeta) []metav1.OwnerReference {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return []metav1.OwnerReference{*owner}
@@ -63,7 +63,7 @@ func controllerOnly(m *metav1.ObjectMeta) []metav1.OwnerReference {
 	return nil
 }
 
-// trimSelector returns the selector; one that is too long selects nothing.
+// trimSelector returns the selector; a selector that is too long becomes nil, which selects nothing.
 func trimSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s != nil && s.Size() > maxRules {
 		return nil
@@ -78,7 +78,7 @@ func trimPairs(selector map[string]string) map[string]string {
 	return selector
 }
 
-// trimModes returns each mode once.
+// trimModes returns the modes without duplicates.
 func trimModes(modes []corev1.PersistentVolumeAccessMode) []corev1.PersistentVolumeAccessMode {
 	var out []corev1.PersistentVolumeAccessMode
 	for _, m := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany,
@@ -90,7 +90,7 @@ func trimModes(modes []corev1.PersistentVolumeAccessMode) []corev1.PersistentVol
 	return out
 }
 
-// trimDaemon keeps of a DaemonSet's template what is kept of a pod.
+// trimDaemon keeps the same fields of a DaemonSet's template as of a pod.
 func trimDaemon(set *appsv1.DaemonSet) {
 	like := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	trimPod(like)
@@ -101,7 +101,7 @@ func trimDaemon(set *appsv1.DaemonSet) {
 	}, Spec: like.Spec}}
 }
 
-// trimBudget keeps a selector that is not too long. One that is may select any pod of its namespace, which is noted.
+// trimBudget drops a selector that is too long and marks the budget: it may then select any pod of its namespace.
 func trimBudget(b *policyv1.PodDisruptionBudget) {
 	trimMeta(&b.ObjectMeta)
 	if size := b.Spec.Selector.Size(); size > maxRules {
@@ -112,7 +112,7 @@ func trimBudget(b *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// trimWhole keeps of what a pod asks for as a whole the CPU and the memory.
+// trimWhole keeps only CPU and memory of the pod-level requests.
 func trimWhole(spec *corev1.PodSpec) {
 	if spec.Resources == nil {
 		return

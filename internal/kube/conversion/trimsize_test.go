@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// writable are the parts of the objects of each kind in the cache that users of one namespace may write.
+// writable has for each kind in the cache the parts that users of one namespace may write.
 func writable() map[string]func() (client.Object, []any) {
 	return map[string]func() (client.Object, []any){
 		"Pod": func() (client.Object, []any) {
@@ -50,8 +50,8 @@ func writable() map[string]func() (client.Object, []any) {
 	}
 }
 
-// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. What the cache
-// keeps of it is small: an API server takes objects of 1.5 MiB, and users may create thousands.
+// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. The cache must
+// keep only a small part of it: the API server accepts objects of 1.5 MiB, and users may create thousands.
 func TestCacheOfTenants(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10
@@ -77,7 +77,7 @@ func TestCacheOfTenants(t *testing.T) {
 
 func second(_ client.Object, parts []any) []any { return parts }
 
-// fillings finds the lists, maps and texts of a type, by the indices of fields that lead there.
+// fillings returns the paths of the lists, maps and texts of a type, as field indexes.
 func fillings(t reflect.Type, path []int, use func(path []int, name string)) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -126,7 +126,7 @@ func fill(v reflect.Value, path []int) {
 	}
 }
 
-// name writes the text into a value, or into the first texts that it has.
+// name sets a value, or the first texts in it, to the text.
 func name(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -147,5 +147,5 @@ func name(v reflect.Value, text string) {
 	}
 }
 
-// sizeOf is how many bytes an object takes when it is sent.
+// sizeOf returns the size of an object in the API's encoding, in bytes.
 func sizeOf(o client.Object) int { return o.(interface{ Size() int }).Size() }

@@ -10,19 +10,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// UsualSpread are the spread constraints that kube-scheduler gives to pods which
-// have none of their own: the defaultConstraints of its plugin PodTopologySpread.
-// The zero value has none.
+// UsualSpread are the spread constraints that kube-scheduler applies to pods without spread constraints: the
+// defaultConstraints of its plugin PodTopologySpread. The zero value has none.
 type UsualSpread struct {
 	everywhere  []corev1.TopologySpreadConstraint
-	byScheduler map[string][]corev1.TopologySpreadConstraint // by schedulerName, of a whole configuration
+	byScheduler map[string][]corev1.TopologySpreadConstraint // by schedulerName, from a KubeSchedulerConfiguration
 }
 
-// IsZero reports whether no pod gets any.
+// IsZero reports whether there are no default constraints.
 func (u UsualSpread) IsZero() bool { return len(u.everywhere) == 0 && len(u.byScheduler) == 0 }
 
-// schedulerText is what ReadUsualSpread reads: the short form of Karpenter's
-// setting, or kube-scheduler's own configuration.
+// schedulerText is the input of ReadUsualSpread: the short form of Karpenter's setting, or kube-scheduler's own
+// configuration.
 type schedulerText struct {
 	Kind              string     `json:"kind"`
 	PodTopologySpread spreadArgs `json:"podTopologySpread"`
@@ -45,7 +44,7 @@ type spreadArgs struct {
 	DefaultingType     string                            `json:"defaultingType"`
 }
 
-// The values of spreadArgs.DefaultingType. Empty is System in kube-scheduler's own configuration.
+// The values of spreadArgs.DefaultingType. In kube-scheduler's own configuration, empty means System.
 const (
 	defaultingSystem = "System"
 	defaultingList   = "List"
@@ -53,17 +52,16 @@ const (
 
 const spreadPlugin = "PodTopologySpread"
 
-// ReadUsualSpread reads the default spread constraints from YAML or JSON: either
-// {podTopologySpread: {defaultConstraints: [...]}}, as Karpenter's SCHEDULER_CONFIG
-// has it, or a whole KubeSchedulerConfiguration, of which nothing else is looked at.
-// An empty text has none. The error names the field that is wrong.
+// ReadUsualSpread reads the default spread constraints from YAML or JSON: either {podTopologySpread:
+// {defaultConstraints: [...]}}, the form of Karpenter's SCHEDULER_CONFIG, or a whole KubeSchedulerConfiguration, whose
+// other fields are ignored. An empty text has no constraints. The error names the invalid field.
 func ReadUsualSpread(text string) (UsualSpread, error) {
 	var head struct {
 		Kind string `json:"kind"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
 		var word string
-		if yaml.Unmarshal([]byte(text), &word) == nil { // what is meant is in a file
+		if yaml.Unmarshal([]byte(text), &word) == nil { // probably the path of a file
 			return UsualSpread{}, fmt.Errorf("read the scheduler configuration: %q is a word; give the text of the configuration itself,"+
 				" not the path of its file: \"$(cat FILE)\"", word)
 		}
@@ -139,7 +137,7 @@ func (a *spreadArgs) complete(at string) error {
 	return nil
 }
 
-// constraintsError says which default constraint kube-scheduler would not take, and why.
+// constraintsError says which default constraint kube-scheduler would reject, and why.
 func constraintsError(at string, list []corev1.TopologySpreadConstraint) error {
 	for i := range list {
 		c := &list[i]
@@ -150,9 +148,9 @@ func constraintsError(at string, list []corev1.TopologySpreadConstraint) error {
 		switch {
 		case wrong != "":
 		case c.LabelSelector != nil, len(c.MatchLabelKeys) > 0:
-			wrong = " has a labelSelector or matchLabelKeys; each pod gets the selector of what it belongs to: leave them out"
+			wrong = " has a labelSelector or matchLabelKeys; each pod gets the selector of its Services and controller: leave them out"
 		case slices.ContainsFunc(list[:i], same):
-			wrong = " repeats the topologyKey and whenUnsatisfiable of one before; leave it out"
+			wrong = " repeats the topologyKey and whenUnsatisfiable of an earlier constraint; leave it out"
 		}
 		if wrong != "" {
 			return fmt.Errorf("read the scheduler configuration: %s.defaultConstraints[%d]%s", at, i, wrong)
@@ -161,8 +159,7 @@ func constraintsError(at string, list []corev1.TopologySpreadConstraint) error {
 	return nil
 }
 
-// of returns the constraints that the pod gets: none if it has its own, or
-// belongs to nothing that selects it.
+// of returns the default constraints of the pod: none if it has its own, or if no Service or controller selects it.
 func (u UsualSpread) of(pod *corev1.Pod, groups *PodSelectors) []cluster.Spread {
 	list := u.everywhere
 	if u.byScheduler != nil {
@@ -181,7 +178,7 @@ func (u UsualSpread) of(pod *corev1.Pod, groups *PodSelectors) []cluster.Spread 
 	}
 	var out []cluster.Spread
 	for i := range list {
-		spread, _ := spreadOf(&list[i], nil) // constraintsError has looked at them
+		spread, _ := spreadOf(&list[i], nil) // checked by constraintsError
 		spread.Selector = selector
 		out = append(out, spread)
 	}

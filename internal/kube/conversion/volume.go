@@ -13,18 +13,17 @@ import (
 
 // VolumeIndex finds the claims, volumes and storage classes that pods name.
 type VolumeIndex struct {
-	Live    bool                                     // what is missing is missing, and not only left out of a folder of manifests
+	Live    bool                                     // a missing object does not exist; false if it may only be missing from a folder of manifests
 	Claims  map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
 	Volumes map[string]*corev1.PersistentVolume      // by name
 	Classes map[string]*storagev1.StorageClass       // by name
-	Usual   string                                   // the default storage class, empty if there is none
+	Usual   string                                   // name of the default storage class; empty if there is none
 
-	Limited map[string]bool   // the drivers that may say how many volumes a node takes
-	Single  map[string]string // claims for one pod at a time, to the pod that has each
+	Limited map[string]bool   // the drivers that may limit the number of attached volumes of a node
+	Single  map[string]string // the pod that uses each ReadWriteOncePod claim, by claim; both "namespace/name"
 }
 
-// places returns the alternatives that the pod's volumes leave of the ones it
-// has, or a sentence on why it cannot be planned.
+// places returns the alternatives that the pod's volumes allow, or a sentence that says why the pod cannot be planned.
 func (v *VolumeIndex) places(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
 	for i := range pod.Spec.Volumes {
 		name := ClaimName(pod, &pod.Spec.Volumes[i])
@@ -45,7 +44,7 @@ func (v *VolumeIndex) places(pod *corev1.Pod, alternatives []requirements.Requir
 	return alternatives, ""
 }
 
-// ClaimName is the name of the PersistentVolumeClaim behind a pod's volume, empty if there is none.
+// ClaimName returns the name of the PersistentVolumeClaim behind a pod's volume; empty if there is none.
 func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 	switch {
 	case volume.PersistentVolumeClaim != nil:
@@ -56,7 +55,8 @@ func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 	return ""
 }
 
-// claimPlaces returns where the claim's volume is or may come to be; nil: anywhere.
+// claimPlaces returns where the claim's volume is or may be created; nil means anywhere. own means an ephemeral volume
+// of the pod.
 func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.Claims[id]
@@ -64,7 +64,7 @@ func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]req
 	case !ok && v.Live:
 		return nil, fmt.Sprintf("its volume claim %s does not exist", name)
 	case !ok:
-		return nil, "" // one that a controller will make, most likely
+		return nil, "" // probably created later by a controller
 	case claim.DeletionTimestamp != nil:
 		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
 	case claim.Status.Phase == corev1.ClaimLost:
@@ -85,7 +85,7 @@ func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]req
 	return v.unboundPlaces(claim, class)
 }
 
-// classOf is the name of the claim's storage class, empty if it has none.
+// classOf returns the name of the claim's storage class; empty if it has none.
 func (v *VolumeIndex) classOf(claim *corev1.PersistentVolumeClaim) string {
 	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
@@ -93,13 +93,13 @@ func (v *VolumeIndex) classOf(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Spec.StorageClassName != nil {
 		return *claim.Spec.StorageClassName
 	}
-	return v.Usual // the API server will write it on the claim
+	return v.Usual // the API server will set it on the claim
 }
 
 // Annotations of volume claims.
 const (
-	AnnotationBound    = "pv.kubernetes.io/bind-completed"    // claim and volume know each other
-	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being made for a pod on this node
+	AnnotationBound    = "pv.kubernetes.io/bind-completed"    // the claim and its volume are bound
+	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being created for a pod on this node
 )
 
 func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requirements.Requirements, string) {
@@ -120,7 +120,7 @@ func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requir
 	if why != "" {
 		return nil, why
 	}
-	// Volumes of the days before CSI carry their zone as a label only; several zones are joined by "__".
+	// Volumes created before CSI have their zone only as a label; "__" separates several zones.
 	byLabel := requirements.Requirements{}
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 		corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion} {
@@ -151,7 +151,7 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirement
 	return out, ""
 }
 
-// noProvisioner is the provisioner of storage classes whose volumes are made by hand, on the disks of nodes.
+// noProvisioner is the provisioner of storage classes with volumes that users create on the disks of nodes.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
 func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]requirements.Requirements, string) {
@@ -191,7 +191,7 @@ func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name st
 	return out, ""
 }
 
-// waits reports whether volumes of the class are made where their first pod goes.
+// waits reports whether volumes of the class are created where their first pod is scheduled.
 func waits(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }

@@ -20,16 +20,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// authority knows which Deployments are installations of a controller. A tenant may give a Deployment of its own namespace any name, label
-// and annotation; it cannot create a ClusterRoleBinding, and cannot write to kube-system.
+// authority decides which Deployments are installations of a controller. A tenant may give a Deployment in its own
+// namespace any name, label and annotation, but cannot create a ClusterRoleBinding and cannot write to kube-system.
 type authority struct {
-	// accounts are the ServiceAccounts, as namespace/name, that a ClusterRoleBinding lets write the status of NodeClaims.
+	// accounts are the ServiceAccounts, as namespace/name, that a ClusterRoleBinding allows to write the status of
+	// NodeClaims.
 	accounts map[string]bool
-	// denied reports that ClusterRoleBindings or ClusterRoles may not be read: then only kube-system counts.
+	// denied means that reading ClusterRoleBindings or ClusterRoles is forbidden: then only Deployments in kube-system
+	// count.
 	denied bool
 }
 
-// readAuthority reads the ClusterRoleBindings and the ClusterRoles that they bind.
+// readAuthority reads the ClusterRoles and ClusterRoleBindings.
 func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 	out := authority{accounts: map[string]bool{}}
 	writers := map[string]bool{}
@@ -53,7 +55,7 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 			})
 	}
 	switch {
-	case kubeclient.IsForbidden(err), kubeclient.WhatNext(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or there is no such API
+	case kubeclient.IsForbidden(err), kubeclient.WhatNext(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or the API does not exist
 		return authority{denied: true}, nil
 	case err != nil:
 		return authority{}, fmt.Errorf("read clusterrolebindings: %w", err)
@@ -61,7 +63,7 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 	return out, nil
 }
 
-// writesClaimStatus reports whether a rule names the status of NodeClaims and lets it be written: only a controller of
+// writesClaimStatus reports whether a rule names the status of NodeClaims and allows writes: only a controller of
 // NodeClaims has such a rule. A rule about all resources, such as an administrator's, does not count.
 func writesClaimStatus(r rbacv1.PolicyRule) bool {
 	return slices.Contains(r.APIGroups, karpv1.Group) && slices.Contains(r.Resources, "nodeclaims/status") &&
@@ -84,12 +86,12 @@ func (a authority) isInstallation(d *appsv1.Deployment) bool {
 	return a.accounts[d.Namespace+"/"+accountOf(d)] || a.isOfSystem(&d.ObjectMeta)
 }
 
-// isOfSystem reports whether an object is named as a controller is, in the one namespace that no tenant can write to.
+// isOfSystem reports whether an object has a controller's name and is in kube-system, where no tenant can write.
 func (authority) isOfSystem(o *metav1.ObjectMeta) bool {
 	return o.Namespace == metav1.NamespaceSystem && isController(o)
 }
 
-// namespaces are those in which a controller can be, sorted.
+// namespaces returns the namespaces that can contain a controller, sorted.
 func (a authority) namespaces() []string {
 	out := map[string]bool{metav1.NamespaceSystem: true}
 	for account := range a.accounts {
@@ -98,13 +100,13 @@ func (a authority) namespaces() []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// accountOf is the name of the ServiceAccount of a Deployment's pods.
+// accountOf returns the name of the ServiceAccount of a Deployment's pods.
 func accountOf(d *appsv1.Deployment) string {
 	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 }
 
-// installations returns the Deployments that are controllers: one with replicas before one without, as when a cluster was handed over to
-// another, and Joiner before Karpenter.
+// installations returns the Deployments that are controllers. Those with replicas come first (a cluster that was
+// migrated has one without), and Joiner before Karpenter.
 func (a authority) installations(ctx context.Context, api client.Reader) ([]*appsv1.Deployment, error) {
 	var out []*appsv1.Deployment
 	for _, namespace := range a.namespaces() {
@@ -139,7 +141,7 @@ func sortInstallations(all []*appsv1.Deployment) {
 	slices.SortStableFunc(all, func(x, y *appsv1.Deployment) int { return rank(x) - rank(y) })
 }
 
-// lookalikes are the Deployments outside of kube-system with a controller's name, if their permissions cannot be read.
+// lookalikes returns the Deployments outside kube-system with a controller's name, if their permissions cannot be read.
 func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string, error) {
 	if !a.denied {
 		return nil, nil
@@ -158,7 +160,7 @@ func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string,
 	return out, err
 }
 
-// serviceAccounts are the ServiceAccounts that a controller may run as, those with a role of IAM before others.
+// serviceAccounts returns the ServiceAccounts that a controller may run as; those with an IAM role come first.
 func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*corev1.ServiceAccount, error) {
 	var out []*corev1.ServiceAccount
 	keys := slices.Sorted(maps.Keys(a.accounts))
@@ -188,18 +190,18 @@ func yes(b bool) int {
 	return 0
 }
 
-// roleOf is the role of IAM that the annotation of a ServiceAccount names; empty if it has none.
+// roleOf returns the IAM role in the annotation of a ServiceAccount; empty if it has none.
 func roleOf(a *corev1.ServiceAccount) string { return a.Annotations["eks.amazonaws.com/role-arn"] }
 
-// namespaceOfKey is what stands before the slash of namespace/name.
+// namespaceOfKey returns the namespace of namespace/name.
 func namespaceOfKey(key string) string {
 	namespace, _, _ := strings.Cut(key, "/")
 	return namespace
 }
 
-// PauseNamespaces returns the namespaces in which controllers of this cluster look for the switch, sorted: the one that their
-// LEADER_ELECTION_NAMESPACE names, or else their own. Where there is a Joiner, no Karpenter counts. A Deployment that is only named as a
-// controller is, in a tenant's namespace, does not count.
+// PauseNamespaces returns the namespaces in which controllers of this cluster look for the pause ConfigMap, sorted:
+// their LEADER_ELECTION_NAMESPACE, or else their own namespace. If Joiner is installed, Karpenter is ignored. A
+// Deployment in a tenant's namespace that only has a controller's name is ignored.
 func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
 	who, err := readAuthority(ctx, live)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// ReadAny reads manifests of any kind from files, as ReadFiles finds them, without a judgement. The error joins one for each thing that
-// is wrong; what could be read is returned beside it.
+// ReadAny reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The error
+// joins one error per problem; the readable objects are returned with it.
 func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := manifest.Decoder{Skipped: map[string]int{}, Strange: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
@@ -48,8 +48,9 @@ func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, err
 	return out, errors.Join(d.Errs...)
 }
 
-// Karpenter returns what the cluster has of Karpenter and of this program: definitions, objects, the Nodes of pools, Deployments with
-// their service accounts, and the namespace kube-system. The second result lists what could not be read.
+// Karpenter returns the objects of Karpenter and of Joiner in the cluster: CRDs, their objects, the Nodes of pools,
+// Deployments with their service accounts, and the namespace kube-system. The second result lists what could not be
+// read.
 func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
@@ -59,7 +60,7 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 	}
 	for _, ask := range []struct {
 		list     *unstructured.UnstructuredList
-		resource string // as a rule of RBAC has it, with its group
+		resource string // in RBAC syntax, with its group
 		options  []client.ListOption
 	}{
 		{emptyList(corev1.SchemeGroupVersion, "Namespace"), "namespaces",
@@ -73,7 +74,7 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 	} {
 		err := w.live.List(ctx, ask.list, ask.options...)
 		switch {
-		case meta.IsNoMatchError(err): // the CRD is not installed, which the definitions show
+		case meta.IsNoMatchError(err): // the CRD is not installed; the list of CRDs shows that
 			continue
 		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err):
 			unseen = append(unseen, migration.Unseen{What: ask.resource, Why: "the permission to list them is missing", Asked: true})
@@ -85,7 +86,7 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 			switch one := &ask.list.Items[i]; {
 			case !isOfKarpenter(one):
 			case one.GetKind() == "Deployment" && !who.isSure(one):
-				if who.denied { // else it is only named as a controller is
+				if who.denied { // otherwise it only has a controller's name
 					unseen = append(unseen, migration.Unseen{What: "deployment " + one.GetNamespace() + "/" + one.GetName(),
 						Why: "whether it is a controller depends on clusterroles and clusterrolebindings, which you may not list", Asked: true})
 				}
@@ -98,7 +99,7 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 	return append(out, accounts...), append(unseen, refused...), err
 }
 
-// isSure reports whether a Deployment that is named as a controller is one.
+// isSure reports whether a Deployment with a controller's name is certainly a controller.
 func (a authority) isSure(o *unstructured.Unstructured) bool {
 	account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
 	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
@@ -110,7 +111,7 @@ func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredLi
 	return list
 }
 
-// isOfKarpenter leaves out the Deployments and definitions of others.
+// isOfKarpenter returns false for Deployments and CRDs of other products.
 func isOfKarpenter(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":
@@ -126,7 +127,8 @@ func isOfKarpenter(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// accounts are the service accounts of Deployments; missing ones are left out, and unreadable ones are reported.
+// accounts returns the service accounts of Deployments. Missing ones are left out; unreadable ones are reported as
+// Unseen.
 func (w *Witness) accounts(ctx context.Context,
 	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
@@ -142,7 +144,7 @@ func (w *Witness) accounts(ctx context.Context,
 		switch {
 		case err == nil:
 			out = append(out, account)
-		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err): // the role stands there, and with it what may stop a hand-over
+		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err): // the migration needs the role in its annotation
 			unseen = append(unseen, migration.Unseen{
 				What:  "service account " + o.GetNamespace() + "/" + name,
 				Why:   "the permission to get it is missing",

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// silent is a cluster that answers each question about one object with the same error.
+// silent is a cluster that returns the same error for each Get.
 type silent struct {
 	client.Reader
 	err error
@@ -21,7 +21,7 @@ func (s silent) Get(context.Context, client.ObjectKey, client.Object, ...client.
 	return s.err
 }
 
-// TestUnreadAccount: a service account that may not be read is told, as Karpenter's role stands there; one that is gone is not missed.
+// TestUnreadAccount: a forbidden service account is reported, because it has Karpenter's role; a missing one is not.
 func TestUnreadAccount(t *testing.T) {
 	t.Parallel()
 	accounts := schema.GroupResource{Resource: "serviceaccounts"}

@@ -25,16 +25,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Installed is a controller in the cluster, and what its container is started with.
+// Installed is a controller in the cluster with its arguments and environment.
 type Installed struct {
 	migration.Controller
 	Args    []string
-	Environ []string // NAME=value; variables that come from elsewhere are left out
+	Environ []string // NAME=value; without variables that have a valueFrom
 }
 
-// Migrants makes of objects, as ReadAny and Karpenter return them, what migration judges, but for its Controllers: these are the second
-// result, for settings are not this package's to read. Kinds that do not matter are left out. The error joins one for each object
-// that cannot be decoded.
+// Migrants converts objects of ReadAny or Karpenter into the input of a migration check. The Installation lacks its
+// Controllers: these are the second result, because this package does not parse settings. Other kinds are ignored. The
+// error is that of the first object that cannot be decoded.
 func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
 	m := migrants{roles: map[string]string{}, foreign: map[string]bool{}, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, o := range objects {
@@ -48,14 +48,14 @@ func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []I
 	return m.out, m.installed, cmp.Or(m.err, err)
 }
 
-// migrants collects what was found.
+// migrants collects the result of Migrants.
 type migrants struct {
 	out         migration.Installation
 	installed   []Installed
-	roles       map[string]string // by namespace and name of the service account
-	foreign     map[string]bool   // pools of node classes that are not EC2NodeClasses: their claims and Nodes are not Joiner's
+	roles       map[string]string // IAM role by namespace and name of the service account
+	foreign     map[string]bool   // pools whose node class is not an EC2NodeClass: their claims and Nodes are not Joiner's
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition
-	err         error // the first
+	err         error // the first error
 }
 
 func (m *migrants) add(o *unstructured.Unstructured) {
@@ -84,7 +84,7 @@ func (m *migrants) add(o *unstructured.Unstructured) {
 	}
 }
 
-// addOurs takes objects of Karpenter's API.
+// addOurs adds objects of Karpenter's API.
 func (m *migrants) addOurs(o *unstructured.Unstructured, kind schema.GroupKind) {
 	switch kind {
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
@@ -104,7 +104,7 @@ func (m *migrants) addOurs(o *unstructured.Unstructured, kind schema.GroupKind) 
 	}
 }
 
-// decode fills object from o; where it cannot, what kept it from that is noted.
+// decode converts o into object. If it fails, it records the error and returns false.
 func (m *migrants) decode(o *unstructured.Unstructured, object client.Object) bool {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
 		var d manifest.Decoder
@@ -120,7 +120,7 @@ func nodeMigrant(n *corev1.Node) migration.Node {
 		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
 }
 
-// isForeign reports whether a node class is of a kind that neither Karpenter for AWS nor we serve.
+// isForeign reports whether the node class is of a kind that Joiner does not serve.
 func isForeign(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
 }
@@ -150,7 +150,7 @@ func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
 	return out
 }
 
-// installed reads a Deployment: its first container, or the one that the charts call controller.
+// installed converts a Deployment. It uses the container named controller, or else the first.
 func installed(d *appsv1.Deployment) Installed {
 	spec := &d.Spec.Template.Spec
 	out := Installed{Controller: migration.Controller{
@@ -180,14 +180,14 @@ func installed(d *appsv1.Deployment) Installed {
 	return out
 }
 
-// imageTag is "1.14.1" of public.ecr.aws/karpenter/controller:1.14.1@sha256:…; empty if there is none.
+// imageTag returns "1.14.1" for public.ecr.aws/karpenter/controller:1.14.1@sha256:…; empty if there is no tag.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	return tag
 }
 
-// judged says what our definitions make of an object that Karpenter's have let through, and whether it is ready.
+// judged validates an object with Joiner's CRDs, and returns the errors, the unknown fields, and why it is not ready.
 func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migration.Object {
 	var out migration.Object
 	for _, c := range conditions {
@@ -222,7 +222,8 @@ func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migrati
 	return out
 }
 
-// compareDefinitions compares what the cluster has with ours. Files without any definition say nothing about them.
+// compareDefinitions compares the CRDs of the cluster with Joiner's. It does nothing if the input has no CRD, as with
+// most files.
 func (m *migrants) compareDefinitions() error {
 	if len(m.definitions) == 0 {
 		return nil

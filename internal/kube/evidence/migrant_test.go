@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestMigrants makes values of what Karpenter has written.
+// TestMigrants converts objects that Karpenter has written.
 func TestMigrants(t *testing.T) {
 	t.Parallel()
 	objects, err := ReadAny([]string{"-"}, strings.NewReader(migrantManifest))
@@ -49,7 +49,7 @@ func TestMigrants(t *testing.T) {
 	}
 }
 
-// TestMigrantsRefuse: what cannot be decoded is said, in one line.
+// TestMigrantsRefuse: an object that cannot be decoded gives a one-line error.
 func TestMigrantsRefuse(t *testing.T) {
 	t.Parallel()
 	objects, err := ReadAny([]string{"-"},

@@ -8,17 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is how many objects one request asks for.
+// pageSize is the number of objects per request.
 const pageSize = 500
 
-// Limits of what a witness reads of one kind. A tenant may create thousands of objects, and no list of them may hide another one.
+// Limits on the objects read of one kind. A tenant may create thousands of objects, and must not be able to hide others
+// with them.
 const (
 	mostObjects = 20_000
 	mostPods    = 100_000
 )
 
-// pages lists the objects of a kind page by page and calls take for each page, until there are no more or most were read. isCut reports
-// that there were more, or that the deadline of ctx came between two pages. A witness without pages, on informers, reads all at once.
+// pages lists the objects of a kind page by page and calls take for each page, until the end or until most objects were
+// read. isCut reports that there are more objects, or that the deadline of ctx passed between two pages. A witness that
+// reads from informers (without plain) reads all at once.
 func (w *Witness) pages(ctx context.Context, most int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
 	if w.plain == nil {
@@ -40,7 +42,7 @@ func readPages(ctx context.Context, api client.Reader, most int, list func() cli
 		one := append([]client.ListOption{client.Limit(pageSize), client.Continue(token)}, options...)
 		switch err := api.List(ctx, page, one...); {
 		case err != nil && token != "" && (ctx.Err() != nil || apierrors.IsResourceExpired(err)):
-			return true, nil // what was read until then counts
+			return true, nil // return the objects that were read
 		case err != nil:
 			return false, err
 		}
@@ -54,7 +56,7 @@ func readPages(ctx context.Context, api client.Reader, most int, list func() cli
 	}
 }
 
-// cutAt says how much of a list was read; empty: all of it.
+// cutAt says how many objects of a list were read; empty if all.
 func cutAt(isCut bool, read int, what string) string {
 	if !isCut {
 		return ""

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TaintWriters are the managers that the API server notes as writers of a node's taints, sorted: the last writer, and the owners by
-// server-side apply. Nodes out of a cache have none.
+// TaintWriters returns the field managers that have written a node's taints, sorted: the last writer, and the owners by
+// server-side apply. Nodes from a cache have none.
 func TaintWriters(n *corev1.Node) []string {
 	var out []string
 	for _, m := range n.ManagedFields {

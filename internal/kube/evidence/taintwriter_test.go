@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTaintWriters: of those who wrote a node, the ones count that wrote its taints.
+// TestTaintWriters: only field managers that wrote taints are returned.
 func TestTaintWriters(t *testing.T) {
 	t.Parallel()
 	wrote := func(manager, fields string) metav1.ManagedFieldsEntry {

@@ -26,20 +26,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Witness reads the evidence about nodes that do not join from Kubernetes. It reads from the API server, changes nothing, and removes
-// secrets from texts of other writers.
+// Witness reads from Kubernetes the evidence about nodes that do not join. It changes nothing, and removes secrets from
+// texts that others wrote.
 type Witness struct {
 	live  client.Reader
 	plain kubernetes.Interface
 	host  string
-	maps  client.Reader // of ConfigMaps, for a witness without plain
+	maps  client.Reader // reads ConfigMaps if plain is nil
 
 	mu    sync.Mutex
-	known *authority // nil: not read yet
+	known *authority // nil until first read
 }
 
-// NewInsider returns a witness within the controller, for what keeps nodes from joining: what the controller watches it reads from the
-// controller's informers, and the ConfigMap aws-auth live. Its Home, Events, Pods and Controller return nothing else.
+// NewInsider returns a witness within the controller. It reads the controller's informers, and the ConfigMap aws-auth
+// from the API server. Its methods Home, Events, Pods and Controller must not be called.
 func NewInsider(cache, live client.Reader) *Witness { return &Witness{live: cache, maps: live} }
 
 // NewWitness returns a witness for a cluster.
@@ -59,12 +59,12 @@ func NewWitness(cfg *rest.Config) (*Witness, error) {
 	return &Witness{live: live, plain: plain, host: cfg.Host}, nil
 }
 
-// Home says which cluster this is.
+// Home identifies the cluster, and reports the state of its DNS.
 func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 	space, err := w.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
 	case kubeclient.WhatNext(err) == kubeclient.Gone:
-		return diagnosis.Home{}, fmt.Errorf("there is no namespace kube-system, which every cluster has: is that the address of an API server? %w", err)
+		return diagnosis.Home{}, fmt.Errorf("namespace kube-system, which every cluster has, does not exist: check that the address is that of an API server: %w", err)
 	case err != nil:
 		return diagnosis.Home{}, err
 	}
@@ -81,7 +81,7 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
 	switch {
-	case kubeclient.IsForbidden(err): // what may not be seen is not down
+	case kubeclient.IsForbidden(err): // unknown, not down
 		out.DNSAbsent, out.DNSWhy = diagnosis.Denied, "to list endpointslices in kube-system"
 		return out, nil
 	case err != nil:
@@ -95,7 +95,7 @@ func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
 	return out, nil
 }
 
-// authMapName is the ConfigMap by which roles are mapped where the cluster reads it.
+// authMapName is the ConfigMap that maps IAM roles to users, if the cluster's authentication mode uses it.
 const authMapName = "aws-auth"
 
 // AuthMap reads the ConfigMap aws-auth.
@@ -114,10 +114,10 @@ func (w *Witness) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
 	return ReadAuthMap(config.Data["mapRoles"]), nil
 }
 
-// mostAuthMap is how long mapRoles can be: what a ConfigMap holds.
+// mostAuthMap is the maximum length of mapRoles: the maximum size of a ConfigMap.
 const mostAuthMap = 1 << 20
 
-// ReadAuthMap reads mapRoles of aws-auth as the authenticator does: a list, whose rows have other fields than these ignored.
+// ReadAuthMap parses mapRoles of aws-auth as the authenticator does: as a list whose entries may have unknown fields.
 func ReadAuthMap(text string) diagnosis.AuthMap {
 	out := diagnosis.AuthMap{Raw: text}
 	if len(text) > mostAuthMap {
@@ -196,7 +196,7 @@ func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
 	return out
 }
 
-// withTags adds tags to those that there are; nil without any.
+// withTags adds tags to all; the result is nil if there are no tags.
 func withTags(all, more map[string]string) map[string]string {
 	if all == nil && len(more) > 0 {
 		all = map[string]string{}
@@ -205,7 +205,7 @@ func withTags(all, more map[string]string) map[string]string {
 	return all
 }
 
-// witnessMachine fills in what the instances themselves are launched with.
+// witnessMachine sets the fields that describe the instances: metadata options, disks and keys.
 func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 	if m := spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
 		out.HopLimit = *m.HTTPPutResponseHopLimit
@@ -223,10 +223,10 @@ func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 	}
 }
 
-// ofCheck is the reason of conditions on which the controller says what a check has found: "AUTH_5".
+// ofCheck matches the reasons of conditions that report the finding of a check: "AUTH_5".
 var ofCheck = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
 
-// conditionWitness leaves out what a diagnosis itself has written: it would be evidence of itself.
+// conditionWitness leaves out conditions that a diagnosis has written, because they are not evidence.
 func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 	var out []diagnosis.Condition
 	for _, c := range all {
@@ -245,7 +245,7 @@ func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
 	return out
 }
 
-// Pools returns the NodePools, sorted by name, without the steps of their requirements.
+// Pools returns the NodePools, sorted by name. Their requirements lack minValues.
 func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
 	out := []diagnosis.Pool{}
 	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {

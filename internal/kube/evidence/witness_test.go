@@ -41,7 +41,7 @@ func TestReadAuthMap(t *testing.T) {
 	}
 }
 
-// FuzzReadAuthMap: whatever somebody writes into the ConfigMap is read or refused.
+// FuzzReadAuthMap: any content of the ConfigMap is parsed or reported.
 func FuzzReadAuthMap(f *testing.F) {
 	f.Add("- rolearn: a\n  username: b\n  groups: [c]\n")
 	f.Add("- &a [*a]\n")

@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// whatIsDenied is why a controller outside of kube-system cannot be distinguished from a Deployment with its name.
+// whatIsDenied is the fix if a controller outside kube-system cannot be distinguished from a Deployment with its name.
 const whatIsDenied = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
-// authority is read once for each witness.
+// authority returns the authority, which is read once per witness.
 func (w *Witness) authority(ctx context.Context) (authority, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,10 +33,10 @@ func (w *Witness) authority(ctx context.Context) (authority, error) {
 	return out, err
 }
 
-// Controller returns the installation of the autoscaler itself; found is false if there is none in the cluster. It is
-// the Deployment chosen, as namespace/name; without that, the one whose ServiceAccount may write the status of
-// NodeClaims, or that is named like a controller and in kube-system. Of several, it is the one whose pod holds the
-// Lease, or the only one with replicas. The error asks for a choice where none is.
+// Controller returns the installation of Joiner or Karpenter; found is false if there is none. chosen names its
+// Deployment, as namespace/name. If it is empty, it is the Deployment whose ServiceAccount may write the status of
+// NodeClaims, or that is in kube-system and has a controller's name. If there are several, it is the one whose pod
+// holds the Lease, or the only one with replicas. If none qualifies, the error asks the user to choose.
 func (w *Witness) Controller(ctx context.Context, chosen string,
 	events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	who, err := w.authority(ctx)
@@ -52,7 +52,7 @@ func (w *Witness) Controller(ctx context.Context, chosen string,
 	}
 	c.Namespace, c.Deployment, c.Others, c.Tolerates = d.Namespace, d.Name, others, toleratedWitness(&d.Spec.Template.Spec)
 	c.Account, c.Settings = accountOf(d), envWitness(&d.Spec.Template.Spec, witnessedSettings()...)
-	for name, value := range electionArgs(&d.Spec.Template.Spec) { // a flag wins
+	for name, value := range electionArgs(&d.Spec.Template.Spec) { // flags override variables
 		if c.Settings == nil {
 			c.Settings = map[string]string{}
 		}
@@ -72,7 +72,7 @@ func (w *Witness) Controller(ctx context.Context, chosen string,
 	return c, "deployment " + d.Namespace + "/" + d.Name, true, nil
 }
 
-// accountAlone is what is known of a controller that has no Deployment: its ServiceAccount.
+// accountAlone returns the ServiceAccount of a controller that has no Deployment.
 func (w *Witness) accountAlone(ctx context.Context, who authority) (c diagnosis.Controller, source string, found bool, err error) {
 	accounts, err := who.serviceAccounts(ctx, w.live)
 	if err != nil || len(accounts) == 0 {
@@ -91,7 +91,8 @@ func (w *Witness) accountAlone(ctx context.Context, who authority) (c diagnosis.
 	return c, "serviceaccount " + first.Namespace + "/" + first.Name, true, nil
 }
 
-// installation returns the Deployment of the controller, nil if there is none, and which others there are.
+// installation returns the Deployment of the controller, or nil if there is none, and the names of the other
+// candidates.
 func (w *Witness) installation(ctx context.Context, who authority, chosen string) (d *appsv1.Deployment, others []string, err error) {
 	if chosen != "" {
 		namespace, name, _ := strings.Cut(chosen, "/")
@@ -129,7 +130,8 @@ func (w *Witness) installation(ctx context.Context, who authority, chosen string
 	return all[first], others, nil
 }
 
-// holding is the index of the Deployment whose pod holds the Lease. The error asks the user to choose where that is none, or not known.
+// holding returns the index of the Deployment whose pod holds the Lease. If there is none, or it is unknown, the error
+// asks the user to choose.
 func (w *Witness) holding(ctx context.Context, all []*appsv1.Deployment) (int, error) {
 	var names []string
 	for i, d := range all {
@@ -152,8 +154,8 @@ func (w *Witness) holding(ctx context.Context, all []*appsv1.Deployment) (int, e
 	return 0, fmt.Errorf("several Deployments may be the controller, and none has a pod that holds its lease: %s; choose one with --controller NAMESPACE/NAME", strings.Join(names, ", "))
 }
 
-// isPodOf reports whether a pod of that name is a Deployment's, by the owners that the API server has: the pod's
-// ReplicaSet, and its Deployment.
+// isPodOf reports whether a pod with this name belongs to a Deployment, by its owner references: pod, ReplicaSet,
+// Deployment.
 func (w *Witness) isPodOf(ctx context.Context, d *appsv1.Deployment, name string) bool {
 	pod, set := &corev1.Pod{}, &appsv1.ReplicaSet{}
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {

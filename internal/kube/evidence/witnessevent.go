@@ -16,21 +16,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Limits of the events that are read, for each list. A tenant may create thousands in its own namespace: they hide none of another's.
+// Limits on the events read per list. A tenant may create thousands in its own namespace, and must not be able to hide
+// those of others.
 const (
-	mostEvents     = 5000 // of one kind of cluster-scoped objects
-	mostPodEvents  = 1000 // of the pods of one namespace
-	mostNamespaces = 40   // whose pods' events are read
+	mostEvents     = 5000 // for one kind of cluster-scoped objects
+	mostPodEvents  = 1000 // for the pods of one namespace
+	mostNamespaces = 40   // number of namespaces whose pod events are read
 )
 
-// Events returns the warnings about objects of this API, each with who wrote it, where and about which UID, sorted by object, newest last.
-// The events of cluster-scoped objects live in the namespace default. cut says that there were more; empty: these are all.
+// Events returns the warnings about objects of this API, sorted by object, newest last. Each has its writer, its
+// namespace and the UID of the object. The events of cluster-scoped objects are in the namespace default. cut says that
+// there were more; empty if these are all.
 func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut string, err error) {
 	out, cuts := []diagnosis.Event{}, []string{}
 	for _, kind := range []string{"NodeClaim", "NodePool", "EC2NodeClass"} {
 		isCut, err := w.eachEvent(ctx, metav1.NamespaceDefault, kind, mostEvents, func(e *corev1.Event) {
 			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
-				return // a diagnosis said so
+				return // written by a diagnosis
 			}
 			out = append(out, diagnosis.Event{
 				Kind:      kind,
@@ -62,7 +64,7 @@ func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most in
 		list, err := w.plain.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
 		switch {
 		case err != nil && read > 0:
-			return true, nil // what was read until then counts
+			return true, nil // return the events that were read
 		case err != nil:
 			return false, err
 		}
@@ -99,17 +101,19 @@ func lastSeen(e *corev1.Event) metav1.Time {
 // PodEvent is a warning about a pod.
 type PodEvent struct {
 	UID     string // of the pod
-	By      string // the component that it says it is from
+	By      string // the component that claims to have written the event
 	Message string
 }
 
-// isOf reports whether the event is about the pod of that UID, and from a component that has to do with pods: the kubelet, a scheduler.
+// isOf reports whether the event is about the pod with this UID, and from a component that writes pod events: the
+// kubelet or a scheduler.
 func (e PodEvent) isOf(uid, scheduler string) bool {
 	return uid != "" && e.UID == uid &&
 		slices.Contains([]string{"kubelet", corev1.DefaultSchedulerName, "fargate-scheduler", cmp.Or(scheduler, "kubelet")}, e.By)
 }
 
-// PodEvents returns the warnings about pods of the namespaces of some pods, kube-system first. cut says what was not read; empty: nothing.
+// PodEvents returns the warnings about pods in the namespaces of the given pods, kube-system first. cut says what was
+// not read; empty if all was read.
 func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []PodEvent, cut string, err error) {
 	namespaces := []string{metav1.NamespaceSystem}
 	for i := range pods {
@@ -138,7 +142,7 @@ func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events [
 	return events, strings.Join(cuts, "; "), nil
 }
 
-// mostSaid is how many messages of its events a pod keeps.
+// mostSaid is the maximum number of event messages per pod.
 const mostSaid = 6
 
 // WithEvents returns the pods, each with the messages of its events.
@@ -159,9 +163,10 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 // LeaseName is the default name of the controller's Lease, the same as Karpenter's.
 const LeaseName = "karpenter-leader-election"
 
-// Lease returns the Lease of a controller by its name; empty: by its default name. It counts in kube-system, in
-// the namespaces of the controllers' service accounts, and in those that are given besides: a tenant may create one in its own. Of several,
-// as of controllers that were moved, it is the one that was renewed last. Found is false if there is none.
+// Lease returns the Lease of a controller by its name; an empty name means LeaseName. It counts only in kube-system, in
+// the namespaces of the controllers' service accounts and in besides, because a tenant may create one in its own
+// namespace. If there are several, as after a controller was moved, it is the one renewed last. found is false if there
+// is none.
 func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l diagnosis.Lease, found bool, err error) {
 	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
 	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String(), Limit: mostObjects})

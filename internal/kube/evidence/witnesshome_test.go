@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestHiddenDNS: who may not list the endpoints of cluster DNS is told so, and not that it is down.
+// TestHiddenDNS: if the user is not allowed to list the endpoints of cluster DNS, that is reported, and not that DNS is
+// down.
 func TestHiddenDNS(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

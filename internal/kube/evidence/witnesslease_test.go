@@ -28,7 +28,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// bound is the ServiceAccount of a controller: what a ClusterRoleBinding lets write the status of NodeClaims.
+// bound returns a ServiceAccount of a controller: a ClusterRoleBinding allows it to write the status of NodeClaims.
 func bound(namespace, name string) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
@@ -40,7 +40,7 @@ func bound(namespace, name string) []client.Object {
 	}
 }
 
-// witnessOf is a witness of a cluster with these objects.
+// witnessOf returns a witness of a cluster with these objects.
 func witnessOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *Witness {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -51,7 +51,7 @@ func witnessOf(t *testing.T, leases []runtime.Object, objects ...client.Object) 
 		plain: fake.NewClientset(leases...)}
 }
 
-// TestWitnessLease: of the leases of controllers that were moved, that of the last one counts; one that a tenant has made does not.
+// TestWitnessLease: if a controller was moved, the latest lease counts; a lease that a tenant created does not.
 func TestWitnessLease(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -81,7 +81,8 @@ func TestWitnessLease(t *testing.T) {
 	}
 }
 
-// TestController: the controller is known by what its ServiceAccount may do, and not by the name of a Deployment.
+// TestController: the controller is recognized by the permissions of its ServiceAccount, and not by the name of a
+// Deployment.
 func TestController(t *testing.T) {
 	t.Parallel()
 	deployment := func(namespace, name, account string, replicas int32) *appsv1.Deployment {
@@ -113,37 +114,37 @@ func TestController(t *testing.T) {
 		objects []client.Object
 		leases  []runtime.Object
 		chosen  string
-		want    string // namespace/name of the Deployment, or why not
+		want    string // namespace/name of the Deployment, or the error
 		others  int
 	}{
 		"in kube-system": {objects: []client.Object{deployment("kube-system", "joiner", "", 1)}, want: "kube-system/joiner"},
 		"in its own namespace": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "node-buyer", "karpenter", 2)), want: "karpenter/node-buyer"},
-		"beside it, under another account": {objects: append(bound("karpenter", "karpenter"),
+		"with another service account": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "a", "default", 2)), want: "karpenter/"},
-		"nowhere": {want: "none"},
-		"handed over": {objects: append(bound("karpenter", "karpenter"),
+		"no controller": {want: "none"},
+		"Karpenter has no replicas": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 2)),
 			want: "kube-system/joiner", others: 1},
-		"and back": {objects: append(bound("karpenter", "karpenter"),
+		"Joiner has no replicas": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 0)),
 			want: "karpenter/karpenter", others: 1},
-		"neither runs": {objects: append(bound("karpenter", "karpenter"),
+		"both without replicas": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 0), deployment("kube-system", "joiner", "", 0)),
 			want: "kube-system/joiner", others: 1},
 		"both run": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)), want: "choose one with --controller"},
-		"both run, and one holds the lease": {objects: slices.Concat(bound("karpenter", "karpenter"),
+		"both run, one holds the lease": {objects: slices.Concat(bound("karpenter", "karpenter"),
 			pod("karpenter", "karpenter"), []client.Object{deployment("karpenter", "karpenter", "karpenter", 2),
 				deployment("kube-system", "joiner", "", 2)}), leases: holds("karpenter", "karpenter-1-a_uuid"), want: "karpenter/karpenter", others: 1},
-		"both run, and a pod that is neither's holds the lease": {objects: append(bound("karpenter", "karpenter"),
+		"both run, another pod holds the lease": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2),
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "karpenter", Name: "karpenter-1-a"}}),
 			leases: holds("karpenter", "karpenter-1-a_uuid"), want: "choose one with --controller"},
-		"one is chosen": {objects: append(bound("karpenter", "karpenter"),
+		"chosen by the user": {objects: append(bound("karpenter", "karpenter"),
 			deployment("karpenter", "karpenter", "karpenter", 2), deployment("kube-system", "joiner", "", 2)),
 			chosen: "karpenter/karpenter", want: "karpenter/karpenter"},
-		"one that is not there": {chosen: "karpenter/karpenter", want: "there is no Deployment karpenter/karpenter"},
+		"the chosen one is missing": {chosen: "karpenter/karpenter", want: "there is no Deployment karpenter/karpenter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,8 +164,8 @@ func TestController(t *testing.T) {
 	}
 }
 
-// TestControllerUnchecked: who may not read ClusterRoleBindings is asked to choose, and no Deployment of a tenant is
-// taken for the controller.
+// TestControllerUnchecked: if the user may not read ClusterRoleBindings, the error asks for a choice, and no Deployment
+// of a tenant counts as the controller.
 func TestControllerUnchecked(t *testing.T) {
 	t.Parallel()
 	scheme, err := kubeclient.Scheme()

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestOwners: the owner of a pod counts as one of Kubernetes' own kinds only with its API group, and no text of it is
-// one of those that a fix changes.
+// TestOwners: the owner of a pod counts as a Kubernetes kind only with its API group. Other owners never look like an
+// object that a fix changes.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	isController := true

@@ -17,11 +17,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// mostKept is how many pods that do not run are kept: they are alike by then.
+// mostKept is the maximum number of reported pods that do not run: a larger number adds no information.
 const mostKept = 300
 
-// Pods returns pods that do not run, with what their conditions and containers say, sorted by namespace and name. Where there are more than
-// fit, those of kube-system come first, then some of each namespace. cut says that there were more; empty: these are all.
+// Pods returns pods that do not run, with the messages of their conditions and containers, sorted by namespace and
+// name. If there are too many, those of kube-system come first, then an equal number of each namespace. cut says that
+// there were more; empty if these are all.
 func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
 	read, out := 0, []diagnosis.Pod{}
 	take := func(skip string) func(client.ObjectList) int {
@@ -72,9 +73,9 @@ func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
 	}
 }
 
-// fairly keeps most pods: all of kube-system first, and then of each namespace the same number, the oldest first.
+// fairly returns most of the pods: first all of kube-system, then an equal number of each namespace, oldest first.
 func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
-	place := make([]int, len(all)) // of each pod among those of its namespace
+	place := make([]int, len(all)) // rank of each pod in its namespace
 	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
@@ -98,7 +99,7 @@ func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
 	return out
 }
 
-// troubles are what a pod's conditions and containers say that is not well.
+// troubles returns the messages of failing conditions and containers of a pod.
 func troubles(p *corev1.Pod) []string {
 	var out []string
 	for _, c := range p.Status.Conditions {
@@ -117,8 +118,8 @@ func troubles(p *corev1.Pod) []string {
 	return out
 }
 
-// workloads are the kinds that own pods, with their API groups. An owner's kind is free text of users who may create pods: a kind counts
-// only with its group.
+// workloads returns the kinds that own pods, with their API groups. Users who may create pods can write any owner kind,
+// so a kind counts only with its group.
 func workloads() map[string]string {
 	return map[string]string{
 		"Deployment":            "apps",
@@ -130,8 +131,8 @@ func workloads() map[string]string {
 		"ReplicationController": "", "Node": ""}
 }
 
-// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's. An owner of
-// another kind is named with its API group: "Rollout.argoproj.io/web".
+// ownerWitness names the object that a user would change: for a pod of a ReplicaSet, the Deployment. An owner of an
+// unknown kind is named with its API group: "Rollout.argoproj.io/web".
 func ownerWitness(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
@@ -148,22 +149,22 @@ func ownerWitness(p *corev1.Pod) string {
 	return owner.Kind + "/" + owner.Name
 }
 
-// witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
+// witnessedSettings returns the variables of the controller that checks use; none of them holds a secret.
 func witnessedSettings() []string {
 	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE",
 		"VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
 		leaseVariable, leasePlaceVariable, aloneVariable}
 }
 
-// leaseVariable and leasePlaceVariable name the Lease by which the controller acts, and its namespace; aloneVariable
-// says that it acts without one.
+// leaseVariable and leasePlaceVariable set the name and namespace of the controller's Lease. aloneVariable disables
+// leader election.
 const (
 	leaseVariable      = "LEADER_ELECTION_NAME"
 	leasePlaceVariable = "LEADER_ELECTION_NAMESPACE"
 	aloneVariable      = "DISABLE_LEADER_ELECTION"
 )
 
-// electionArgs are the same settings where they are arguments, by the names of their variables.
+// electionArgs returns the same settings from command-line arguments, by the names of their variables.
 func electionArgs(spec *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for i := range spec.Containers {
@@ -175,7 +176,7 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 			case !strings.HasPrefix(arg, "-") || !slices.Contains([]string{leaseVariable, leasePlaceVariable, aloneVariable}, variable):
 			case isWhole:
 				out[variable] = value
-			case variable == aloneVariable: // it may stand alone
+			case variable == aloneVariable: // a flag without value means true
 				out[variable] = "true"
 			case k+1 < len(args):
 				out[variable] = args[k+1]
@@ -185,7 +186,7 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 	return out
 }
 
-// appLabel and controllerNames are by which an installation of this controller, or of Karpenter, is known.
+// appLabel is the label by which an installation of Joiner or Karpenter is recognized.
 const appLabel = "app.kubernetes.io/name"
 
 func isController(meta *metav1.ObjectMeta) bool {

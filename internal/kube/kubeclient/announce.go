@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Announce writes one event immediately, for a process that exits before a Teller could write it. An existing event with the same
-// object, reason and message is kept: a process that restarts repeatedly emits it once an hour, which is how long events are kept.
+// Announce writes one event immediately, for a process that exits before a Teller could write it. An existing event
+// with the same object, reason and message is kept: a process that restarts repeatedly emits it once an hour, which is
+// how long events are kept.
 func Announce(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {
 		return fmt.Errorf("know the kind of %s: %w", about.GetName(), err)
 	}
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(string(reason) + "\n" + message)) // a hash takes everything
+	_, _ = sum.Write([]byte(string(reason) + "\n" + message)) // never fails
 	namespace := about.GetNamespace()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault

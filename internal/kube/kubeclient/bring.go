@@ -19,16 +19,16 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// Definitions brings the CustomResourceDefinitions of the API to a cluster, with server-side apply. A definition that is
-// newer than this program's, or that knows fields which this program's does not, is left as it is.
+// Definitions installs the CustomResourceDefinitions of the API with server-side apply. A definition that is newer than
+// this program's, or has fields that this program does not know, is not changed.
 type Definitions struct {
-	// Live reads and writes at the API server itself, and knows apiextensions.k8s.io/v1: see NewDefinitions.
+	// Live reads and writes at the API server, without a cache, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client
-	// Force overwrites fields of another program's CRD that this program does not know. A newer CRD is left in any case.
+	// Force also replaces another program's CRD that has fields unknown to this program. A newer CRD is never replaced.
 	Force bool
 }
 
-// NewDefinitions returns one for the cluster that cfg leads to.
+// NewDefinitions returns Definitions for the cluster of cfg.
 func NewDefinitions(cfg *rest.Config) (*Definitions, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -41,23 +41,23 @@ func NewDefinitions(cfg *rest.Config) (*Definitions, error) {
 	return &Definitions{Live: live}, nil
 }
 
-// definitionOwner is the field manager of what we bring.
+// definitionOwner is the field manager of the installed definitions.
 const definitionOwner = "joiner"
 
-// servedWithin is how long the API server may take until it serves a definition.
+// servedWithin is the time limit for the API server to serve an installed definition.
 const servedWithin = 10 * time.Second
 
-// Which says which definitions to bring.
+// Which selects the definitions to install.
 type Which string
 
-// The ones to bring.
+// The selections, each including the ones before it.
 const (
-	Lacking Which = "lacking" // that are not there at all
-	Stale   Which = "stale"   // those, and those that are older or of another program
-	Every   Which = "every"   // those, and the program's own, in case they were changed by hand
+	Lacking Which = "lacking" // definitions that do not exist
+	Stale   Which = "stale"   // also those that are older or of another program
+	Every   Which = "every"   // also those of this revision, in case they were changed by hand
 )
 
-// Look compares the cluster's definitions with ours, by name. It writes nothing.
+// Look compares the cluster's definitions with the program's, by name. It writes nothing.
 func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
 	var out []DefinitionSeen
 	ours, err := crds.Definitions()
@@ -78,8 +78,8 @@ func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
 	return out, nil
 }
 
-// Bring applies those definitions that may be applied, waits until the API server serves all that there are, and returns what there was
-// before, by name: what was brought is Brought. Every error can be given to WhatNext.
+// Bring installs the selected definitions and waits until the API server serves all existing ones. It returns the
+// definitions as they were before, by name; Brought marks the installed ones. Every error can be passed to WhatNext.
 func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen, error) {
 	seen, err := d.Look(ctx)
 	if err != nil {
@@ -99,7 +99,8 @@ func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen,
 		if !one.Brought && one.version == "" {
 			continue
 		}
-		// Not those alone that were brought here: another controller, which starts at the same moment, may be at it.
+		// Also wait for definitions that were not installed here: another controller that starts at the same time may
+		// be installing them.
 		if err := d.waitServed(ctx, one.Name); err != nil {
 			return seen, err
 		}
@@ -107,8 +108,8 @@ func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen,
 	return seen, nil
 }
 
-// apply sends our definition, and returns its resourceVersion. That of the one that was looked at goes with it: a newer one that
-// came in between is not overwritten.
+// apply writes the program's definition and returns its resourceVersion. It sends the resourceVersion of the compared
+// definition, so that a newer definition written meanwhile is not overwritten.
 func (d *Definitions) apply(ctx context.Context, seen DefinitionSeen) (string, error) {
 	object, err := ownDefinition(seen.Name)
 	if err != nil {
@@ -122,7 +123,7 @@ func (d *Definitions) apply(ctx context.Context, seen DefinitionSeen) (string, e
 	return object.GetResourceVersion(), nil
 }
 
-// ownDefinition is our definition of a name as it is written: a field that its file leaves out is not there.
+// ownDefinition returns the program's definition with this name exactly as its file has it, without default values.
 func ownDefinition(name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	for _, m := range crds.Manifests() {
@@ -139,7 +140,7 @@ func ownDefinition(name string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// DefinitionManifests are our definitions as YAML, one document each, by name.
+// DefinitionManifests returns the program's definitions as YAML, one document each, sorted by name.
 func DefinitionManifests() (string, error) {
 	var b strings.Builder
 	for _, m := range crds.Manifests() {
@@ -159,7 +160,7 @@ func DefinitionManifests() (string, error) {
 
 // waitServed waits until the API server serves a definition.
 func (d *Definitions) waitServed(ctx context.Context, name string) error {
-	why := "nothing is said of it"
+	why := "it has no conditions yet"
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
 		found := &apiextensionsv1.CustomResourceDefinition{}
 		if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
@@ -181,8 +182,8 @@ func (d *Definitions) waitServed(ctx context.Context, name string) error {
 	return nil
 }
 
-// Remove deletes the program's own CRDs, and with them every object of their kinds. It fails and names the objects while there are
-// any, because their instances would not be terminated.
+// Remove deletes the program's CRDs, and with them every object of their kinds. While such objects exist it fails and
+// names them, because their instances would not be terminated.
 func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {

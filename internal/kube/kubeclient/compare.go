@@ -14,32 +14,32 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// DefinitionState is how a definition of the cluster compares with ours. It is a closed set.
+// DefinitionState is the result of comparing a CRD of the cluster with the program's, one of the constants below.
 type DefinitionState string
 
 // The states.
 const (
-	DefinitionMissing DefinitionState = "missing" // there is none
-	DefinitionSame    DefinitionState = "same"    // it is of our revision
+	DefinitionMissing DefinitionState = "missing" // the cluster has no such CRD
+	DefinitionSame    DefinitionState = "same"    // it has the program's revision
 	DefinitionOlder   DefinitionState = "older"
 	DefinitionNewer   DefinitionState = "newer"
-	DefinitionForeign DefinitionState = "foreign" // it is not marked as ours, and ours has all that it has
-	DefinitionBeyond  DefinitionState = "beyond"  // it is not marked as ours, and has fields that ours has not
-	DefinitionStored  DefinitionState = "stored"  // objects may be stored in a version that ours has not
+	DefinitionForeign DefinitionState = "foreign" // it is not installed by Joiner, and the program knows all of its fields
+	DefinitionBeyond  DefinitionState = "beyond"  // it is not installed by Joiner, and has fields that the program does not know
+	DefinitionStored  DefinitionState = "stored"  // objects may be stored in a version that the program does not know
 )
 
-// DefinitionSeen is what was found of one definition.
+// DefinitionSeen is the comparison of one CRD.
 type DefinitionSeen struct {
 	Name     string // "nodepools.karpenter.sh"
 	State    DefinitionState
-	Revision int      // of the cluster's definition; 0 if it is not marked
-	Beyond   []string // with DefinitionBeyond, the fields; with DefinitionStored, the versions
-	Brought  bool     // ours was put in its place
+	Revision int      // of the cluster's CRD; 0 if it has none
+	Beyond   []string // with DefinitionBeyond, the unknown fields; with DefinitionStored, the unknown versions
+	Brought  bool     // the program's CRD was installed
 
 	version string // resourceVersion; empty if it is missing
 }
 
-// wanted reports whether ours is to be put in its place.
+// wanted reports whether the program's CRD is to be installed.
 func (s DefinitionSeen) wanted(which Which, force bool) bool {
 	switch s.State {
 	case DefinitionMissing:
@@ -55,35 +55,36 @@ func (s DefinitionSeen) wanted(which Which, force bool) bool {
 	return false
 }
 
-// Held reports whether the program's CRD is not applied without a decision of the user. A newer CRD in the cluster is fine.
+// Held reports whether the program does not install its CRD without a decision of the user. A newer CRD in the cluster
+// is fine.
 func (s DefinitionSeen) Held() bool {
 	return !s.Brought && (s.State == DefinitionBeyond || s.State == DefinitionStored)
 }
 
-// Says is the sentence for users.
+// Says returns the result as a sentence for users.
 func (s DefinitionSeen) Says() string {
 	ours := crds.Revision()
 	switch s.State {
 	case DefinitionMissing:
 		return s.is("created at", "is missing; it would be created at") + revision(ours)
 	case DefinitionOlder:
-		return s.is("brought from", "is of") + revision(s.Revision) + s.is(" to", "; it would be brought to") + revision(ours)
+		return s.is("updated from", "has") + revision(s.Revision) + s.is(" to", "; it would be updated to") + revision(ours)
 	case DefinitionForeign:
-		return s.is("taken over", "was not brought by joiner; it would be taken over") + " at" + revision(ours) + ": all its fields are known"
+		return s.is("taken over", "was not installed by joiner; it would be taken over") + " at" + revision(ours) + ": all its fields are known"
 	case DefinitionSame:
-		return s.is("put right: somebody had changed it; it is of", "is of") + revision(ours)
+		return s.is("restored after a manual change; it has", "has") + revision(ours)
 	case DefinitionNewer:
 		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d, which can work with it", s.Revision, ours)
 	case DefinitionStored:
-		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; write each of them again as v1, then take that out of status.storedVersions of the definition", strings.Join(s.Beyond, ", "))
+		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; update each of them to store it as v1, then remove the other versions from status.storedVersions of the definition", strings.Join(s.Beyond, ", "))
 	case DefinitionBeyond:
 	}
 	fields := strings.Join(s.Beyond[:min(3, len(s.Beyond))], ", ")
 	if more := len(s.Beyond) - 3; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
-	return s.is("taken over at"+revision(ours)+", and with it went ",
-		"left as it is: somebody else brought it, and it has fields that this program does not know: ") + fields +
+	return s.is("taken over at"+revision(ours)+", which removed these fields: ",
+		"left as it is: another program installed it, and it has fields that this program does not know: ") + fields +
 		s.is("", "; objects would lose them; `joiner crds apply --force` takes it over")
 }
 
@@ -96,7 +97,7 @@ func (s DefinitionSeen) is(brought, not string) string {
 	return not
 }
 
-// CompareDefinition says how the definition found, nil for none, compares with our own.
+// CompareDefinition compares the CRD found in the cluster, nil for none, with the program's own.
 func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) DefinitionSeen {
 	if found == nil {
 		return DefinitionSeen{Name: own.Name, State: DefinitionMissing}
@@ -113,7 +114,7 @@ func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) Def
 		out.Revision = theirs
 	}
 	switch {
-	case out.Revision > ours: // and its versions are its own affair
+	case out.Revision > ours: // a newer program knows its stored versions
 		out.State, out.Beyond = DefinitionNewer, nil
 	case out.State == DefinitionStored:
 	case out.Revision == ours:
@@ -129,7 +130,7 @@ func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) Def
 	return out
 }
 
-// beyond lists the fields of a definition that our own does not have, of the versions that both have.
+// beyond lists the fields of found that own does not have, in the versions that both have.
 func beyond(own, found *apiextensionsv1.CustomResourceDefinition) []string {
 	var out []string
 	for _, theirs := range found.Spec.Versions {
@@ -142,7 +143,7 @@ func beyond(own, found *apiextensionsv1.CustomResourceDefinition) []string {
 	return out
 }
 
-// unknownFields adds the paths of the fields that ours does not have, in order.
+// unknownFields appends the paths of the fields of theirs that ours does not have, in order.
 func unknownFields(to []string, path string, ours, theirs *apiextensionsv1.JSONSchemaProps) []string {
 	if ours == nil || theirs == nil || keepsAll(ours) {
 		return to
@@ -165,12 +166,12 @@ func unknownFields(to []string, path string, ours, theirs *apiextensionsv1.JSONS
 	return to
 }
 
-// keepsAll reports whether a schema keeps fields that it does not know.
+// keepsAll reports whether a schema preserves unknown fields.
 func keepsAll(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
 }
 
-// runtimeKind is the kind of lists of a definition's objects.
+// runtimeKind returns the kind of the list of a CRD's objects.
 func runtimeKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// TestCompareDefinitions: what is newer, and what knows more, is left as it is; all else is ours to bring.
+// TestCompareDefinitions: a CRD that is newer, or has unknown fields, is not replaced; all other CRDs are.
 func TestCompareDefinitions(t *testing.T) {
 	t.Parallel()
 	revisionOf := func(n int) func(*apiextensionsv1.CustomResourceDefinition) {
@@ -24,23 +24,23 @@ func TestCompareDefinitions(t *testing.T) {
 		template.Properties[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	}
 	for name, c := range map[string]struct {
-		change               func(*apiextensionsv1.CustomResourceDefinition) // nil: there is none
+		change               func(*apiextensionsv1.CustomResourceDefinition) // nil: the CRD is missing
 		want                 DefinitionState
-		lacking, stale, each bool // whether it is brought
+		lacking, stale, each bool // whether it is installed, by selection
 		says                 string
 	}{
-		"none":        {nil, DefinitionMissing, true, true, true, "would be created at revision"},
-		"ours":        {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "is of revision"},
-		"a newer one": {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
-		"a newer one, more": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") },
+		"missing":       {nil, DefinitionMissing, true, true, true, "would be created at revision"},
+		"same revision": {revisionOf(crds.Revision()), DefinitionSame, false, false, true, "has revision"},
+		"newer":         {revisionOf(crds.Revision() + 1), DefinitionNewer, false, false, false, "newer than this program's"},
+		"newer, with more fields": {func(d *apiextensionsv1.CustomResourceDefinition) { revisionOf(99)(d); field(d, "new") },
 			DefinitionNewer, false, false, false, "revision 99 is newer"},
-		"Karpenter's": {foreign, DefinitionForeign, false, true, true, "was not brought by joiner"},
-		"not a number": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" },
-			DefinitionForeign, false, true, true, "was not brought by joiner"},
-		"Karpenter's of 2030": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") },
+		"of Karpenter": {foreign, DefinitionForeign, false, true, true, "was not installed by joiner"},
+		"invalid revision": {func(d *apiextensionsv1.CustomResourceDefinition) { d.Annotations[crds.KeyRevision] = "x" },
+			DefinitionForeign, false, true, true, "was not installed by joiner"},
+		"with unknown fields": {func(d *apiextensionsv1.CustomResourceDefinition) { foreign(d); field(d, "flux") },
 			DefinitionBeyond, false, false, false,
 			"fields that this program does not know: spec.template.flux; objects would lose them"},
-		"Karpenter's of 2023": {func(d *apiextensionsv1.CustomResourceDefinition) {
+		"with an old stored version": {func(d *apiextensionsv1.CustomResourceDefinition) {
 			foreign(d)
 			d.Status.StoredVersions = []string{"v1beta1", "v1"}
 		}, DefinitionStored, false, false, false, "stored as v1beta1"},
@@ -65,7 +65,7 @@ func TestCompareDefinitions(t *testing.T) {
 	}
 }
 
-// TestOlderDefinition: a later program brings what an earlier one had brought.
+// TestOlderDefinition: the CRD of an older version is replaced.
 func TestOlderDefinition(t *testing.T) {
 	t.Parallel()
 	s := DefinitionSeen{Name: "n", State: DefinitionOlder, Revision: crds.Revision() - 1}
@@ -74,7 +74,7 @@ func TestOlderDefinition(t *testing.T) {
 	}
 }
 
-// TestUnknownFields names fields inside lists and maps, and none where ours keeps everything.
+// TestUnknownFields: fields in lists and maps are found; a schema that keeps unknown fields has none.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
 	str := apiextensionsv1.JSONSchemaProps{Type: "string"}

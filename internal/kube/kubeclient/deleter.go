@@ -17,12 +17,12 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Deletion is the deletion of one object that a person has asked for.
+// Deletion is the deletion of one object that a user has requested.
 type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
 	Name string
 
-	// Of a NodeClaim.
+	// Set only for a NodeClaim.
 	ProviderID string // status.providerID
 	Joined     bool   // its condition Registered is true
 
@@ -31,7 +31,7 @@ type Deletion struct {
 	kind    schema.GroupVersionKind
 }
 
-// TryDelete has the API server judge the deletion of an object, and changes nothing. found is false if the object does not exist.
+// TryDelete makes a server-side dry run of the deletion. found is false if the object does not exist.
 func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
 	err = retry.OnError(retry.DefaultBackoff, isChanged, func() error {
 		d, found, err = p.tryDeleteOnce(ctx, kind, name)
@@ -40,7 +40,8 @@ func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion,
 	return d, found, err
 }
 
-// tryDeleteOnce fails with a changedError if the object changes between its two requests.
+// tryDeleteOnce is one attempt of TryDelete. It fails with a changedError if the object changes between its two
+// requests.
 func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
 	d = Deletion{Kind: kind, Name: name}
 	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
@@ -57,7 +58,7 @@ func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Delet
 	return d, true, p.delete(ctx, d, client.DryRunAll)
 }
 
-// claimStatus reads the status of a NodeClaim; of another object it is empty.
+// claimStatus returns fields of a NodeClaim's status; zero values for another object.
 func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool) {
 	providerID, _, err := unstructured.NestedString(o.Object, "status", "providerID")
 	if err != nil {
@@ -73,9 +74,9 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 	})
 }
 
-// Delete deletes the object that was tried. It returns nil if the object is gone meanwhile. If the object has changed
-// since, Delete goes on only if UID, ProviderID and Joined are the same: a controller may write the rest of the status
-// at any time.
+// Delete deletes the object that was tried. It returns nil if the object is already gone. If the object has changed
+// since, Delete continues only if UID, ProviderID and Joined are the same: a controller may write other fields of the
+// status at any time.
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	latest := d
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {

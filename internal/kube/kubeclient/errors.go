@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Next says what to do after a call to the API server. It is a closed set.
+// Next is the caller's next step after a call to the API server, one of the constants below.
 type Next string
 
-// What can be next.
+// The next steps.
 const (
 	GoOn   Next = "GoOn"   // there was no error
 	Reread Next = "Reread" // another client changed the object: read it and decide again
-	Retry  Next = "Retry"  // the server or the way to it has a problem: the same call again, with back-off
-	Gone   Next = "Gone"   // the object does not exist any more: for a removal that is success
+	Retry  Next = "Retry"  // the server or the network has a problem: repeat the same call, with back-off
+	Gone   Next = "Gone"   // the object does not exist any more: a deletion has succeeded
 	Tell   Next = "Tell"   // forbidden, or a kind is not installed: a retry helps only after a change by the user
-	Reject Next = "Reject" // the server refuses the object as it is: the same call can never succeed
+	Reject Next = "Reject" // the server rejects the object: the same call can never succeed
 )
 
-// WhatNext sorts an error of this package, or of a client of the API server, by
-// what to do next. It is the one place where Joiner looks into such errors.
+// WhatNext returns the next step after an error of this package or of a client of the API server. All code of Joiner
+// classifies such errors with WhatNext.
 func WhatNext(err error) Next {
 	switch {
 	case err == nil:
@@ -44,23 +44,24 @@ func WhatNext(err error) Next {
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		return Reject
 	}
-	// What is left is too many requests, time-outs, 5xx and broken connections.
+	// Remaining: too many requests, time-outs, 5xx and broken connections.
 	return Retry
 }
 
 // ErrStale is wrapped by errors of calls that were not made because their input changed since it was read.
-var ErrStale = errors.New("the decision rests on what is no longer so")
+var ErrStale = errors.New("the decision is based on stale state")
 
-// IsForbidden reports whether the API server knows who asks, and does not let them. A proxy that refuses says nothing, or shows a page.
+// IsForbidden reports whether the API server has identified the client and refuses the request. A 403 without a
+// message, or with an HTML page, comes from a proxy and does not count.
 func IsForbidden(err error) bool {
 	return apierrors.IsForbidden(err) && said(err) != "" && !strings.HasPrefix(said(err), "<")
 }
 
-// IsUndiscovered reports whether the API server does not say which kinds of objects there are to who asks. client-go does not read why
-// when it asks for the kinds.
+// IsUndiscovered reports whether the API server refuses to list its kinds to the client. client-go drops the reason of
+// a refused discovery request.
 func IsUndiscovered(err error) bool { return apierrors.IsForbidden(err) && said(err) == "unknown" }
 
-// said is the message of an answer of the API server; empty if it has none.
+// said returns the message of an API server's error response; empty if it has none.
 func said(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reason is the reason of an event: a closed set, with Karpenter's names where
-// the meaning is Karpenter's, so that alerts on events go on working.
+// Reason is the reason of an event, one of the constants below. Where the meaning is Karpenter's, the name is
+// Karpenter's, so that alerts on events continue to work.
 type Reason string
 
 // The reasons, by the kind of the object.
@@ -103,7 +103,7 @@ func (r Reason) isWarning() bool {
 	return false
 }
 
-// action is what the events API wants besides the reason: what was being done.
+// action returns the action of the events API: the operation during which the event occurred.
 func (r Reason) action() string {
 	switch r {
 	case ReasonFailedScheduling, ReasonNominated, ReasonNoCompatibleInstanceTypes, ReasonZonalShiftActive, ReasonZonalShiftCleared:
@@ -120,16 +120,16 @@ func (r Reason) action() string {
 	return "Launching"
 }
 
-// Recorder is what a Teller needs of the manager's event recorder.
+// Recorder is the part of the manager's event recorder that a Teller uses.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any)
 }
 
-// Teller writes events. What was said a short while ago of the same object is
-// not said again; a message that changed is news and is said at once.
+// Teller writes events. It suppresses an event if the same event about the same object was written a short time ago. An
+// event with a changed message is written immediately.
 type Teller struct {
 	Recorder Recorder
-	// Now is the clock; nil: time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
 	mu     sync.Mutex
@@ -144,19 +144,19 @@ type telling struct {
 	message string
 }
 
-// How long one message is not repeated: Karpenter's times.
+// How long the same event is suppressed: the times are Karpenter's.
 const (
 	repeatAfter           = 2 * time.Minute
 	repeatSchedulingAfter = 5 * time.Minute
 	repeatRepairAfter     = 15 * time.Minute
 )
 
-// maxNote is the length of an event's note, in bytes, that the server accepts.
+// maxNote is the maximum length of an event's note that the server accepts, in bytes.
 const maxNote = 1024
 
 // Emit emits an event about an object. It does not block and cannot fail.
 func (t *Teller) Emit(about client.Object, reason Reason, message string) {
-	message = cut(printable(message), maxNote) // it is remembered, too
+	message = cut(printable(message), maxNote) // before isNews stores it
 	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
 	if !t.isNews(what) {
 		return
@@ -168,22 +168,23 @@ func (t *Teller) Emit(about client.Object, reason Reason, message string) {
 	t.Recorder.Eventf(about, nil, kind, string(reason), reason.action()+t.variant(what), "%s", message)
 }
 
-// series is what the recorder takes for one: events about one object, of one reason.
+// series is a group of events that the recorder merges: events about one object with one reason.
 type series struct {
 	message  string // the first
 	began    time.Time
 	variants int
 }
 
-// How many different messages of a series get an event of their own, and after which time a series starts again. A message that
-// changes more often gets no further events.
+// mostVariants is how many further messages of a series get an event; seriesLife is the time after which a series
+// starts again. Messages beyond that get no event.
 const (
 	mostVariants = 3
 	seriesLife   = 10 * time.Minute
 )
 
-// variant distinguishes messages with the same reason about the same object. The recorder merges events that differ only in their
-// message into a series, of which the server keeps the first message: a change would not be visible for minutes.
+// variant returns a suffix for the action that distinguishes messages with the same reason about the same object. The
+// recorder merges events that differ only in their message into a series, of which the server keeps the first message:
+// a change would not be visible for minutes.
 func (t *Teller) variant(what telling) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +200,7 @@ func (t *Teller) variant(what telling) string {
 	if s.message != what.message && s.variants < mostVariants {
 		s.variants++
 		sum := fnv.New32a()
-		_, _ = sum.Write([]byte(what.message)) // it never fails
+		_, _ = sum.Write([]byte(what.message)) // never fails
 		suffix = fmt.Sprintf("-%08x", sum.Sum32())
 	}
 	t.series[topic] = s
@@ -243,8 +244,8 @@ func (t *Teller) isNews(what telling) bool {
 	return true
 }
 
-// maxTold bounds what is remembered. Past it the old is dropped, and if all is
-// new then all of it: an event said twice does less harm than memory that grows.
+// maxTold is the maximum number of remembered events. When it is reached, expired entries are dropped; if none has
+// expired, all are dropped. A repeated event does less harm than growing memory.
 const maxTold = 50_000
 
 func (t *Teller) dropOld(at time.Time) {
@@ -258,7 +259,7 @@ func (t *Teller) dropOld(at time.Time) {
 	}
 }
 
-// cut shortens text to at most n bytes, at the edge of a character.
+// cut shortens text to at most n bytes, at a character boundary.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -270,7 +271,7 @@ func cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// printable replaces what a terminal acts on: messages repeat what tenants have written.
+// printable replaces control characters that a terminal would interpret: messages quote texts of users.
 func printable(message string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

@@ -25,12 +25,12 @@ func TestTeller(t *testing.T) {
 	teller := &Teller{Recorder: &said, Now: func() time.Time { return now }}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
 	teller.Emit(pod, ReasonNominated, "100% sure")
-	teller.Emit(pod, ReasonNominated, "100% sure") // said a moment ago
+	teller.Emit(pod, ReasonNominated, "100% sure") // written a moment ago, so suppressed
 	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 3)
-	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // news
+	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // a changed message
 	now = now.Add(repeatAfter)
 	teller.Emit(pod, ReasonNominated, "100% sure")
-	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // not before five minutes
+	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // suppressed for five minutes
 	want := notebook{
 		"Normal Nominated Provisioning 100% sure",
 		"Warning FailedScheduling Provisioning 3 too small",
@@ -55,7 +55,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestEventsAreHarmless: an event repeats what a tenant has written, and acts on no terminal.
+// TestEventsAreHarmless: control characters in text of a tenant do not reach a terminal.
 func TestEventsAreHarmless(t *testing.T) {
 	t.Parallel()
 	var said notebook
@@ -66,7 +66,7 @@ func TestEventsAreHarmless(t *testing.T) {
 	}
 }
 
-// TestMessagesThatAreRemembered: of a long message as much is remembered as an event has.
+// TestMessagesThatAreRemembered: a long message is remembered only up to the length of an event.
 func TestMessagesThatAreRemembered(t *testing.T) {
 	t.Parallel()
 	teller := &Teller{Recorder: &notebook{}}

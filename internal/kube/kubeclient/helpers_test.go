@@ -16,11 +16,11 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Package kubetest has more of these. It imports this package, so the tests inside this package have their own.
+// Package kubetest has similar helpers, but imports this package, so the tests of this package need their own.
 
 var testTime = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
-// webPod is a running pod in namespace a.
+// webPod returns a running pod in namespace a.
 func webPod(name, app string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app}},
@@ -29,8 +29,8 @@ func webPod(name, app string) *corev1.Pod {
 	}
 }
 
-// fakeServer returns an API server in memory that holds these objects, gives UIDs as a real one does, and lets hooks stand in for
-// single calls.
+// fakeServer returns an API server in memory with these objects. It sets UIDs as a real one does; hooks replace single
+// calls.
 func fakeServer(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := Scheme()

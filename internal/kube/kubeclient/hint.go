@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Hint returns what a user can do about an error for which WhatNext returns Tell or Retry; empty if the error itself is enough.
+// Hint returns how a user can fix an error for which WhatNext returns Tell or Retry; empty if the error itself says
+// enough.
 func Hint(err error) string {
 	if err == nil {
 		return ""
@@ -23,7 +24,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// answerHint is about what a server has answered.
+// answerHint explains the response of a server.
 func answerHint(err error) string {
 	text := err.Error()
 	switch {
@@ -31,32 +32,32 @@ func answerHint(err error) string {
 		return "install the definitions of the API: joiner crds apply"
 	case strings.Contains(text, "invalid character '<'"), strings.Contains(strings.ToLower(text), "<html"),
 		strings.Contains(text, "text/html"):
-		return "the answer is HTML, so that is no API server: is it a proxy, or a page to log in?" +
+		return "the answer is HTML, so the server is not an API server but perhaps a proxy or a login page." +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
 	case apierrors.IsForbidden(err) && said(err) == "":
-		return "403 Forbidden without a reason, which API servers always give: is there a proxy in between?" +
+		return "API servers give a reason with 403 Forbidden, and this answer has none: it may come from a proxy." +
 			" Check the server's address in the kubeconfig, HTTPS_PROXY and NO_PROXY"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "server groups"):
-		return "every API server has these, so that is none: check the server's address in the kubeconfig"
-	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"): // the API server is well, and asks another that is not
-		return "the webhook named there does not answer: mend it, or take it out of its configuration, or of spec.conversion of the CustomResourceDefinition"
+		return "every API server has these, so the server is not an API server: check its address in the kubeconfig"
+	case apierrors.IsInternalError(err) && strings.Contains(text, "webhook"): // the API server works, but a webhook that it calls does not
+		return "the webhook named in the error does not answer: fix it, or remove it from its webhook configuration or from spec.conversion of the CustomResourceDefinition"
 	case apierrors.IsInternalError(err):
-		return "the API server, or what answers in its place, has a problem of its own: kubectl get --raw /readyz says more of it"
+		return "the API server, or a proxy in front of it, has an internal problem: kubectl get --raw /readyz shows details"
 	case IsUndiscovered(err):
-		return "403 Forbidden: this user may not ask which kinds of objects there are; bind it to the ClusterRole system:discovery, as" +
-			" API servers do with everybody whom they know, or look for a proxy in between"
+		return "403 Forbidden: this user is not allowed to list the kinds of objects; bind it to the ClusterRole system:discovery, as" +
+			" API servers do by default for authenticated users, or look for a proxy in between"
 	case apierrors.IsForbidden(err):
 		// The error names the rejected user: the controller's service account, or the user of joiner plan.
-		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
-			" of which joiner plan needs list alone"
+		return "give this user that permission; the chart's ClusterRole lists all permissions of the controller," +
+			" of which joiner plan needs only list"
 	case apierrors.IsUnauthorized(err):
 		return "the API server does not accept these credentials: renew them (aws sso login, or aws eks update-kubeconfig --name CLUSTER)," +
-			" let EKS know this identity (aws eks create-access-entry), or choose another kubeconfig or context"
+			" register this identity in EKS (aws eks create-access-entry), or choose another kubeconfig or context"
 	}
 	return ""
 }
 
-// credentialsHint is about the program that a kubeconfig names for credentials.
+// credentialsHint explains a failure of the credentials program in a kubeconfig.
 func credentialsHint(err error) string {
 	_, problem, ok := strings.Cut(err.Error(), "getting credentials: ")
 	switch {
@@ -65,19 +66,19 @@ func credentialsHint(err error) string {
 	case strings.Contains(problem, "not found"), strings.Contains(problem, "no such file"):
 		return "install the program, or put its folder into PATH; the kubeconfig's user names it under exec.command"
 	}
-	return "run the program that the kubeconfig's user names under exec by itself, and see what it wants"
+	return "run the program that the kubeconfig's user names under exec, and see what it reports"
 }
 
-// certificateHint is about a server that cannot prove who it is.
+// certificateHint explains a server certificate that cannot be verified.
 func certificateHint(err error) string {
 	if !errors.As(err, new(*tls.CertificateVerificationError)) {
 		return ""
 	}
-	return "the kubeconfig's certificate-authority-data (or certificate-authority) is not that of this server, or its address is not one that the" +
-		" certificate is for; a proxy that reads along has a certificate of its own"
+	return "the server's certificate was not issued by the kubeconfig's certificate-authority-data (or certificate-authority), or is not" +
+		" valid for the server's address; a proxy that decrypts TLS presents its own certificate"
 }
 
-// proxyHint is about a proxy that cannot be reached.
+// proxyHint explains an unreachable proxy.
 func proxyHint(err error) string {
 	var proxy *net.OpError
 	if !errors.As(err, &proxy) || proxy.Op != "proxyconnect" {
@@ -95,7 +96,7 @@ func proxyHint(err error) string {
 	return name + " cannot be reached: correct HTTPS_PROXY (or proxy-url in the kubeconfig), or name the API server in NO_PROXY"
 }
 
-// pathHint is about a server that cannot be reached.
+// pathHint explains an unreachable server.
 func pathHint(err error) string {
 	var network net.Error
 	if !errors.As(err, &network) {

@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Names of the indexes that Index makes; for client.MatchingFields.
+// Names of the indexes that Index registers; for client.MatchingFields.
 const (
 	IndexPodNode        = "spec.nodeName"
 	IndexNodeProvider   = "spec.providerID"
@@ -29,7 +29,7 @@ func ClassName(ref *karpv1.NodeClassReference) string {
 	return ref.Name
 }
 
-// Index registers the indexes that the Reader's look-ups need.
+// Index registers the indexes that the Reader uses.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object

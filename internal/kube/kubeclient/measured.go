@@ -13,32 +13,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// MeasuredName is the name of the ConfigMap that holds what nodes turned out to
-// have: a key for each image, a line for each instance type. See
-// catalog.Measurements.Encode.
+// MeasuredName is the name of the ConfigMap with the measured capacity of nodes: a key for each image, a line for each
+// instance type. See catalog.Measurements.Encode.
 const MeasuredName = "joiner-measured-capacity"
 
 // annotationAbout describes the purpose of an object.
 const annotationAbout = "joiner.sh/about"
 
-const aboutMeasured = "Memory, disk and pods that nodes turned out to have, by image and instance type. Joiner plans with it." +
-	" To have all of it measured anew, delete it and restart Joiner."
+const aboutMeasured = "Measured memory, disk and pod capacity of nodes, by image and instance type. Joiner plans with these values." +
+	" To have everything measured again, delete this ConfigMap and restart Joiner."
 
-// measuredLimit is how many bytes of measurements are kept: half of the
-// mebibyte that the API server takes, enough for some six thousand lines.
+// measuredLimit is the maximum size of the measurements in bytes: half of the mebibyte that the API server accepts,
+// enough for about six thousand lines.
 const measuredLimit = 512 << 10
 
-// MeasuredStore keeps measurements in the ConfigMap MeasuredName. Every error it
-// returns can be given to WhatNext.
+// MeasuredStore stores measurements in the ConfigMap MeasuredName. Every error it returns can be passed to WhatNext.
 type MeasuredStore struct {
-	Live      client.Reader // not the informers: they would hold every ConfigMap of the cluster
+	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
 	Writer    client.Writer
 	Namespace string
 }
 
-// Read returns what is kept, nothing at first. Where the error names lines that
-// cannot be read, the measurements are those of the other lines; they are nil
-// only when nothing could be read at all.
+// Read returns the stored measurements; none if the ConfigMap does not exist. If some lines cannot be read, it returns
+// the other measurements and an error that names the lines. It returns nil only if nothing could be read.
 func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {
@@ -51,9 +48,9 @@ func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 	return kept, err
 }
 
-// Write adds the measurements to what is kept, drops what no node has said since
-// the day, and returns all of it. Lines that cannot be read are dropped too. If
-// another client wrote meanwhile, nothing is written, and WhatNext returns Reread.
+// Write adds measurements to the stored ones, drops those that no node has confirmed since the given day, and returns
+// the result. It also drops lines that cannot be read. If another client wrote meanwhile, nothing is written, and
+// WhatNext returns Reread.
 func (s MeasuredStore) Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {
@@ -78,7 +75,7 @@ func (s MeasuredStore) Write(ctx context.Context, m catalog.Measurements, since 
 	return kept, nil
 }
 
-// get returns the ConfigMap, one without resourceVersion if there is none.
+// get returns the ConfigMap; if it does not exist, an object without resourceVersion.
 func (s MeasuredStore) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
 	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: MeasuredName}, found)

@@ -21,7 +21,7 @@ func measured(image, typ string, memory int64, seen catalog.Day) catalog.Measure
 	return catalog.Measurements{{Image: image, Type: typ}: {Memory: memory, Seen: seen}}
 }
 
-// TestMeasuredStore: two processes write, and each finds what both have measured.
+// TestMeasuredStore: two processes write, and each reads the measurements of both.
 func TestMeasuredStore(t *testing.T) {
 	t.Parallel()
 	writes := 0
@@ -62,7 +62,8 @@ func TestMeasuredStore(t *testing.T) {
 	}
 }
 
-// TestMeasuredStoreIsBounded: a ConfigMap that the API server would refuse is never sent, and what was seen last is in it.
+// TestMeasuredStoreIsBounded: the ConfigMap never exceeds the limit of the API server, and keeps the latest
+// measurements.
 func TestMeasuredStoreIsBounded(t *testing.T) {
 	t.Parallel()
 	c := fakeServer(t, interceptor.Funcs{})
@@ -89,7 +90,7 @@ func TestMeasuredStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestMeasuredStoreFaults: what is wrong is told, and what is right is used.
+// TestMeasuredStoreFaults: invalid lines are reported, and valid lines are used.
 func TestMeasuredStoreFaults(t *testing.T) {
 	t.Parallel()
 	c := fakeServer(t, interceptor.Funcs{}, &corev1.ConfigMap{

@@ -16,8 +16,8 @@ type object[T any] interface {
 	DeepCopy() T
 }
 
-// PatchObject applies change to a copy of old and sends the difference: what is
-// outside status to the object, what is inside to its status subresource.
+// PatchObject applies change to a copy of old and sends the difference: changes of status to the status subresource,
+// other changes to the object.
 func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, change func(T)) (T, error) {
 	wanted := old.DeepCopy()
 	change(wanted)
@@ -32,7 +32,7 @@ func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, chang
 		}
 	}
 	if status != nil {
-		// The lock is on the version that the first patch made: nothing of ours lies between.
+		// The lock is on the version that the first patch produced, so our own patch does not conflict.
 		body := map[string]any{"status": status}
 		if err := c.Status().Patch(ctx, current, mergePatch(body, current)); err != nil {
 			return current, fmt.Errorf("patch status of %s %s: %w", KindOf(old), old.GetName(), err)
@@ -41,8 +41,7 @@ func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, chang
 	return current, nil
 }
 
-// difference returns the JSON merge patch from old to wanted in two parts,
-// each nil when there is nothing to write.
+// difference returns the JSON merge patch from old to wanted in two parts; a part is nil if it has no difference.
 func difference(old, wanted client.Object) (body map[string]any, status any, err error) {
 	data, err := client.MergeFrom(old).Data(wanted)
 	if err != nil {
@@ -59,10 +58,9 @@ func difference(old, wanted client.Object) (body map[string]any, status any, err
 	return body, status, nil
 }
 
-// mergePatch locks the patch onto the version of current if it replaces a
-// list, or an annotation that holds a record: a merge patch writes these whole,
-// and would undo what others added to them. Other labels and annotations need no
-// lock, and kubelets write Nodes often.
+// mergePatch locks the patch to the version of current if it replaces a list or an annotation that holds a record: a
+// merge patch writes these as a whole, and would undo concurrent changes. Other labels and annotations need no lock,
+// and kubelets write Nodes often.
 func mergePatch(body map[string]any, current client.Object) client.Patch {
 	if hasList(body) || hasRecord(body) {
 		metadata, ok := body["metadata"].(map[string]any)
@@ -73,7 +71,7 @@ func mergePatch(body map[string]any, current client.Object) client.Patch {
 		metadata["resourceVersion"] = current.GetResourceVersion()
 	}
 	data, err := json.Marshal(body)
-	if err != nil { // it came out of JSON a moment ago
+	if err != nil { // cannot happen: body was decoded from JSON
 		data = nil
 	}
 	return client.RawPatch(types.MergePatchType, data)
@@ -93,7 +91,7 @@ func hasList(value any) bool {
 	return false
 }
 
-// KindOf names the object's kind in messages: objects from typed clients carry none.
+// KindOf returns the object's kind in lower case for messages. Objects from typed clients do not carry their kind.
 func KindOf(object client.Object) string {
 	name := fmt.Sprintf("%T", object)
 	return strings.ToLower(name[strings.LastIndex(name, ".")+1:])

@@ -17,37 +17,37 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The kinds of patches, in kubectl's words.
+// The patch types, named as in kubectl patch --type.
 const (
 	PatchMerge = "merge"
 	PatchJSON  = "json"
 )
 
-// Patch is a change of one object, as kubectl patch takes it.
+// Patch is a change of one object, as in kubectl patch.
 type Patch struct {
-	Group     string // "apps"; empty: any that has the kind
+	Group     string // "apps"; empty: any group that has the kind
 	Kind      string // in lower case: "nodepool", "configmap"
-	Namespace string // empty for what is in none
+	Namespace string // empty for a cluster-scoped object
 	Name      string
 	Type      string // PatchMerge or PatchJSON
 	Text      string // JSON
 }
 
-// Shown is an object as a user reads it.
+// Shown is an object as it is shown to the user.
 type Shown struct {
-	Text string            // YAML, without what the API server keeps for itself
-	Data map[string]string // of a ConfigMap
+	Text string            // YAML, without status and server-side metadata
+	Data map[string]string // of a ConfigMap; nil for other kinds
 }
 
-// Trial is what a patch would do.
+// Trial is the result of a dry run of a patch.
 type Trial struct {
 	Before, After Shown
 
-	version string // that it was tried on
+	version string // resourceVersion of Before
 	kind    schema.GroupVersionKind
 }
 
-// Patcher makes changes that a person has asked for, with that person's rights.
+// Patcher makes changes that a user has requested, with the permissions of that user.
 type Patcher struct {
 	client client.Client
 }
@@ -65,7 +65,8 @@ func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 	return &Patcher{client: c}, nil
 }
 
-// Try has the API server judge the patch, and changes nothing. It fails as the change itself would, for a right that is missing too.
+// Try makes a server-side dry run of the patch. It fails as the change itself would, for example if the user lacks a
+// permission.
 func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
 	var t Trial
 	err := retry.OnError(retry.DefaultBackoff, isChanged, func() (err error) {
@@ -75,7 +76,7 @@ func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
 	return t, err
 }
 
-// tryOnce fails with a changedError if the object changes between its two requests.
+// tryOnce is one attempt of Try. It fails with a changedError if the object changes between its two requests.
 func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
 	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: patch.Group, Resource: patch.Kind})
 	if err != nil {
@@ -127,7 +128,7 @@ func (t Trial) object(patch Patch) *unstructured.Unstructured {
 	return o
 }
 
-// send patches the object as it was when the trial began.
+// send patches the object, if it still has the version of the trial.
 func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t Trial, options ...client.PatchOption) error {
 	text, kind, err := patch.pinned(t.version)
 	if err != nil {
@@ -137,7 +138,7 @@ func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch 
 	return patch.refused("patch", p.client.Patch(ctx, o, client.RawPatch(kind, text), options...))
 }
 
-// pinned is the patch, so that it holds for one version of the object alone.
+// pinned returns the patch limited to one version of the object.
 func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	if patch.Type == PatchJSON {
 		var steps []any
@@ -165,7 +166,7 @@ func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	return text, types.MergePatchType, err
 }
 
-// refused says what is missing where the API server says no.
+// refused returns an error that explains a rejected request; nil if err is nil.
 func (patch Patch) refused(verb string, err error) error {
 	what := patch.Kind + " " + patch.Name
 	if patch.Namespace != "" {
@@ -175,14 +176,14 @@ func (patch Patch) refused(verb string, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the right to %s %s is missing: have it allowed to you by RBAC, or have somebody run this who has it: %w", verb, what, err)
+		return fmt.Errorf("this user is not allowed to %s %s: grant the permission with RBAC, or run this as a user who has it: %w", verb, what, err)
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
 		return &changedError{object: what}
 	}
 	return fmt.Errorf("%s %s: %w", verb, what, err)
 }
 
-// changedError is the error of a request that was made for another version of the object.
+// changedError is the error of a request for an outdated version of the object.
 type changedError struct{ object string }
 
 func (e *changedError) Error() string {
@@ -194,7 +195,7 @@ func isChanged(err error) bool {
 	return errors.As(err, &changed)
 }
 
-// shown leaves out what no user writes.
+// shown leaves out the fields that users do not write.
 func shown(o *unstructured.Unstructured) (Shown, error) {
 	clean := o.DeepCopy()
 	unstructured.RemoveNestedField(clean.Object, "status")
@@ -208,7 +209,7 @@ func shown(o *unstructured.Unstructured) (Shown, error) {
 	}
 	data, _, err := unstructured.NestedStringMap(o.Object, "data")
 	if err != nil {
-		data = nil // it is no ConfigMap
+		data = nil // the object is not a ConfigMap
 	}
 	return Shown{Text: string(text), Data: data}, nil
 }

@@ -15,31 +15,31 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// claimWrites are made to a NodeClaim while a person reads what a fix would do to it.
+// claimWrites are changes of a NodeClaim while the user reviews a fix of it.
 var claimWrites = []struct {
 	name  string
 	write func(t *testing.T, c client.Client, claim *karpv1.NodeClaim)
 
 	refusesPatch, refusesDelete bool
 }{
-	{name: "status alone", write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+	{name: "only status", write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		claim.Status.ImageID = "ami-2"
 		must(t, c.Status().Update(t.Context(), claim))
 	}},
-	{name: "an instance", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+	{name: "an instance was launched", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		claim.Status.ProviderID = "aws:///us-east-1a/i-2"
 		must(t, c.Status().Update(t.Context(), claim))
 	}},
-	{name: "it joined", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+	{name: "the node joined", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		claim.Status.Conditions = append(claim.Status.Conditions,
 			metav1.Condition{Type: karpv1.ConditionRegistered, Status: metav1.ConditionTrue})
 		must(t, c.Status().Update(t.Context(), claim))
 	}},
-	{name: "a label", refusesPatch: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+	{name: "a label was set", refusesPatch: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		claim.Labels = map[string]string{"team": "web"}
 		must(t, c.Update(t.Context(), claim))
 	}},
-	{name: "another of this name", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+	{name: "recreated with the same name", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		must(t, c.Delete(t.Context(), claim.DeepCopy()))
 		claim.ResourceVersion, claim.UID = "", ""
 		must(t, c.Create(t.Context(), claim))
@@ -53,8 +53,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestPatcherToleratesControllers: a controller may write an object between the question and the yes. A patch is made
-// if the user has read the change that it makes; a deletion, if it deletes the same instance in the same state.
+// TestPatcherToleratesControllers: a controller may write an object before the user confirms. A patch is still made if
+// it makes the change that the user has reviewed, and a deletion if the instance and its state are the same.
 func TestPatcherToleratesControllers(t *testing.T) {
 	t.Parallel()
 	for _, change := range claimWrites {
@@ -91,7 +91,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 	}
 }
 
-// TestPatcherEndsWhileObjectChanges: an object that changes before each request is not tried for ever.
+// TestPatcherEndsWhileObjectChanges: an object that changes before each request does not cause endless retries.
 func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 	t.Parallel()
 	busy := func(ctx context.Context, c client.WithWatch) error {
@@ -138,7 +138,7 @@ func checkRefusal(t *testing.T, err error, isRefused bool) {
 
 func patcherOf(t *testing.T) (*Patcher, client.Client) { return patcherWith(t, interceptor.Funcs{}) }
 
-// patcherWith has a cluster with one NodeClaim, late.
+// patcherWith returns a patcher for a cluster with one NodeClaim.
 func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client) {
 	c := fakeServer(t, hooks, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "late", UID: types.UID("first")}})
 	kinds := meta.NewDefaultRESTMapper(nil)
@@ -146,7 +146,7 @@ func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client
 	return &Patcher{client: mapped{c, kinds}}, c
 }
 
-// mapped is a client that knows the kinds of kinds.
+// mapped is a client with a REST mapper that knows the kinds.
 type mapped struct {
 	client.Client
 	kinds meta.RESTMapper

@@ -12,26 +12,26 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools, and pauseKey its key:
-// "true", or until a time in RFC 3339.
+// PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools. pauseKey is its
+// key: "true", or the end of the pause in RFC 3339.
 const (
 	PauseName = "joiner"
 	pauseKey  = "paused"
 )
 
-const aboutPause = "While paused is \"true\", or before the time that it says (RFC 3339), Joiner takes no node away by choice."
+const aboutPause = "While paused is \"true\", or a time (RFC 3339) that has not passed, Joiner makes no voluntary disruption."
 
-// PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be given to WhatNext.
+// PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to WhatNext.
 type PauseSwitch struct {
-	Live      client.Reader // not the informers: they would hold every ConfigMap of the cluster
-	Writer    client.Writer // nil: it is only read
+	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
+	Writer    client.Writer // nil for a switch that is only read
 	Namespace string
 }
 
 // String is "ConfigMap kube-system/joiner".
 func (s PauseSwitch) String() string { return "ConfigMap " + s.Namespace + "/" + PauseName }
 
-// Read returns what the switch says; "false" where there is none.
+// Read returns the value of the switch; "false" if the ConfigMap or its key does not exist.
 func (s PauseSwitch) Read(ctx context.Context) (string, error) {
 	found, err := s.get(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s PauseSwitch) Write(ctx context.Context, value string) error {
 	return nil
 }
 
-// get returns the ConfigMap, one without resourceVersion if there is none.
+// get returns the ConfigMap; if it does not exist, an object without resourceVersion.
 func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
 	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: PauseName}, found)
@@ -78,8 +78,8 @@ func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return found, nil
 }
 
-// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It returns what the annotation was
-// before, and whether anything had to be written.
+// SetPoolPause writes the annotation that pauses one NodePool; an empty value removes it. It returns the previous
+// value, and whether it changed.
 func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (was string, changed bool, err error) {
 	found := &karpv1.NodePool{}
 	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {

@@ -15,33 +15,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TripsName is the name of the ConfigMap that remembers which workloads' pods were moved, and tripsKey its key: lines of text,
-// compressed. The nodes, claims and pods that the lines are about are gone by then, so that it cannot stand on them.
+// TripsName is the name of the ConfigMap that records which workloads' pods were moved. tripsKey is its key: lines of
+// text, compressed. It is not an annotation of the nodes, claims or pods, because these are gone by the time it is
+// read.
 const (
 	TripsName = "joiner-moves"
 	tripsKey  = "moves.gz"
 )
 
-const aboutTrips = "Which workloads' pods Joiner has moved within the last day, so that none is moved too often, also after a restart." +
-	" To have it forgotten, delete it and restart Joiner."
+const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
+	" To reset it, delete this ConfigMap and restart Joiner."
 
-// Bounds of what is kept: half of what the API server takes, and how much text is unpacked at most.
+// Bounds in bytes: tripsLimit of the stored record (half of what the API server accepts), tripsUnpack of the
+// uncompressed text.
 const (
 	tripsLimit  = 512 << 10
 	tripsUnpack = 16 << 20
 )
 
-// TripStore keeps lines of text in the ConfigMap TripsName. Every error it returns can be given to WhatNext.
+// TripStore stores lines of text in the ConfigMap TripsName. Every error it returns can be passed to WhatNext.
 type TripStore struct {
-	Live      client.Reader // not the informers: they would hold every ConfigMap of the cluster
+	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
 	Writer    client.Writer
 	Namespace string
 }
 
-// ErrTripsUnreadable is that of a ConfigMap that holds something else. Write puts it right.
-var ErrTripsUnreadable = errors.New("it holds nothing that can be read")
+// ErrTripsUnreadable means that the ConfigMap has unreadable content. Write replaces it.
+var ErrTripsUnreadable = errors.New("its content cannot be read")
 
-// Read returns what is kept, nothing at first.
+// Read returns the stored text; empty if the ConfigMap does not exist.
 func (s TripStore) Read(ctx context.Context) (string, error) {
 	found, err := s.get(ctx)
 	if err != nil || len(found.BinaryData[tripsKey]) == 0 {
@@ -58,8 +60,8 @@ func (s TripStore) Read(ctx context.Context) (string, error) {
 	return string(text), nil
 }
 
-// Write replaces what is kept. Of more than fits, the first lines are left out. If another client wrote meanwhile, nothing is
-// written, and WhatNext returns Reread.
+// Write replaces the stored text. If it is too long, the first lines are left out. If another client wrote meanwhile,
+// nothing is written, and WhatNext returns Reread.
 func (s TripStore) Write(ctx context.Context, text string) error {
 	found, err := s.get(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func pack(text string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// get returns the ConfigMap, one without resourceVersion if there is none.
+// get returns the ConfigMap; if it does not exist, an object without resourceVersion.
 func (s TripStore) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
 	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: TripsName}, found)

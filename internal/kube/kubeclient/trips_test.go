@@ -29,7 +29,7 @@ func TestTripsAreKept(t *testing.T) {
 	}
 }
 
-// TestTripsFit: of more than the API server takes, the oldest lines are left out, and whole ones.
+// TestTripsFit: if the text exceeds the limit, the oldest lines are left out as whole lines.
 func TestTripsFit(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientBuilder().Build()
@@ -38,7 +38,7 @@ func TestTripsFit(t *testing.T) {
 	for i := range 60_000 {
 		h := fnv.New64a()
 		fmt.Fprint(h, i)
-		fmt.Fprintf(&b, "line %d %x\n", i, h.Sum64()) // hardly to be compressed
+		fmt.Fprintf(&b, "line %d %x\n", i, h.Sum64()) // hardly compressible
 	}
 	if err := store.Write(t.Context(), b.String()); err != nil {
 		t.Fatal(err)
@@ -64,12 +64,12 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) ||
 		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
-		t.Errorf("nonsense is told as %v", err)
+		t.Errorf("nonsense is read as %v", err)
 	}
 	if err := store.Write(t.Context(), "one\n"); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := store.Read(t.Context()); text != "one\n" || err != nil {
-		t.Errorf("it is not put right: %q, %v", text, err)
+		t.Errorf("it is not replaced: %q, %v", text, err)
 	}
 }

@@ -1,4 +1,8 @@
-// Package kubetest has objects, an API server in memory and a text form of snapshots, for the tests of the packages beside it.
+// Package kubetest provides Kubernetes objects, an API server in memory and a text form of snapshots for tests.
+//
+// In: names and sizes.
+// Out: pods, pools and nodes as the API server stores them.
+// Never: code of the product; only tests import it.
 //
 // In: names and sizes.
 // Out: pods, pools and nodes as the API server stores them.

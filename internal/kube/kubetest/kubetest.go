@@ -77,10 +77,11 @@ func Marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// HoldTime is the time of tests about pods that hold their node.
+// HoldTime is the current time in tests about pods that block disruption of their node.
 var HoldTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// BoundPod is a pod of the Deployment a/web on the node n, with the label app, Ready and started an hour ago.
+// BoundPod returns a pod of the Deployment a/web on the node n. It has the label app, is Ready, and started an hour
+// before HoldTime.
 func BoundPod(name, app string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app, "pod-template-hash": "5d4f"},
@@ -106,7 +107,7 @@ func PendingPod(name string) *corev1.Pod {
 	return pod
 }
 
-// Render writes a snapshot as text, with nothing left out but times.
+// Render returns a snapshot as text, complete except for times.
 func Render(s cluster.Snapshot) string {
 	var b strings.Builder
 	for _, p := range s.Pools {
@@ -149,10 +150,10 @@ func SpreadText(c cluster.Spread) string {
 	return text + " " + selectorText(c.Selector)
 }
 
-// Rewrite makes Golden write what it gets.
+// Rewrite makes Golden write the results into the files.
 var Rewrite = flag.Bool("rewrite", false, "write what the tests find into testdata, to be reviewed as a diff")
 
-// Noon is when all snapshots of these tests are taken.
+// Noon is the time of all snapshots in tests.
 var Noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
 // Golden compares got with the content of file, or writes it there with -rewrite.
@@ -173,7 +174,7 @@ func Golden(t *testing.T, file, got string) {
 	}
 }
 
-// OversizedPod returns a small pod that a test makes too large.
+// OversizedPod returns a small pod, which a test then makes too large.
 func OversizedPod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "u", Controller: new(true)}}}}
@@ -184,8 +185,8 @@ func OversizedPod() *corev1.Pod {
 	return pod
 }
 
-// FakeClient returns an API server in memory that holds these objects, gives UIDs
-// as a real one does, and lets hooks stand in for single calls.
+// FakeClient returns an API server in memory with these objects. It sets UIDs as a real one does; hooks replace single
+// calls.
 func FakeClient(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -207,7 +208,7 @@ func FakeClient(t *testing.T, hooks interceptor.Funcs, objects ...client.Object)
 	return builder.Build()
 }
 
-// indexer gives the fake client the indexes of the cache.
+// indexer adds the indexes of the cache to the fake client.
 type indexer struct{ builder *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {

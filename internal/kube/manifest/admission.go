@@ -14,14 +14,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// admission holds the objects by which the API server's admission completes pods: what manifests leave to it.
+// admission holds the objects with which the API server's admission completes pods: manifests usually contain
+// incomplete pods.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass
 	runtimes   map[string]*nodev1.RuntimeClass
 	ranges     map[string][]*corev1.LimitRange // by namespace
 
-	noRuntime map[string]bool // RuntimeClasses that pods name and that are not there
-	missing   map[string]int  // PriorityClasses that pods name and that are not there: how many pods and templates name each
+	noRuntime map[string]bool // missing RuntimeClasses that pods name
+	missing   map[string]int  // missing PriorityClasses that pods name: the number of pods and templates for each
 }
 
 func newAdmission() admission {
@@ -56,7 +57,8 @@ func (d *Decoder) completeAll() {
 	}
 }
 
-// complete fills in what the API server's admission would for a pod of the namespace whose requests are filled in.
+// complete sets the fields that the API server's admission sets for a pod of the namespace. The requests must have
+// their defaults.
 func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
 	a.prioritize(spec)
 	a.runtime(spec)
@@ -69,7 +71,7 @@ func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
 	}
 }
 
-// prioritize sets the priority of the PriorityClass that the pod names; without a name that of the default one.
+// prioritize sets the priority to that of the pod's PriorityClass, or of the default class if the pod names none.
 func (a *admission) prioritize(spec *corev1.PodSpec) {
 	if spec.Priority != nil {
 		return
@@ -78,19 +80,19 @@ func (a *admission) prioritize(spec *corev1.PodSpec) {
 		switch class, ok := a.priorities[name]; {
 		case ok:
 			spec.Priority = ptr.To(class.Value)
-		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // not one of those that every cluster has
+		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // not a class that every cluster has
 			a.missing[name]++
 		}
 		return
 	}
 	for _, class := range a.priorities {
-		if class.GlobalDefault && (spec.Priority == nil || class.Value < *spec.Priority) { // of several the lowest, as the API server does
+		if class.GlobalDefault && (spec.Priority == nil || class.Value < *spec.Priority) { // the API server takes the lowest
 			spec.Priority = ptr.To(class.Value)
 		}
 	}
 }
 
-// runtime adds what the pod's RuntimeClass adds to it: overhead, node selector, tolerations.
+// runtime adds the overhead, node selector and tolerations of the pod's RuntimeClass.
 func (a *admission) runtime(spec *corev1.PodSpec) {
 	if spec.RuntimeClassName == nil {
 		return
@@ -120,7 +122,7 @@ func (a *admission) runtime(spec *corev1.PodSpec) {
 	}
 }
 
-// limit gives containers the requests and limits of a LimitRange that they do not have.
+// limit sets the requests and limits that containers lack to those of a LimitRange.
 func limit(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	limits := maps.Clone(item.Default)
 	merge(&limits, item.Max)
@@ -137,7 +139,7 @@ func limit(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	}
 }
 
-// merge adds the amounts of resources that to has none of.
+// merge adds the amounts of from for resources that are not in to.
 func merge(to *corev1.ResourceList, from corev1.ResourceList) {
 	for name, amount := range from {
 		if _, ok := (*to)[name]; ok {

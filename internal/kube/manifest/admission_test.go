@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// TestPriorityOfManifests: the number is that of the PriorityClass in the files, of the default one without a name, and
-// the pod's own if it has one; of several defaults the lowest counts, as the API server has it.
+// TestPriorityOfManifests: the priority is the pod's own number, else that of its PriorityClass, else that of the
+// default class. If there are several defaults, the lowest counts, as in the API server.
 func TestPriorityOfManifests(t *testing.T) {
 	t.Parallel()
 	m, err := read([]byte(`

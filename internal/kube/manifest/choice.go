@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// choiceProblem refuses a value that is none of those that the field may have:
-// read as any of them it would give a wrong plan.
+// choiceProblem returns a problem if the value is not one of the choices: any interpretation of it would give a wrong
+// plan.
 func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	if slices.Contains(choices, value) {
 		return nil
@@ -30,7 +30,7 @@ func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	return []problem{{fmt.Sprintf("%s: %q is unknown; use %s", path, value, use), lastKey(path), string(value)}}
 }
 
-// spreadProblems are those of topology spread constraints.
+// spreadProblems returns the problems of topology spread constraints.
 func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []problem {
 	var out []problem
 	for i := range all {
@@ -63,7 +63,7 @@ func topologyProblem(path, key string) []problem {
 	return []problem{{text, "topologyKey", ""}}
 }
 
-// companyProblems are those of pod affinity and anti-affinity.
+// companyProblems returns the problems of pod affinity and anti-affinity.
 func companyProblems(path string, affinity *corev1.Affinity) []problem {
 	if affinity == nil {
 		return nil
@@ -95,7 +95,7 @@ func podTermProblems(path string, term *corev1.PodAffinityTerm) []problem {
 		selectorProblems(path+".namespaceSelector", term.NamespaceSelector))
 }
 
-// selectorProblems are those of a label selector.
+// selectorProblems returns the problems of a label selector.
 func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 	if selector == nil {
 		return nil
@@ -116,7 +116,7 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 	return out
 }
 
-// containerProblems are those of what containers choose.
+// containerProblems returns the problems of containers: restart policies, resources and ports.
 func containerProblems(path string, spec *corev1.PodSpec) []problem {
 	out := podResourceProblems(path, spec)
 	for kind, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -137,7 +137,7 @@ func containerProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
-// volumeProblems are those of where a volume may be reached from.
+// volumeProblems returns the problems of a volume's node affinity.
 func volumeProblems(v *corev1.PersistentVolume) []problem {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil

@@ -26,21 +26,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// Decoder reads documents into objects and notes what is wrong with them.
+// Decoder decodes documents into objects and collects their problems.
 type Decoder struct {
 	objects snapshot.Objects
-	Skipped map[string]int // documents that are not used, by kind
-	Strange map[string]int // documents of kinds that are not known, by kind
+	Skipped map[string]int // number of documents whose kind does not affect plans, by kind
+	Strange map[string]int // number of documents of unknown kinds, by kind
 	notes   []string
 	Errs    []error // one for each problem found
 
-	Seen      map[string]string // "Kind namespace/name" → where it was read
-	Read      map[string]bool   // files, by absolute path
+	Seen      map[string]string // file and line of each object, by "Kind namespace/name"
+	Read      map[string]bool   // files that were read, by absolute path
 	workloads []workload
 	admission admission
 	bytes     int64 // read so far
 
-	// Take is given all documents instead, of whatever kind; nil: they are decoded, for a plan.
+	// Take, if not nil, gets each document, of whatever kind; the documents are then not decoded.
 	Take func(Document)
 }
 
@@ -72,7 +72,7 @@ func (d *Decoder) document(s source, doc Document) {
 	var h head
 	if err := json.Unmarshal(doc.JSON, &h); err != nil || h.Kind == "" || h.APIVersion == "" {
 		if s.named {
-			d.Fail(doc.File, doc.Line, "is no Kubernetes object: apiVersion or kind is missing")
+			d.Fail(doc.File, doc.Line, "is not a Kubernetes object: apiVersion or kind is missing")
 			return
 		}
 		d.Skipped["(no kind)"]++
@@ -95,10 +95,10 @@ func (d *Decoder) document(s source, doc Document) {
 	d.object(doc, gv.WithKind(h.Kind))
 }
 
-// kinds make an empty object of each kind.
+// kinds has for each kind a function that returns an empty object.
 type kinds map[schema.GroupVersionKind]func() client.Object
 
-// known are the kinds that a plan is made from.
+// known returns the kinds that affect plans.
 func known() kinds {
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
 	storage, policy := storagev1.SchemeGroupVersion, policyv1.SchemeGroupVersion
@@ -134,14 +134,14 @@ func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
 		return
 	}
 	var tree map[string]any
-	if err := utiljson.Unmarshal(doc.JSON, &tree); err != nil { // with whole numbers as such
+	if err := utiljson.Unmarshal(doc.JSON, &tree); err != nil { // keeps whole numbers as integers
 		d.Fail(doc.File, doc.Line, "%s cannot be read: %v", gvk.Kind, err)
 		return
 	}
 	name := nameIn(tree)
 	if path, value := badQuantity(tree, "", false); path != "" {
 		d.Fail(doc.File, doc.lineOf(lastKey(path), value),
-			"%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
+			"%s %s: %s: %q is not an amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
 	strict, err := k8sjson.UnmarshalStrict(doc.JSON, empty())
@@ -169,7 +169,7 @@ func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
 	d.add(doc, gvk.Kind, object)
 }
 
-// Unreadable says why an object cannot be decoded.
+// Unreadable records why an object cannot be decoded.
 func (d *Decoder) Unreadable(doc Document, id string, err error) {
 	if m, ok := misfitOf(err); ok {
 		d.Fail(doc.File, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
@@ -178,7 +178,7 @@ func (d *Decoder) Unreadable(doc Document, id string, err error) {
 	d.Fail(doc.File, doc.Line, "%s cannot be read: %v", id, err)
 }
 
-// decoded fills an object from its tree, which has the defaults that the document leaves out.
+// decoded decodes tree, to which the defaults were added, into object.
 func decoded(tree map[string]any, object client.Object) (client.Object, error) {
 	data, err := json.Marshal(tree)
 	if err != nil {
@@ -187,7 +187,7 @@ func decoded(tree map[string]any, object client.Object) (client.Object, error) {
 	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
 }
 
-// add checks an object and puts it among the others of its kind.
+// add checks an object and stores it with the other objects of its kind.
 func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	if object.GetNamespace() == "" && kubeclient.IsNamespaced(object) {
 		object.SetNamespace("default")
@@ -206,7 +206,7 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	}
 	if object.GetName() != "" {
 		if before, ok := d.Seen[id]; ok {
-			d.Fail(doc.File, doc.Line, "%s is there twice, the first time in %s; leave one out", id, before)
+			d.Fail(doc.File, doc.Line, "%s is defined twice, first in %s; remove one", id, before)
 			return
 		}
 		d.Seen[id] = where(doc.File, doc.Line)

@@ -24,15 +24,15 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// Definition is a CustomResourceDefinition, ready to judge objects as an API server does that serves it.
+// Definition is a compiled CustomResourceDefinition. It validates objects as an API server does.
 type Definition struct {
 	Structural *structuralschema.Structural
 	openAPI    validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// Definitions returns those of our API by group and kind. Compiling their rules
-// takes a while, so it is done when the first object of theirs is read.
+// Definitions returns the CustomResourceDefinitions of our API by group and kind. Compiling their rules takes a while,
+// so each is compiled when its first object is read.
 var Definitions = sync.OnceValues(func() (map[schema.GroupKind]func() (*Definition, error), error) {
 	all, err := crds.Definitions()
 	if err != nil {
@@ -63,9 +63,8 @@ func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error)
 	return &Definition{structural, openAPI, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Admit fills in the defaults of an object, in place, and returns what is wrong
-// with it as one that is new. Fields that are not known are left as they are, and
-// so is the status, which an API server does not take from who creates an object.
+// Admit adds the defaults to an object, in place, and returns the errors that an API server would return when the
+// object is created. It keeps unknown fields. It ignores the status, which an API server does not accept at creation.
 func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 	if status, ok := object["status"]; ok {
 		delete(object, "status")
@@ -76,16 +75,15 @@ func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.Structural, object)...)
 	if len(errs) > 0 {
-		return errs // as in the API server, rules see only what the schema lets through
+		return errs // as in the API server, rules run only on objects that are valid by the schema
 	}
 	errs, _ = d.rules.Validate(context.Background(), nil, d.Structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return errs
 }
 
-// Admit fills in what the definition of the kind has for fields that are left
-// out, in place, and notes what an API server would refuse. It reports whether
-// there is nothing of the kind. Where there is, unknown fields come first: what is
-// missing beside them may only be misspelt. Kinds without a definition are left as they are.
+// admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return.
+// It reports whether there are none. If there are some, unknown fields are reported first: a missing field may be one
+// that is misspelled. A kind without a definition is not changed.
 func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := Definitions()
 	if err != nil {
@@ -101,12 +99,12 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
-	var told []string // an amount that is none is wrong as a number and as a text
+	var told []string // an invalid amount is reported twice, as a number and as a text
 	errs := definition.Admit(tree)
-	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules come in any order
+	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules return errors in any order
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(isEmptyList(b), isEmptyList(a)), cmp.Compare(a.Detail, b.Detail))
 	})
-	var missing []string // but there under another name
+	var missing []string // paths that a misspelled field was probably meant for
 	if len(errs) > 0 {
 		for _, t := range typos {
 			d.Fail(doc.File, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
@@ -128,7 +126,7 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	return len(errs) == 0
 }
 
-// isEmptyList is 1 for the rule that a list needs an element: an empty one breaks others too, which say less.
+// isEmptyList is 1 for the error that a list needs an element: it is more helpful than the errors that follow from it.
 func isEmptyList(e *apifield.Error) int {
 	if strings.HasPrefix(e.Detail, "give at least one") {
 		return 1
@@ -136,7 +134,7 @@ func isEmptyList(e *apifield.Error) int {
 	return 0
 }
 
-// Refusal words an error of a definition: the field, its value where it is short, and why.
+// Refusal describes an error of a definition: the field, its value if it is short, and the cause.
 func Refusal(e *apifield.Error, value string) string {
 	var parts []string
 	if e.Field != "" && e.Field != "<nil>" {
@@ -152,13 +150,13 @@ func Refusal(e *apifield.Error, value string) string {
 	}
 	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
-		why = rule // what stands before is why the rule could not be worked out: the field it needs is not there
+		why = rule // the text before it says why the rule failed: a field that the rule needs is missing
 	}
 	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
 		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))
 	}
 	if near := meantLabel(value); near != "" && strings.HasPrefix(why, "labels under ") {
-		why = "there is no such label (is " + near + " meant?)"
+		why = "there is no such label (did you mean " + near + "?)"
 	}
 	switch e.Type {
 	case apifield.ErrorTypeRequired:
@@ -171,13 +169,13 @@ func Refusal(e *apifield.Error, value string) string {
 	case apifield.ErrorTypeTypeInvalid:
 		why = strings.ReplaceAll(strings.Replace(why, ": ", ", not ", 1), `"`, "")
 	case apifield.ErrorTypeDuplicate:
-		why = "is there twice"
+		why = "occurs twice"
 	default:
 	}
 	return strings.Join(append(parts, why), ": ")
 }
 
-// fieldKey is the last name in a path: requirements in spec.requirements[0].
+// fieldKey returns the last name of a path: requirements for spec.requirements[0].
 func fieldKey(path string) string {
 	for strings.HasSuffix(path, "]") {
 		path = path[:strings.LastIndexByte(path, '[')]
@@ -185,7 +183,7 @@ func fieldKey(path string) string {
 	return path[strings.LastIndexByte(path, '.')+1:]
 }
 
-// FieldValue is the value that is wrong; empty if it is no text, number or truth value.
+// FieldValue returns the invalid value; empty if it is not a string, number or boolean.
 func FieldValue(e *apifield.Error) string {
 	switch reflect.ValueOf(e.BadValue).Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:

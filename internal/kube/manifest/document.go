@@ -15,16 +15,16 @@ import (
 // Document is one document of a file, as JSON.
 type Document struct {
 	File string // path, or - for standard input
-	Line int    // where it starts, from 1
-	text []byte // as it is written
+	Line int    // line of its start, from 1
+	text []byte // as written in the file
 	JSON []byte
 
 	isJSON bool // text is JSON, not YAML
-	lists  int  // that it lies in, one within the other
+	lists  int  // number of lists that it is nested in
 }
 
-// documents cuts a file into its documents. The problems of those that cannot
-// be read are noted; the others are returned.
+// documents splits a file into its documents. It records a problem for each that cannot be read, and returns the
+// others.
 func (d *Decoder) documents(s source) []Document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		docs, err := jsonDocuments(s)
@@ -35,7 +35,7 @@ func (d *Decoder) documents(s source) []Document {
 			d.Fail(s.name, jsonLine(s.data, err), "is not JSON: %v", err)
 			return slices.DeleteFunc(docs, d.refuseDuplicate)
 		}
-		// YAML may begin with a brace too.
+		// YAML may also begin with a brace.
 	}
 	var out []Document
 	for _, part := range splitYAML(s) {
@@ -54,7 +54,7 @@ func (d *Decoder) documents(s source) []Document {
 			d.Fail(s.name, line, "is not YAML: %s%s", text, yamlHint(part.text))
 			continue
 		case bytes.Equal(bytes.TrimSpace(data), []byte("null")):
-			continue // nothing but comments
+			continue // only comments
 		}
 		part.JSON = data
 		out = append(out, part)
@@ -62,7 +62,7 @@ func (d *Decoder) documents(s source) []Document {
 	return out
 }
 
-// refuseDuplicate notes that the document, which is JSON, has a key twice.
+// refuseDuplicate records a problem if a mapping of the JSON document has a key twice, and reports whether it did.
 func (d *Decoder) refuseDuplicate(doc Document) bool {
 	twice, ok := jsonDuplicate(doc.text)
 	if ok {
@@ -71,7 +71,7 @@ func (d *Decoder) refuseDuplicate(doc Document) bool {
 	return ok
 }
 
-// jsonLine returns the line of a JSON error: where it is, or the last one if there is too little.
+// jsonLine returns the line of a JSON error, or the last line if the text ends too early.
 func jsonLine(data []byte, err error) int {
 	end := len(bytes.TrimRight(data, "\n"))
 	var syntax *json.SyntaxError
@@ -81,7 +81,7 @@ func jsonLine(data []byte, err error) int {
 	return 1 + bytes.Count(data[:end], []byte("\n"))
 }
 
-// jsonDocuments returns the documents up to the first that is wrong.
+// jsonDocuments returns the documents before the first invalid one.
 func jsonDocuments(s source) ([]Document, error) {
 	var out []Document
 	decoder := json.NewDecoder(bytes.NewReader(s.data))
@@ -101,8 +101,8 @@ func jsonDocuments(s source) ([]Document, error) {
 	}
 }
 
-// splitYAML cuts at the lines that begin with "---". In YAML such a line ends a
-// document wherever it stands, even inside a text.
+// splitYAML splits at the lines that begin with "---". In YAML such a line ends a document everywhere, even inside a
+// text.
 func splitYAML(s source) []Document {
 	var out []Document
 	current := Document{File: s.name, Line: 1}
@@ -115,13 +115,13 @@ func splitYAML(s source) []Document {
 			continue
 		}
 		out = append(out, current)
-		// What stands behind the dashes belongs to the next document.
+		// The text after the dashes belongs to the next document.
 		current = Document{File: s.name, Line: line, text: bytes.TrimLeft(rest, " \t")}
 	}
 	return append(out, current)
 }
 
-// skipComments moves the beginning of the document to its first line that says something.
+// skipComments moves the start of the document to its first line that is not empty or a comment.
 func (doc *Document) skipComments() {
 	for len(doc.text) > 0 {
 		line, rest, _ := bytes.Cut(doc.text, []byte("\n"))
@@ -133,8 +133,8 @@ func (doc *Document) skipComments() {
 	}
 }
 
-// yamlProblem returns the line of the file and what is wrong there, from an
-// error like "error converting YAML to JSON: yaml: line 7: did not find expected key".
+// yamlProblem returns the line in the file and the cause from an error like "error converting YAML to JSON: yaml: line
+// 7: did not find expected key".
 func yamlProblem(part Document, err error) (int, string) {
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")
@@ -160,8 +160,8 @@ func yamlHint(text []byte) string {
 	return ""
 }
 
-// lineOf returns the line of the file that says key and value, or else key, or
-// where the document begins. It is a guess, for messages only.
+// lineOf returns the first line of the file with key and value, else the first with key, else the start of the
+// document. It is a guess, for messages only.
 func (doc Document) lineOf(key, value string) int {
 	best := 0
 	for i, line := range strings.Split(string(doc.text), "\n") {

@@ -14,7 +14,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// doubts are sentences about what an API server accepts of the object and what hardly anybody means.
+// doubts returns notes about values that an API server accepts but that are probably mistakes.
 func doubts(object client.Object) []problem {
 	if pool, ok := object.(*karpv1.NodePool); ok {
 		return poolDoubts(pool)
@@ -29,7 +29,7 @@ func doubts(object client.Object) []problem {
 			given := list[i].Resources
 			requests := byteDoubts(list[i].Name, "requests", given.Requests)
 			out = append(out, requests...)
-			if len(requests) == 0 { // else the requests say it already
+			if len(requests) == 0 { // otherwise the requests have the same problem
 				out = append(out, byteDoubts(list[i].Name, "limits", given.Limits)...)
 			}
 			out = append(out, limitDoubts(list[i].Name, given)...)
@@ -38,10 +38,11 @@ func doubts(object client.Object) []problem {
 	return out
 }
 
-// leastBytes is less than any container needs: an amount below it, written without a unit, lacks one.
+// leastBytes is less than any container needs: a smaller amount probably lacks a unit.
 const leastBytes = 1 << 20
 
-// byteDoubts are amounts of bytes that are too few: m stands for thousandths, and a number alone for bytes.
+// byteDoubts returns notes about amounts of bytes that are too small: the suffix m means thousandths, and a number
+// without suffix means bytes.
 func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -52,7 +53,7 @@ func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 		if text := q.String(); q.CmpInt64(1) >= 0 {
 			if strings.Trim(text, "0123456789") == "" && name == corev1.ResourceMemory {
 				out = append(out, problem{
-					fmt.Sprintf("container %s: resources.%s.%s: %s without a unit is bytes; is %sMi meant?", container, field, name,
+					fmt.Sprintf("container %s: resources.%s.%s: %s without a unit is bytes; did you mean %sMi?", container, field, name,
 						text, text), string(name), text,
 				})
 			}
@@ -60,14 +61,14 @@ func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 		}
 		text := fmt.Sprintf("container %s: resources.%s.%s: %s is under one byte", container, field, name, q.String())
 		if digits, ok := strings.CutSuffix(q.String(), "m"); ok {
-			text += fmt.Sprintf("; is %sMi meant?", digits)
+			text += fmt.Sprintf("; did you mean %sMi?", digits)
 		}
 		out = append(out, problem{text, string(name), q.String()})
 	}
 	return out
 }
 
-// specOf is that of a pod, or of the pods that a workload makes; nil of anything else.
+// specOf returns the spec of a pod, or of the pods of a workload; nil for other objects.
 func specOf(object client.Object) *corev1.PodSpec {
 	switch v := object.(type) {
 	case *corev1.Pod:

@@ -8,29 +8,28 @@ import (
 	"strconv"
 )
 
-// duplicate is a key that one mapping has twice. Which of the two values counts differs from reader to reader.
+// duplicate is a key that one mapping has twice. Parsers differ in which of the two values they use.
 type duplicate struct {
 	key   string
-	first int  // line of the text, from 1; 0: not known
-	line  int  // where it is there again
-	top   bool // it is a key of the document itself: two documents may have become one
+	first int  // line of the first occurrence in the text, from 1; 0 if unknown
+	line  int  // line of the second occurrence
+	top   bool // the key is at the top level: a --- between two documents may be missing
 }
 
-// fail reports an error in a text that begins at a line of a file.
+// fail records the duplicate as a problem. The text begins at line start of the file.
 func (k duplicate) fail(d *Decoder, file string, start int) {
-	first, todo := "", "leave one out"
+	first, todo := "", "remove one"
 	if k.first > 0 {
 		first = fmt.Sprintf(" (first in line %d)", start+k.first-1)
 	}
 	if k.top {
-		todo = "is a --- missing?"
+		todo = "add a missing --- between two documents"
 	}
-	d.Fail(file, start+k.line-1, "key %s is there twice%s; %s", k.key, first, todo)
+	d.Fail(file, start+k.line-1, "key %s occurs twice%s; %s", k.key, first, todo)
 }
 
-// yamlDuplicate finds what a strict reader of YAML says in lines like
-// `line 7: key "cpu" already set in map`, where 7 is the line of the value. It is no
-// duplicate where a mapping overrides what it takes from another one (<<).
+// yamlDuplicate returns the duplicate key from errors of a strict YAML parser like `line 7: key "cpu" already set in
+// map`, where 7 is the line of the value. A key that overrides a merged mapping (<<) is not a duplicate.
 func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 	lines := bytes.Split(text, []byte("\n"))
 	merges := bytes.Contains(text, []byte("<<"))
@@ -53,7 +52,7 @@ func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
 
 var alreadySet = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 
-// blockDuplicate looks upward from the last line for the key, and from there for the same key of the same mapping.
+// blockDuplicate searches upward from the last line for the key, and from there for the same key of the same mapping.
 func blockDuplicate(lines [][]byte, key string) duplicate {
 	out := duplicate{key: key, line: len(lines)}
 	column := -1
@@ -71,14 +70,14 @@ func blockDuplicate(lines [][]byte, key string) duplicate {
 			return out
 		}
 		if column > 0 && bytes.HasPrefix(bytes.TrimLeft(lines[i], " "), []byte("- ")) && at == column {
-			return out // the first line of its item
+			return out // the first line of its list item
 		}
 	}
 	return out
 }
 
-// yamlKeyOf returns the column and the name of the key that a line of a block mapping begins with, behind the dashes of lists.
-// Without a key the name is empty; the column is -1 where the line says nothing.
+// yamlKeyOf returns the column and the name of the key at the start of a line of a block mapping, after the dashes of
+// lists. The name is empty if the line has no key. The column is -1 if the line is empty or a comment.
 func yamlKeyOf(line []byte) (int, string) {
 	rest := bytes.TrimLeft(line, " ")
 	for bytes.HasPrefix(rest, []byte("- ")) {
@@ -103,7 +102,7 @@ func yamlKeyOf(line []byte) (int, string) {
 	return column, string(bytes.TrimRight(name, " "))
 }
 
-// jsonDuplicate finds the first key that an object of the text, which is JSON, has twice.
+// jsonDuplicate finds the first key that an object of the JSON text has twice.
 func jsonDuplicate(text []byte) (duplicate, bool) {
 	var stack []frame
 	for i := 0; i < len(text); i++ {
@@ -130,12 +129,12 @@ func jsonDuplicate(text []byte) (duplicate, bool) {
 	return duplicate{}, false
 }
 
-// frame is an object or a list that is being read.
+// frame is an object or a list that is being parsed.
 type frame struct {
 	isObject  bool
 	awaitsKey bool
-	few       []placed       // the keys so far, as long as they are few
-	many      map[string]int // all of them, once they are not
+	few       []placed       // the keys so far, up to manyKeys
+	many      map[string]int // the keys so far, from manyKeys on
 }
 
 type placed struct {
@@ -143,10 +142,10 @@ type placed struct {
 	at  int
 }
 
-// manyKeys is from how many keys on a map finds them faster.
+// manyKeys is the number of keys from which a map is faster than a list.
 const manyKeys = 16
 
-// add notes where a key is, and returns where it was before.
+// add records the offset of a key. It returns the offset of an earlier occurrence, if any.
 func (f *frame) add(key string, at int) (int, bool) {
 	f.awaitsKey = false
 	if f.many != nil {
@@ -169,7 +168,7 @@ func (f *frame) add(key string, at int) (int, bool) {
 	return 0, false
 }
 
-// stringEnd is the offset behind the JSON string that begins at start.
+// stringEnd returns the offset after the JSON string that begins at start.
 func stringEnd(text []byte, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {
@@ -182,7 +181,7 @@ func stringEnd(text []byte, start int) int {
 	return len(text)
 }
 
-// unescaped is what a JSON string says.
+// unescaped returns the content of a JSON string.
 func unescaped(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])

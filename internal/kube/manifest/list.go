@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// items reads each item of a List as a document of its own.
+// items decodes each item of a List as a separate document.
 func (d *Decoder) items(s source, doc Document, items []json.RawMessage) {
 	inner := doc.jsonItems
 	if !doc.isJSON {
 		inner = doc.yamlItems
 	}
 	if doc.lists == listsMost {
-		d.Fail(doc.File, doc.Line, "lists lie within lists, more than %d of them; give the objects themselves", listsMost)
+		d.Fail(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", listsMost)
 		return
 	}
 	for _, item := range inner(items) {
@@ -21,11 +21,11 @@ func (d *Decoder) items(s source, doc Document, items []json.RawMessage) {
 	}
 }
 
-// listsMost is how many lists may lie one within the other. Each is read as a whole once more, so that a small file of
-// many takes minutes; kubectl writes one.
+// listsMost is the maximum nesting depth of lists. Each level is parsed again as a whole, so that a small file with
+// many levels would take minutes. kubectl writes one level.
 const listsMost = 10
 
-// jsonItems are the items of a document that is written as JSON, each with its place and its text.
+// jsonItems returns the items of a JSON document, each with its line and text.
 func (doc Document) jsonItems(items []json.RawMessage) []Document {
 	out := make([]Document, 0, len(items))
 	rest, line := doc.text, doc.Line
@@ -41,8 +41,8 @@ func (doc Document) jsonItems(items []json.RawMessage) []Document {
 	return out
 }
 
-// yamlItems are the items of a document that is written as YAML. Those that are written one below the other, each
-// behind its dash, have their place and their text; those of any other style have the place of the document.
+// yamlItems returns the items of a YAML document. Items in block style, each after its own dash, get their line and
+// text; items in another style get the line of the document.
 func (doc Document) yamlItems(items []json.RawMessage) []Document {
 	starts := itemStarts(doc.text, bytes.HasPrefix(doc.JSON, []byte("[")))
 	out := make([]Document, 0, len(items))
@@ -59,8 +59,8 @@ func (doc Document) yamlItems(items []json.RawMessage) []Document {
 	return out
 }
 
-// itemStarts returns the offsets at which the items of a List begin, and the one at which the last ends. Whole: the text is
-// nothing but the list.
+// itemStarts returns the offsets at which the items of a List begin, and the offset at which the last one ends. whole
+// means that the text consists only of the list.
 func itemStarts(text []byte, whole bool) []int {
 	var out []int
 	indent, in, at := -1, whole, 0

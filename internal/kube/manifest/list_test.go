@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLongLists reads what kubectl writes of a large cluster: a List of many items. The time must grow with their number, not with its
-// square, which would take many minutes here.
+// TestLongLists reads the output of kubectl for a large cluster: a List of many items. The time must grow linearly:
+// quadratic growth would take many minutes here.
 func TestLongLists(t *testing.T) {
 	t.Parallel()
 	const count = 50_000
@@ -37,7 +37,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestListsWithinLists: a few are read as one would; a small file of thousands, which would take minutes and gigabytes, is refused.
+// TestListsWithinLists: a few nested lists are read like one list. A small file with thousands of levels, which would
+// take minutes and gigabytes, is rejected.
 func TestListsWithinLists(t *testing.T) {
 	t.Parallel()
 	nested := func(lists int) string {
@@ -49,7 +50,7 @@ func TestListsWithinLists(t *testing.T) {
 	}
 	for _, lists := range []int{listsMost + 1, 3_000} {
 		if _, err := read([]byte(nested(lists))); err == nil ||
-			err.Error() != "<stdin>:1: lists lie within lists, more than 10 of them; give the objects themselves" {
+			err.Error() != "<stdin>:1: lists are nested more than 10 deep; give the objects themselves" {
 			t.Errorf("%d lists: %v", lists, err)
 		}
 	}

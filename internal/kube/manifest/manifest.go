@@ -18,29 +18,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// Manifests is what was read from files: the objects, and what was left out.
+// Manifests are the objects that were read from files, and a summary of the documents that were left out.
 type Manifests struct {
 	snapshot.Objects
-	// Skipped counts the documents of kinds that do not matter to a plan, by
-	// kind and group: "Service", "Ingress.networking.k8s.io".
+	// Skipped counts the documents of kinds that do not affect a plan, by kind and group: "Service",
+	// "Ingress.networking.k8s.io".
 	Skipped map[string]int
-	// Strange counts, likewise, the documents of kinds that are neither planned nor known not to make pods:
-	// "Rollout.argoproj.io".
+	// Strange counts the documents of unknown kinds, which may create pods, by kind and group: "Rollout.argoproj.io".
 	Strange map[string]int
-	// Notes are sentences about what was assumed or overlooked, for the user to read.
+	// Notes are sentences for the user about assumptions and ignored values.
 	Notes []string
 }
 
-// ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of
-// documents and Lists: from files, from folders with all below them (*.yaml,
-// *.yml, *.json), and from stdin for "-". Workloads count as the pods of their
-// replicas, unless pods of theirs are among the manifests.
+// ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of documents and Lists: from files, from
+// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". A workload counts as the pods of its
+// replicas, unless the manifests contain its pods.
 //
-// The error joins one error for each thing that is wrong, one line each, with
-// file, line and what to do. What could be read is returned beside it.
+// The error joins one error per problem, one line each, with file, line and fix. The readable objects are returned with
+// the error.
 //
-// To plan with the result: Snapshot(View{Now: now, Market: market}) with a market
-// made from Settings.
+// To plan with the result, call Snapshot(View{Now: now, Market: market}) with a market made from Settings.
 func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	d := Decoder{
 		Skipped: map[string]int{}, Strange: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}, admission: newAdmission(),
@@ -61,8 +58,8 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	return Manifests{Objects: d.objects, Skipped: d.Skipped, Strange: d.Strange, Notes: d.notes}, errors.Join(d.Errs...)
 }
 
-// Settings returns, by name, what each node class sets that a NodePool names. A
-// class that is not among the manifests has the settings of one that sets nothing.
+// Settings returns the settings of each node class that a NodePool names, by name. A class that is not among the
+// manifests has default settings.
 func (m Manifests) Settings() (map[string]catalog.Settings, error) {
 	return m.Objects.Settings()
 }
@@ -71,7 +68,7 @@ func (m Manifests) Settings() (map[string]catalog.Settings, error) {
 type source struct {
 	name  string
 	data  []byte
-	named bool // by the user, and not found in a folder
+	named bool // named by the user, and not found in a folder
 }
 
 // Path reads a file or a folder.
@@ -114,11 +111,11 @@ func (d *Decoder) Path(path string) {
 		d.Fail(path, 0, "cannot be read: %v", plain(err))
 	}
 	if found == 0 && err == nil && !unread {
-		d.Fail(path, 0, "holds no *.yaml, *.yml or *.json file; name the files, or another folder")
+		d.Fail(path, 0, "contains no *.yaml, *.yml or *.json file; name the files, or another folder")
 	}
 }
 
-// file reads a file, once however often it is named.
+// file reads a file, unless it was read before.
 func (d *Decoder) file(path string, named bool) {
 	id := filepath.Clean(path)
 	if absolute, err := filepath.Abs(path); err == nil {
@@ -133,9 +130,10 @@ func (d *Decoder) file(path string, named bool) {
 		d.Fail(path, 0, "cannot be read: %v", plain(err))
 		return
 	}
-	// A shell gives the output of a command as a pipe; one that lies in a folder may never end.
+	// A shell passes the output of a command as a pipe. A pipe in a folder may never end, so only a pipe named by the
+	// user is read.
 	if mode := info.Mode(); !mode.IsRegular() && !(named && mode.Type() == fs.ModeNamedPipe) {
-		d.Fail(path, 0, "is no regular file; give a file with Kubernetes objects, or - for standard input")
+		d.Fail(path, 0, "is not a regular file; give a file with Kubernetes objects, or - for standard input")
 		return
 	}
 	file, err := os.Open(path)
@@ -143,14 +141,14 @@ func (d *Decoder) file(path string, named bool) {
 		d.Fail(path, 0, "cannot be read: %v", plain(err))
 		return
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened read-only
 	d.Stream(path, file, named)
 }
 
-// maxBytes is how much is read in all: a cluster of 10,000 pods takes some 50 MB.
+// maxBytes is the maximum size of all files together: a cluster of 10,000 pods has about 50 MB.
 const maxBytes = 64 << 20
 
-// Stream reads what r holds as one file.
+// Stream reads r as one file.
 func (d *Decoder) Stream(name string, r io.Reader, named bool) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes-d.bytes+1))
 	d.bytes += int64(len(data))
@@ -160,7 +158,7 @@ func (d *Decoder) Stream(name string, r io.Reader, named bool) {
 		return
 	case d.bytes > maxBytes:
 		d.bytes = maxBytes
-		d.Fail(name, 0, "is too large: of all files together at most %d MiB are read; leave out what does not matter to the plan",
+		d.Fail(name, 0, "is too large: all files together may have at most %d MiB; leave out objects that do not affect the plan",
 			maxBytes>>20)
 		return
 	case bytes.HasPrefix(data, []byte("\xFF\xFE")), bytes.HasPrefix(data, []byte("\xFE\xFF")):
@@ -176,7 +174,7 @@ func (d *Decoder) Stream(name string, r io.Reader, named bool) {
 	d.source(source{name: name, data: data, named: named})
 }
 
-// firstInvalid is where text stops to be UTF-8.
+// firstInvalid returns the offset of the first byte that is not UTF-8.
 func firstInvalid(data []byte) int {
 	at := 0
 	for at < len(data) {
@@ -189,7 +187,7 @@ func firstInvalid(data []byte) int {
 	return at
 }
 
-// plain is the cause of a file system's error without the path, which the message has already.
+// plain returns the cause of a file system error without the path, which the message already has.
 func plain(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -198,7 +196,7 @@ func plain(err error) error {
 	return err
 }
 
-// Fail notes that something is wrong at a line of a file; line 0: with the file as a whole.
+// Fail records a problem at a line of a file; line 0 means the whole file.
 func (d *Decoder) Fail(file string, line int, format string, args ...any) {
 	d.Errs = append(d.Errs, errors.New(where(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...)))))
 }

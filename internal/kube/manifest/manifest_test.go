@@ -39,9 +39,8 @@ func checkOneLine(t *testing.T, err error) {
 	}
 }
 
-// TestReadFiles reads the folder that each testdata/manifests/*.txtar holds and
-// compares what comes out with its section "want". The comment before the
-// sections tells the story; a line "read: a b" in it names what to read, else it is
+// TestReadFiles reads the folder in each testdata/manifests/*.txtar and compares the result with its section "want".
+// The comment before the sections describes the case. A line "read: a b" in it names the files to read; the default is
 // the whole folder.
 func TestReadFiles(t *testing.T) {
 	t.Parallel()
@@ -78,8 +77,8 @@ func TestReadFiles(t *testing.T) {
 	}
 }
 
-// unpack writes the files of an archive (sections that begin with a line
-// "-- name --") below dir and returns what to read.
+// unpack writes the files of an archive (sections that begin with a line "-- name --") below dir and returns the paths
+// to read.
 func unpack(t *testing.T, archive, dir string) (paths []string, stdin []byte) {
 	t.Helper()
 	sections := strings.Split("\n"+archive, "\n-- ")
@@ -119,7 +118,7 @@ func unpack(t *testing.T, archive, dir string) (paths []string, stdin []byte) {
 	return paths, stdin
 }
 
-// summary says what was read: pods by owner, other objects by name, and all that was wrong.
+// summary describes the result: pods by owner, other objects by name, and all problems.
 func summary(m Manifests, err error) string {
 	var b strings.Builder
 	s := m.Snapshot(snapshot.View{Now: kubetest.Noon})
@@ -240,7 +239,7 @@ spec:
 	}
 }
 
-// FuzzManifest reads anything: whatever is wrong with it is one line, and nothing breaks.
+// FuzzManifest reads any text: every problem is one line, and there is no panic.
 func FuzzManifest(f *testing.F) {
 	for _, seed := range []string{
 		"kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {requests: {cpu: x}}}]}\n",
@@ -263,7 +262,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// podManifest is the manifest of a pod with more fields in its spec and in its container, as JSON.
+// podManifest returns the manifest of a pod with additional fields in its spec and in its container, as JSON.
 func podManifest(spec, container string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{%s"containers":[{"name":"c","image":"x"%s}]}}`, spec, container)
 }

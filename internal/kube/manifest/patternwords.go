@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// patternWords say what text a field of our API takes, by the field's name; a definition has a pattern for it.
+// patternWords describe the valid values of fields with a pattern in their definition, by field name.
 var patternWords = map[string]string{
 	"volumeSize":             "an amount in Gi, Ti, G or T, for instance 100Gi",
 	"consolidateAfter":       "a duration in h, m or s, for instance 1h30m, or Never",
@@ -27,17 +27,17 @@ var patternWords = map[string]string{
 	"systemReserved":         "an amount, for instance 100m or 1Gi",
 	"labels":                 "at most 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends",
 	"values":                 "at most 63 letters, digits, dashes, underscores and dots, with a letter or digit at both ends",
-	"key":                    "a key of a label, for instance example.com/team",
-	"value":                  "a value of a label: letters, digits, dashes, underscores and dots, with a letter or digit at both ends",
+	"key":                    "a label key, for instance example.com/team",
+	"value":                  "a label value: letters, digits, dashes, underscores and dots, with a letter or digit at both ends",
 }
 
-// idPatterns begin the patterns of IDs of AWS.
+// idPattern matches the beginning of the patterns for AWS resource IDs.
 var idPattern = regexp.MustCompile(`^\^?(ami|cr|pg|sg|subnet|snap)-`)
 
-// patternText says what a text has to be that does not match the pattern of its field.
+// patternText says what a value must be that does not match the pattern of its field.
 func patternText(path, value, pattern string) string {
 	if id := idPattern.FindStringSubmatch(pattern); id != nil {
-		return fmt.Sprintf("has to be an ID such as %s-0123456789abcdef0", id[1])
+		return fmt.Sprintf("must be an ID such as %s-0123456789abcdef0", id[1])
 	}
 	words := ""
 	for _, name := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' }) {
@@ -50,9 +50,9 @@ func patternText(path, value, pattern string) string {
 		return "should match '" + pattern + "'"
 	}
 	if meant := meantAmount(value); meant != "" && regexp.MustCompile(pattern).MatchString(meant) {
-		return fmt.Sprintf("has to be %s (is %s meant?)", words, meant)
+		return fmt.Sprintf("must be %s (did you mean %s?)", words, meant)
 	}
-	return "has to be " + words
+	return "must be " + words
 }
 
 var (
@@ -61,7 +61,7 @@ var (
 	inOther = regexp.MustCompile(`^([0-9]+) ?(h|m|s)[a-z]+$`)
 )
 
-// meantAmount writes an amount or a duration as Kubernetes does; empty if it is not known what is meant.
+// meantAmount rewrites an amount or a duration in the syntax of Kubernetes; empty if the meaning is unclear.
 func meantAmount(value string) string {
 	if days := inDays.FindStringSubmatch(value); days != nil {
 		n, _ := strconv.Atoi(days[1])
@@ -74,12 +74,13 @@ func meantAmount(value string) string {
 		return other[1] + other[2]
 	}
 	if value != "" && strings.Trim(value, "0123456789") == "" {
-		return value + "Gi" // where a pattern takes it
+		return value + "Gi" // the caller checks it against the pattern
 	}
 	return ""
 }
 
-// meantLabel is the label that was probably meant by one that users may not set; empty if none is near.
+// meantLabel returns the well-known label that is most similar to a label that users are not allowed to set; empty if
+// none is similar.
 func meantLabel(key string) string {
 	domain, name, _ := strings.Cut(key, "/")
 	var names []string
@@ -94,8 +95,8 @@ func meantLabel(key string) string {
 	return ""
 }
 
-// movedFields are fields of older versions of the API that are elsewhere now.
-// Source: the guide to Karpenter's v1 migration.
+// movedFields are fields of older API versions, or at a wrong place, with their current place. Source: the guide to
+// Karpenter's v1 migration.
 var movedFields = map[string]string{
 	"spec.template.spec.kubelet":                 "it is spec.kubelet of the EC2NodeClass now",
 	"spec.template.spec.nodeClassRef.apiVersion": "write group: karpenter.k8s.aws",
@@ -114,7 +115,7 @@ var movedFields = map[string]string{
 	"spec.template.spec.disruption":              "it is spec.disruption",
 	"spec.template.spec.limits":                  "it is spec.limits",
 	"spec.template.spec.weight":                  "it is spec.weight",
-	"spec.launchTemplate":                        "there are no launch templates of one's own: set the fields of the EC2NodeClass",
-	"spec.launchTemplateName":                    "there are no launch templates of one's own: set the fields of the EC2NodeClass",
+	"spec.launchTemplate":                        "custom launch templates are not supported: set the fields of the EC2NodeClass",
+	"spec.launchTemplateName":                    "custom launch templates are not supported: set the fields of the EC2NodeClass",
 	"spec.instanceTypes":                         "instance types are requirements of the NodePool: node.kubernetes.io/instance-type",
 }

@@ -56,7 +56,7 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 			case !isContainerResource(name):
 				out = append(out, problem{at + ": unknown resource" + meantResource(name), string(name), ""})
 			case isExtended(name) && q.MilliValue()%1000 != 0:
-				out = append(out, problem{fmt.Sprintf("%s: %s has to be a whole number", at, q.String()), string(name), q.String()})
+				out = append(out, problem{fmt.Sprintf("%s: %s must be a whole number", at, q.String()), string(name), q.String()})
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func meantResource(name corev1.ResourceName) string {
 	if meant == "" {
 		return "; an extended resource needs a domain, for instance nvidia.com/gpu"
 	}
-	return " (is " + meant + " meant?)"
+	return " (did you mean " + meant + "?)"
 }
 
 // isExtended reports whether the resource is an extended one: its domain is not that of Kubernetes.

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestPodRules: of a pod that no API server lets in, the field is named and what to write; a valid one passes without a word.
+// TestPodRules: for a pod that the API server would reject, the error names the field and the fix; a valid pod gives no
+// error and no note.
 func TestPodRules(t *testing.T) {
 	t.Parallel()
 	resources := func(text string) string { return podManifest("", `,"resources":`+text) }
@@ -28,17 +29,17 @@ func TestPodRules(t *testing.T) {
 		resources(`{"requests":{"cpu":"2"},"limits":{"cpu":"1"}}`):                             "spec.containers[0].resources.requests.cpu: 2 is more than its limit, 1",
 		resources(`{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}`):                             "",
 		resources(`{"requests":{"cpu":"-1"}}`):                                                 "spec.containers[0].resources.requests.cpu: -1 is negative",
-		resources(`{"limits":{"nvidia.com/gpu":"500m"}}`):                                      "spec.containers[0].resources.limits.nvidia.com/gpu: 500m has to be a whole number",
+		resources(`{"limits":{"nvidia.com/gpu":"500m"}}`):                                      "spec.containers[0].resources.limits.nvidia.com/gpu: 500m must be a whole number",
 		resources(`{"requests":{"nvidia.com/gpu":"1"},"limits":{"nvidia.com/gpu":"2"}}`):       "1 must equal its limit, 2",
 		resources(`{"requests":{"nvidia.com/gpu":"1"}}`):                                       `note: container c: the API server rejects resources.requests.nvidia.com/gpu without an equal limit; set resources.limits.nvidia.com/gpu: "1"`,
 		resources(`{"requests":{"cpu":"1","hugepages-2Mi":"512Mi"}}`):                          "note: container c: the API server rejects resources.requests.hugepages-2Mi without an equal limit",
 		resources(`{"limits":{"nvidia.com/gpu":"1"}}`):                                         "",
-		resources(`{"limits":{"gpu":"1"}}`):                                                    "resources.limits.gpu: unknown resource (is nvidia.com/gpu meant?)",
-		resources(`{"requests":{"mem":"1Gi"}}`):                                                "resources.requests.mem: unknown resource (is memory meant?)",
-		resources(`{"requests":{"CPU":"1"}}`):                                                  "(is cpu meant?)",
+		resources(`{"limits":{"gpu":"1"}}`):                                                    "resources.limits.gpu: unknown resource (did you mean nvidia.com/gpu?)",
+		resources(`{"requests":{"mem":"1Gi"}}`):                                                "resources.requests.mem: unknown resource (did you mean memory?)",
+		resources(`{"requests":{"CPU":"1"}}`):                                                  "(did you mean cpu?)",
 		resources(`{"requests":{"fuse":"1"}}`):                                                 "unknown resource; an extended resource needs a domain",
-		resources(`{"requests":{"memory":"512"}}`):                                             "note: container c: resources.requests.memory: 512 without a unit is bytes; is 512Mi meant?",
-		resources(`{"requests":{"memory":"512m"}}`):                                            "note: container c: resources.requests.memory: 512m is under one byte; is 512Mi meant?",
+		resources(`{"requests":{"memory":"512"}}`):                                             "note: container c: resources.requests.memory: 512 without a unit is bytes; did you mean 512Mi?",
+		resources(`{"requests":{"memory":"512m"}}`):                                            "note: container c: resources.requests.memory: 512m is under one byte; did you mean 512Mi?",
 		resources(`{"requests":{"memory":"134217728","ephemeral-storage":"1000","cpu":"1m"}}`): "",
 
 		port("",

@@ -15,25 +15,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// poolDoubts are what an API server accepts of a NodePool and what has no effect.
+// poolDoubts returns notes about values of a NodePool that an API server accepts and that have no effect.
 func poolDoubts(p *karpv1.NodePool) []problem {
 	var out []problem
 	for i, r := range p.Spec.Template.Spec.Requirements {
 		at := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
 		if meant := chosenBy(r.Key, r.Values); meant != "" {
-			text := fmt.Sprintf("%s: %s chooses no instances, and nodes get the label as it stands: is %s meant?", at, r.Key, meant)
+			text := fmt.Sprintf("%s: %s does not select instances; nodes get the label unchanged: did you mean %s?", at, r.Key, meant)
 			out = append(out, problem{text, "key", r.Key})
 		}
 		for _, value := range r.Values {
 			if meant := catalog.MeantValue(r.Key, value); meant != "" &&
 				(r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn) {
-				text := fmt.Sprintf("%s (%s): no instance has the value %s: is %s meant?", at, r.Key, value, meant)
+				text := fmt.Sprintf("%s (%s): no instance has the value %s: did you mean %s?", at, r.Key, value, meant)
 				out = append(out, problem{text, "values", value})
 			}
 		}
 		if n := len(r.Values); n > 0 && (r.Operator == corev1.NodeSelectorOpExists || r.Operator == corev1.NodeSelectorOpDoesNotExist) {
 			use := map[corev1.NodeSelectorOperator]string{corev1.NodeSelectorOpExists: "In", corev1.NodeSelectorOpDoesNotExist: "NotIn"}[r.Operator]
-			text := fmt.Sprintf("%s (%s): operator %s ignores values: is operator %s meant?", at, r.Key, r.Operator, use)
+			text := fmt.Sprintf("%s (%s): operator %s ignores values: did you mean operator %s?", at, r.Key, r.Operator, use)
 			out = append(out, problem{text, "operator", string(r.Operator)})
 		}
 	}
@@ -48,7 +48,7 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 			meant = suggest.Nearest(string(name), limitResources)
 		}
 		if meant != "" {
-			text += ": is " + meant + " meant?"
+			text += ": did you mean " + meant + "?"
 		}
 		out = append(out, problem{text, string(name), ""})
 	}
@@ -58,7 +58,8 @@ func poolDoubts(p *karpv1.NodePool) []problem {
 // limitResources are the resources without a domain that a NodePool may limit.
 var limitResources = []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
 
-// chosenBy is the label that chooses instances, which was probably meant by one that does not; empty if none is near.
+// chosenBy returns the label that selects instances and that was probably meant by key; empty if key selects instances
+// itself or no such label is similar.
 func chosenBy(key string, values []string) string {
 	known := awsv1.WellKnownLabels()
 	if slices.Contains(known, conversion.StableKey(key)) {

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// poolManifest is the manifest of a NodePool with more fields in its spec and in that of its template, as JSON.
+// poolManifest returns the manifest of a NodePool with additional fields in its spec and in the spec of its template,
+// as JSON.
 func poolManifest(spec, template, requirements string) string {
 	if !strings.Contains(template, "nodeClassRef") {
 		template = `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"general"},` + template
@@ -21,7 +22,7 @@ func poolManifest(spec, template, requirements string) string {
 		spec, template, requirements)
 }
 
-// classManifest is the manifest of an EC2NodeClass with more fields in its spec, as JSON.
+// classManifest returns the manifest of an EC2NodeClass with additional fields in its spec, as JSON.
 func classManifest(spec string) string {
 	for _, field := range []string{
 		`"role":"r"`, `"amiSelectorTerms":[{"alias":"al2023@latest"}]`, `"subnetSelectorTerms":[{"tags":{"a":"b"}}]`, `"securityGroupSelectorTerms":[{"tags":{"a":"b"}}]`,
@@ -34,7 +35,8 @@ func classManifest(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"general"},"spec":{%s}}`, strings.TrimPrefix(spec, ","))
 }
 
-// TestPoolWords: what is misspelt in a NodePool or an EC2NodeClass is named, with what was meant, and no pattern is printed.
+// TestPoolWords: for a misspelled field or value of a NodePool or EC2NodeClass, the message names the likely meaning.
+// It contains no regular expression.
 func TestPoolWords(t *testing.T) {
 	t.Parallel()
 	asks := func(text string) string { return poolManifest("", "", text) }
@@ -44,7 +46,7 @@ func TestPoolWords(t *testing.T) {
 	disk := func(ebs string) string {
 		return classManifest(`"blockDeviceMappings":[{"deviceName":"/dev/xvda","ebs":{` + ebs + `}}]`)
 	}
-	const meant = "chooses no instances, and nodes get the label as it stands: is %s meant?"
+	const meant = "does not select instances; nodes get the label unchanged: did you mean %s?"
 	for manifest, want := range map[string]string{
 		wants("eks.amazonaws.com/instance-category", "In",
 			`"m"`): fmt.Sprintf(meant, "karpenter.k8s.aws/instance-category"),
@@ -57,26 +59,26 @@ func TestPoolWords(t *testing.T) {
 		wants("eks.amazonaws.com/capacityType", "In",
 			`"SPOT"`): fmt.Sprintf(meant, "karpenter.sh/capacity-type"),
 		wants("karpenter.k8s.aws/instance-famly", "In",
-			`"m5"`): "there is no such label (is karpenter.k8s.aws/instance-family meant?)",
+			`"m5"`): "there is no such label (did you mean karpenter.k8s.aws/instance-family?)",
 		wants("team", "In", `"a"`):                                    "",
 		wants("node.kubernetes.io/team", "In", `"a"`):                 "",
 		wants("beta.kubernetes.io/instance-type", "In", `"m5.large"`): "",
 		wants("karpenter.k8s.aws/instance-family", "Exists",
-			`"m5"`): "operator Exists ignores values: is operator In meant?",
+			`"m5"`): "operator Exists ignores values: did you mean operator In?",
 		wants("kubernetes.io/arch", "In",
-			`"amd64","x86_64"`): "(kubernetes.io/arch): no instance has the value x86_64: is amd64 meant?",
+			`"amd64","x86_64"`): "(kubernetes.io/arch): no instance has the value x86_64: did you mean amd64?",
 		wants("karpenter.k8s.aws/instance-memory", "In",
-			`"8"`): "no instance has the value 8: is 8192 meant?",
+			`"8"`): "no instance has the value 8: did you mean 8192?",
 		wants("karpenter.k8s.aws/instance-memory", "In",
-			`"16GiB"`): "no instance has the value 16GiB: is 16384 meant?",
+			`"16GiB"`): "no instance has the value 16GiB: did you mean 16384?",
 		wants("karpenter.k8s.aws/instance-memory", "In", `"8192","512"`): "",
 		wants("karpenter.k8s.aws/instance-gpu-name", "In",
-			`"A100"`): "no instance has the value A100: is a100 meant?",
+			`"A100"`): "no instance has the value A100: did you mean a100?",
 		wants("karpenter.k8s.aws/instance-gpu-name", "In", `"t4","a10g"`): "",
 		poolManifest(`"limits":{"cpus":"10"},`, "",
-			""): "spec.limits.cpus: no node has such a resource, so it limits nothing: is cpu meant?",
+			""): "spec.limits.cpus: no node has such a resource, so it limits nothing: did you mean cpu?",
 		poolManifest(`"limits":{"gpu":"10"},`, "",
-			""): "spec.limits.gpu: no node has such a resource, so it limits nothing: is nvidia.com/gpu meant?",
+			""): "spec.limits.gpu: no node has such a resource, so it limits nothing: did you mean nvidia.com/gpu?",
 		poolManifest(`"limits":{"cpu":"10","nvidia.com/gpu":"1"},`, "", ""): "",
 		poolManifest("", `"kubelet":{"maxPods":20},`,
 			""): "(it is spec.kubelet of the EC2NodeClass now)",
@@ -86,32 +88,32 @@ func TestPoolWords(t *testing.T) {
 			""): "nodeClassRef.apiVersion (write group: karpenter.k8s.aws)",
 		poolManifest("", `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"AWSNodeTemplate","name":"general"},`, ""): "pool: there is no kind AWSNodeTemplate of karpenter.k8s.aws; write spec.template.spec.nodeClassRef.kind: EC2NodeClass",
 		poolManifest("", `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"generl"},`,
-			""): "EC2NodeClass generl is not among the manifests (is general meant?)",
+			""): "EC2NodeClass generl is not among the manifests (did you mean general?)",
 		poolManifest("", `"expireAfter":"30d",`,
-			""): `"30d": has to be a duration in h, m or s, for instance 720h, or Never (is 720h meant?)`,
+			""): `"30d": must be a duration in h, m or s, for instance 720h, or Never (did you mean 720h?)`,
 		poolManifest("", `"terminationGracePeriod":"1h30",`,
-			""): `"1h30": has to be a duration in h, m or s`,
+			""): `"1h30": must be a duration in h, m or s`,
 		poolManifest(`"disruption":{"consolidateAfter":"5 minutes"},`, "",
-			""): "(is 5m meant?)",
+			""): "(did you mean 5m?)",
 		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"0 9 * *"}]},`, "",
-			""): "has to be a cron line of five fields",
+			""): "must be a cron line of five fields",
 		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"110%"}]},`, "",
-			""): "has to be a number or a percentage, for instance 10 or 10%",
-		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"@daily","duration":"1d"}]},`, "", ""): `has to be a duration in h and m, for instance 8h or 1h30m (is 24h meant?)`,
+			""): "must be a number or a percentage, for instance 10 or 10%",
+		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"@daily","duration":"1d"}]},`, "", ""): `must be a duration in h and m, for instance 8h or 1h30m (did you mean 24h?)`,
 
-		disk(`"volumeSize":"100GB"`):                                                                                                     `"100GB": has to be an amount in Gi, Ti, G or T, for instance 100Gi (is 100Gi meant?)`,
-		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"not a key"`):                                                             ".kmsKeyID is no key: write the ID of a KMS key, alias/NAME, or the ARN of either",
+		disk(`"volumeSize":"100GB"`):                                                                                                     `"100GB": must be an amount in Gi, Ti, G or T, for instance 100Gi (did you mean 100Gi?)`,
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"not a key"`):                                                             ".kmsKeyID is not a key: write the ID of a KMS key, alias/NAME, or the ARN of either",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"alias/disks"`):                                                           "",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws-cn:kms:cn-north-1:111122223333:alias/disks"`):                    "",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws:kms:eu-west-1:111122223333:key/mrk-0123456789abcdef0123456789"`): "",
 		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"1234abcd-12ab-34cd-56ef-1234567890ab"`):                                  "",
-		disk(`"volumeSize":"100"`):                                              "(is 100Gi meant?)",
+		disk(`"volumeSize":"100"`):                                              "(did you mean 100Gi?)",
 		disk(`"volumeSize":"100Gi"`):                                            "",
 		classManifest(`"securityGroupSelectorTerms":[]`):                        "spec.securityGroupSelectorTerms: give at least one term",
-		classManifest(`"subnetSelectorTerms":[{"id":"sn-1"}]`):                  "has to be an ID such as subnet-0123456789abcdef0",
-		classManifest(`"kubelet":{"evictionHard":{"memory.available":"105%"}}`): "has to be a percentage up to 100% or an amount",
-		classManifest(`"capacityReservationSelectorTerms":[{"ownerID":"abc"}]`): "has to be an AWS account of 12 digits",
-		classManifest(`"launchTemplateName":"mine"`):                            "(there are no launch templates of one's own: set the fields of the EC2NodeClass)",
+		classManifest(`"subnetSelectorTerms":[{"id":"sn-1"}]`):                  "must be an ID such as subnet-0123456789abcdef0",
+		classManifest(`"kubelet":{"evictionHard":{"memory.available":"105%"}}`): "must be a percentage up to 100% or an amount",
+		classManifest(`"capacityReservationSelectorTerms":[{"ownerID":"abc"}]`): "must be an AWS account of 12 digits",
+		classManifest(`"launchTemplateName":"mine"`):                            "(custom launch templates are not supported: set the fields of the EC2NodeClass)",
 		podManifest(`"runtimeClassName":"kata",`, ""):                           "RuntimeClass kata is not among the manifests; its pods are planned without its overhead, node selector and tolerations",
 	} {
 		text := manifest

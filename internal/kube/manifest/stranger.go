@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// unknown refuses a kind that is nearly one that a plan is made from, and counts any other: as one that does not
-// matter, or as one of which that cannot be said.
+// unknown handles a document of an unsupported kind. If the kind is similar to a supported one, it records a problem.
+// Otherwise it counts the document as one that does not affect plans (Skipped), or as one that might (Strange).
 func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) {
 	if meant, ok := nearest(gvk, all); ok {
 		if meant.GroupKind() == gvk.GroupKind() || meant.Kind == gvk.Kind && gvk.Group == oldGroup {
@@ -34,11 +34,11 @@ func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) 
 	d.Strange[key]++
 }
 
-// oldGroup is where workloads were before they came to apps.
+// oldGroup is the API group of workloads before apps.
 const oldGroup = "extensions"
 
-// nearest returns the kind that was probably meant: the same of another version or spelling, or of a group that
-// can be no other. Other groups, which have a dot in their names, may have kinds of the same name.
+// nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
+// misspelled group. Another group with a dot in its name may have a kind with the same name.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var same []string
 	for have := range all {
@@ -62,7 +62,7 @@ func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, b
 	return schema.GroupVersionKind{}, false
 }
 
-// makesNoPods reports whether objects of the kind are known to make no pods that the plan does not know of.
+// makesNoPods reports whether objects of the kind are known to create no pods beyond those of supported kinds.
 func makesNoPods(gvk schema.GroupVersionKind) bool {
 	if gvk.Kind == "ReplicationController" {
 		return false
@@ -75,5 +75,5 @@ func makesNoPods(gvk schema.GroupVersionKind) bool {
 	}, gvk.Group)
 }
 
-// isBuiltIn reports whether Kubernetes itself has the kind, in whatever version.
+// isBuiltIn reports whether the kind belongs to Kubernetes itself, in any version.
 func isBuiltIn(kind schema.GroupKind) bool { return len(scheme.Scheme.VersionsForGroupKind(kind)) > 0 }

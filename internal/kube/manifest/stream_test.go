@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// endless is a stream that counts what was read of it.
+// endless is an endless stream that counts the bytes read from it.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -42,11 +42,11 @@ func TestStreams(t *testing.T) {
 	other := write("other.yaml", strings.Repeat("# x\n", maxBytes/8+1))
 	for name, c := range map[string]struct {
 		paths []string
-		want  string // what the error says; empty: none
+		want  string // text in the error; empty for no error
 	}{
-		"a device":           {[]string{"/dev/zero"}, "/dev/zero: is no regular file; "},
-		"a pipe in a folder": {[]string{folder}, "pipe.yaml: is no regular file; "},
-		"too large":          {[]string{big}, "big.yaml: is too large: of all files together at most 64 MiB are read; "},
+		"a device":           {[]string{"/dev/zero"}, "/dev/zero: is not a regular file; "},
+		"a pipe in a folder": {[]string{folder}, "pipe.yaml: is not a regular file; "},
+		"too large":          {[]string{big}, "big.yaml: is too large: all files together may have at most 64 MiB; "},
 		"too much together":  {[]string{half, other}, "other.yaml: is too large: "},
 		"little-endian":      {[]string{write("le.yaml", "\xFF\xFEk\x00")}, "le.yaml: is written in UTF-16; save it as UTF-8"},
 		"big-endian":         {[]string{write("be.yaml", "\xFE\xFF\x00k")}, "be.yaml: is written in UTF-16; save it as UTF-8"},

@@ -13,13 +13,13 @@ import (
 
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
-// typo is a field that a kind does not have.
+// typo is an unknown field.
 type typo struct {
 	path string // "spec.template.spec.requirments"
-	near string // the field beside it that was probably meant, by its path; empty if none is like it
+	near string // path of the most similar known field beside it; empty if none is similar
 }
 
-// typoOf finds out whether a problem of strict decoding is about an unknown field.
+// typoOf returns the unknown field that a problem of strict decoding is about; false if it is about something else.
 func typoOf(problem error, object client.Object) (typo, bool) {
 	match := unknownField.FindStringSubmatch(problem.Error())
 	if match == nil {
@@ -41,13 +41,14 @@ func typoOf(problem error, object client.Object) (typo, bool) {
 	return out, true
 }
 
-// sentence says what is wrong.
+// sentence describes the problem, with the hint.
 func (t typo) sentence() string {
 	text := "there is no field " + t.path
 	return text + t.hint()
 }
 
-// hint says in brackets what was meant, or where the field is now; empty if neither is known.
+// hint returns in brackets the field that was probably meant, or the current place of the field; empty if neither is
+// known.
 func (t typo) hint() string {
 	switch moved := movedFields[t.path]; {
 	case t.near != "" && t.near == t.path:
@@ -55,12 +56,12 @@ func (t typo) hint() string {
 	case moved != "":
 		return " (" + moved + ")"
 	case t.near != "":
-		return " (is " + lastKey(t.near) + " meant?)"
+		return " (did you mean " + lastKey(t.near) + "?)"
 	}
 	return ""
 }
 
-// fieldsAt returns the names of the fields that objects of the type have at a path.
+// fieldsAt returns the names of the fields at a path of the type.
 func fieldsAt(typ reflect.Type, path string) []string {
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
 		name, _, _ = strings.Cut(name, "[")

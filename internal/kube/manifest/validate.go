@@ -22,14 +22,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// problem is a value in a manifest that the API server would reject and that a plan depends on.
+// problem is a value in a manifest that the API server would reject and that affects a plan.
 type problem struct {
 	text       string
-	key, value string // what to look for in the file
+	key, value string // texts to find the line in the file
 }
 
-// problems returns what is wrong with the object, as far as it changes plans.
-// Most of what the kinds of our API may say is in their definitions.
+// problems returns the problems of the object that affect plans. For the kinds of our API, the CRDs check most fields.
 func problems(object client.Object) []problem {
 	switch v := object.(type) {
 	case *corev1.Pod:
@@ -66,7 +65,7 @@ func problems(object client.Object) []problem {
 	return nil
 }
 
-// classProblems are those of an EC2NodeClass that its definition does not refuse.
+// classProblems returns the problems of an EC2NodeClass that its CRD accepts.
 func classProblems(c *awsv1.EC2NodeClass) []problem {
 	if reason, message := conversion.KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
 		return []problem{{text: message, key: "kubelet"}}
@@ -89,7 +88,7 @@ func priorityProblems(c *schedulingv1.PriorityClass) []problem {
 	return []problem{{text, "value", fmt.Sprint(c.Value)}}
 }
 
-// templateProblems are those of a pod template and of the field that says how many pods it makes.
+// templateProblems returns the problems of a pod template and of the field with the number of its pods.
 func templateProblems(template *corev1.PodTemplateSpec, field string, count *int32) []problem {
 	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
 }
@@ -105,7 +104,7 @@ func countProblems(path string, n *int32) []problem {
 	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
 }
 
-// poolProblems are those that only show once the NodePool is there: then it is not ready.
+// poolProblems returns the problems of a NodePool that its CRD accepts, and that make a created NodePool not ready.
 func poolProblems(p *karpv1.NodePool) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
@@ -170,15 +169,15 @@ func podProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
-// nodeSelectorProblems are keys and values that no node can have.
+// nodeSelectorProblems returns keys and values that no node label can have.
 func nodeSelectorProblems(path string, selector map[string]string) []problem {
 	var out []problem
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s: %q is no key of a label: %s", path, key, wrong[0]), key, ""})
+			out = append(out, problem{fmt.Sprintf("%s: %q is not a label key: %s", path, key, wrong[0]), key, ""})
 		}
 		if wrong := validation.IsValidLabelValue(selector[key]); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is no value of a label: %s", path, key, selector[key], wrong[0]), key, selector[key]})
+			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is not a label value: %s", path, key, selector[key], wrong[0]), key, selector[key]})
 		}
 	}
 	return out
@@ -189,7 +188,7 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	for i := range term.MatchExpressions {
 		e := &term.MatchExpressions[i]
 		if wrong := validation.IsQualifiedName(e.Key); len(wrong) > 0 {
-			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is no key of a label: %s", path, i, e.Key, wrong[0]), "key", e.Key})
+			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is not a label key: %s", path, i, e.Key, wrong[0]), "key", e.Key})
 		}
 		if _, ok := conversion.NodeValues(e); !ok {
 			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
@@ -201,8 +200,8 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 	return out
 }
 
-// badQuantity returns the path and text of the first value, by path, that should
-// be an amount and is none. Decoding would refuse it too, without saying where.
+// badQuantity returns path and text of the first value, by path, that should be an amount and is not. Decoding would
+// also fail, but without the path.
 func badQuantity(value any, path string, amounts bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -230,8 +229,8 @@ func badQuantity(value any, path string, amounts bool) (string, string) {
 	return "", ""
 }
 
-// isAmounts reports whether the map under key holds amounts by resource. The
-// keys mean something else in metadata and in what is not of Kubernetes.
+// isAmounts reports whether the map under key holds amounts by resource. In metadata and in other objects the same keys
+// have other meanings.
 func isAmounts(key, path string) bool {
 	if strings.HasPrefix(path, "metadata") {
 		return false
@@ -247,5 +246,5 @@ func isAmounts(key, path string) bool {
 
 func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
 
-// highestUserPriority is the largest value of a PriorityClass that users may make.
+// highestUserPriority is the largest value of a PriorityClass that users are allowed to create.
 const highestUserPriority = 1_000_000_000

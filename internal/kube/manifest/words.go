@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// misfit is a value of the wrong type, as Go's JSON decoder reports it:
-// "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32".
+// misfit is a value of the wrong type, as in this error of Go's JSON decoder: "json: cannot unmarshal string into Go
+// struct field DeploymentSpec.spec.replicas of type int32".
 type misfit struct {
-	path        string // "spec.replicas"; empty: the object itself
-	given, want string // types in the words of YAML
+	path        string // "spec.replicas"; empty for the object itself
+	given, want string // type names of YAML
 }
 
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
-// misfitOf finds out what an error of decoding is about.
+// misfitOf returns the misfit that a decoding error is about; false if it is about something else.
 func misfitOf(err error) (misfit, bool) {
 	match := cannotUnmarshal.FindStringSubmatch(err.Error())
 	if match == nil {
 		return misfit{}, false
 	}
-	_, path, _ := strings.Cut(match[2], ".") // before it stands a type of Go
+	_, path, _ := strings.Cut(match[2], ".") // the part before is a Go type
 	return misfit{path: path, given: givenType(match[1]), want: wantedType(match[3])}, true
 }
 
-// The types in the words of YAML.
+// The type names of YAML.
 const (
 	typeText   = "a text"
 	typeNumber = "a number"
@@ -64,7 +64,7 @@ func wantedType(ofGo string) string {
 	return typeFields
 }
 
-// sentence says what is wrong, and what to do where that is known.
+// sentence describes the problem, and the fix if it is known.
 func (m misfit) sentence() string {
 	text := "it is " + m.given + ", and should be " + m.want
 	if m.path != "" {
@@ -72,7 +72,7 @@ func (m misfit) sentence() string {
 	}
 	switch {
 	case m.want == typeText && (m.given == typeBool || m.given == typeNumber):
-		return text + `; put the value in quotes: YAML reads yes, no, on, off, y, n and digits as something else than text`
+		return text + `; put the value in quotes: YAML does not read yes, no, on, off, y, n and digits as text`
 	case m.given == typeText && (m.want == typeWhole || m.want == typeNumber || m.want == typeBool):
 		return text + "; write it without quotes"
 	}

@@ -18,17 +18,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// workload makes pods from a template.
+// workload is an object that creates pods from a template.
 type workload struct {
 	object   client.Object
 	kind     string
 	replicas int
 	first    int // number of the first pod
 	template *corev1.PodTemplateSpec
-	volumes  []corev1.PersistentVolumeClaim // of a StatefulSet: one of each for every pod
+	volumes  []corev1.PersistentVolumeClaim // volume claim templates of a StatefulSet
 }
 
-// workloadOf returns the object as a workload; one without pods if it is none.
+// workloadOf returns the object as a workload; an object of another kind has no pods.
 func workloadOf(object client.Object) workload {
 	w := workload{object: object, first: 1}
 	switch v := object.(type) {
@@ -57,7 +57,7 @@ func workloadOf(object client.Object) workload {
 	return w
 }
 
-// atOnce is how many pods of a job run side by side.
+// atOnce returns how many pods of a job run in parallel.
 func atOnce(spec *batchv1.JobSpec) int {
 	if ptr.Deref(spec.Suspend, false) {
 		return 0
@@ -78,20 +78,19 @@ func isJobDone(job *batchv1.Job) bool {
 	return false
 }
 
-// expand makes the pods of the workloads whose pods are not among the
-// manifests, directly or through what they own: a Deployment's ReplicaSets, a
-// CronJob's Jobs.
+// expand creates the pods of workloads, unless the manifests contain pods of the workload, directly or through its
+// ReplicaSets or Jobs.
 func (d *Decoder) expand() {
 	owned := d.owned()
 	taken := map[string]bool{}
 	for _, p := range d.objects.Pods {
 		taken[p.Namespace+"/"+p.Name] = true
 	}
-	given := map[string]int{} // workloads by namespace and name: pods of two kinds must not share names
+	given := map[string]int{} // number of workloads by namespace and name: pods of two kinds must not share names
 	for _, w := range d.workloads {
 		given[w.object.GetNamespace()+"/"+w.object.GetName()]++
 	}
-	// The pods that are written down come first, so that they keep their names.
+	// Pods of the manifests come first, so that they keep their names.
 	for _, p := range d.objects.Pods {
 		if p.Name == "" {
 			p.Name = unused(taken, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
@@ -102,7 +101,7 @@ func (d *Decoder) expand() {
 			continue
 		}
 		base := w.object.GetName()
-		// A StatefulSet's pods have their names for good; the others' are made up anyway.
+		// The pod names of a StatefulSet are fixed; those of other workloads are arbitrary.
 		if w.kind != "StatefulSet" && given[w.object.GetNamespace()+"/"+base] > 1 {
 			base += "-" + strings.ToLower(w.kind)
 		}
@@ -112,7 +111,7 @@ func (d *Decoder) expand() {
 	d.noteMissing()
 }
 
-// noteSuspended says which workloads are there and make no pods for now.
+// noteSuspended adds a note for each suspended workload, which creates no pods now.
 func (d *Decoder) noteSuspended() {
 	for _, w := range d.workloads {
 		var suspended *bool
@@ -128,7 +127,7 @@ func (d *Decoder) noteSuspended() {
 	}
 }
 
-// noteMissing says what the manifests refer to and do not hold.
+// noteMissing adds notes about objects that are referenced but not among the manifests.
 func (d *Decoder) noteMissing() {
 	nodes, classes := map[string]bool{}, map[string]bool{}
 	for _, n := range d.objects.Nodes {
@@ -151,24 +150,24 @@ func (d *Decoder) noteMissing() {
 	}
 	for _, p := range d.objects.Pools {
 		if conversion.ClosedReason(p) != "" {
-			continue // nothing is planned for the pool, whatever its class sets
+			continue // nothing is planned for the pool
 		}
 		if name := kubeclient.ClassName(p.Spec.Template.Spec.NodeClassRef); !classes[name] {
 			d.notes = append(d.notes, fmt.Sprintf(
-				"NodePool %s: EC2NodeClass %s is not among the manifests%s; one that sets nothing is assumed", p.Name, name, meantOf(name, classes)))
+				"NodePool %s: EC2NodeClass %s is not among the manifests%s; default settings are assumed", p.Name, name, meantOf(name, classes)))
 		}
 	}
 }
 
-// meantOf says in brackets which of the names was probably meant; empty if none is near.
+// meantOf returns in brackets the most similar of the names; empty if none is similar.
 func meantOf(name string, names map[string]bool) string {
 	if near := suggest.Nearest(name, slices.Collect(maps.Keys(names))); near != "" {
-		return " (is " + near + " meant?)"
+		return " (did you mean " + near + "?)"
 	}
 	return ""
 }
 
-// owned returns the workloads of which pods are among the manifests.
+// owned returns the workloads that have pods among the manifests.
 func (d *Decoder) owned() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range d.objects.Pods {
@@ -177,7 +176,7 @@ func (d *Decoder) owned() map[string]bool {
 			continue
 		}
 		out[conversion.OwnerKey(p.Namespace, ref.Kind, ref.Name)] = true
-		// The ReplicaSet itself may not be among the manifests; its name says whose it is.
+		// The ReplicaSet may not be among the manifests; its name contains that of the Deployment.
 		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ref.Kind == "ReplicaSet" && hash != "" {
 			if name, ok := strings.CutSuffix(ref.Name, "-"+hash); ok {
 				out[conversion.OwnerKey(p.Namespace, "Deployment", name)] = true
@@ -190,15 +189,15 @@ func (d *Decoder) owned() map[string]bool {
 		switch {
 		case ref == nil:
 		case out[conversion.OwnerKey(namespace, w.kind, w.object.GetName())], w.kind == "Job":
-			// A CronJob whose Job is there counts through it.
+			// A CronJob counts through its Jobs.
 			out[conversion.OwnerKey(namespace, ref.Kind, ref.Name)] = true
 		}
 	}
 	return out
 }
 
-// isOwnedByGiven reports whether the workload that owns w is among the
-// manifests and counts for it: a Deployment for its ReplicaSets.
+// isOwnedByGiven reports whether w is a ReplicaSet whose Deployment is among the manifests: the Deployment then creates
+// the pods.
 func (d *Decoder) isOwnedByGiven(w workload) bool {
 	ref := metav1.GetControllerOfNoCopy(w.object)
 	if ref == nil || w.kind != "ReplicaSet" {
@@ -222,7 +221,7 @@ func (d *Decoder) makePods(w workload, base string, taken map[string]bool) {
 		}},
 	})
 	for i := range w.replicas {
-		pod := *pattern // the copies share what they have in common; nothing of it is ever altered
+		pod := *pattern // the copies share their pointers; the shared values are never changed
 		pod.Name = unused(taken, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
 		if len(w.volumes) > 0 {
 			d.makeVolumes(w, &pod)
@@ -231,7 +230,7 @@ func (d *Decoder) makePods(w workload, base string, taken map[string]bool) {
 	}
 }
 
-// makeVolumes adds the volume claims that a StatefulSet makes for the pod.
+// makeVolumes adds the volume claims that a StatefulSet creates for the pod.
 func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 	volumes := append([]corev1.Volume{}, pod.Spec.Volumes...)
 	for i := range w.volumes {
@@ -242,7 +241,7 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 		}})
 		id := fmt.Sprintf("PersistentVolumeClaim %s/%s", pod.Namespace, name)
 		if _, ok := d.Seen[id]; ok {
-			continue // an earlier pod of that name left it behind
+			continue // the claim exists from an earlier pod with the same name
 		}
 		claim.Namespace, claim.Name = pod.Namespace, name
 		d.objects.VolumeClaims = append(d.objects.VolumeClaims, claim)
@@ -250,7 +249,7 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 	pod.Spec.Volumes = volumes
 }
 
-// unused returns name, or name with a number behind it if a pod is called so already.
+// unused returns name, with a number appended if another pod already has the name.
 func unused(taken map[string]bool, namespace, name string) string {
 	out := name
 	for i := 2; taken[namespace+"/"+out]; i++ {

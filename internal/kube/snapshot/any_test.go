@@ -25,8 +25,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// The objects of these tests have few names, so that they refer to each other
-// often, and to what is not there now and then.
+// The generated objects have few names, so that they often refer to each other, and sometimes to a missing object.
 
 func pick[T any](t *rapid.T, what string, choices ...T) T {
 	return choices[rapid.IntRange(0, len(choices)-1).Draw(t, what)]
@@ -41,7 +40,7 @@ func anyName(t *rapid.T, prefix string, n int) string {
 
 func anySpace(t *rapid.T) string { return pick(t, "namespace", "a", "b") }
 
-// anyObject returns an object of any kind, pods most often.
+// anyObject returns an object of any kind, most often a pod.
 func anyObject(t *rapid.T, now time.Time) client.Object {
 	switch rapid.IntRange(0, 21).Draw(t, "kind") {
 	case 0, 1:
@@ -113,7 +112,7 @@ func owner(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID("u1-kube-system" + name), Controller: ptr.To(true)}}
 }
 
-// anyDemands gives the pod volumes, and demands that rest on other objects.
+// anyDemands gives the pod volumes, and constraints that depend on other objects.
 func anyDemands(t *rapid.T, pod *corev1.Pod) {
 	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
 		v := corev1.Volume{Name: anyName(t, "data", 2)}
@@ -146,7 +145,7 @@ func anyDemands(t *rapid.T, pod *corev1.Pod) {
 	}
 }
 
-// anyPlace binds the pod, or leaves it pending, and protects it now and then.
+// anyPlace binds the pod or leaves it pending, and sometimes protects it.
 func anyPlace(t *rapid.T, pod *corev1.Pod, now time.Time) {
 	pod.Status.Phase = pick(t, "phase", corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded)
 	if chance(t, "bound", 2) {
@@ -294,7 +293,7 @@ func anyClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-// anyGroup returns something that selects pods.
+// anyGroup returns an object that selects pods.
 func anyGroup(t *rapid.T) client.Object {
 	space := anySpace(t)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {
@@ -309,7 +308,7 @@ func anyGroup(t *rapid.T) client.Object {
 	return &appsv1.StatefulSet{ObjectMeta: anyMeta(t, space, "db"), Spec: appsv1.StatefulSetSpec{Selector: anySelector(t)}}
 }
 
-// anyMarket returns none, or one of some that differ in what types are or in what they cost only.
+// anyMarket returns nil, or a market whose types or prices vary.
 func anyMarket(t *rapid.T) catalog.Market {
 	if chance(t, "no market", 4) {
 		return nil

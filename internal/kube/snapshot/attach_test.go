@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// A claim must not ask for volumes: its node would never be ready, for no Node reports them.
+// A claim must not request volumes: no Node reports them, so its node would never be initialized.
 func TestClaimAsksForNoVolumes(t *testing.T) {
 	t.Parallel()
 	m := kubetest.PlannedMachine("default/p")
@@ -28,7 +28,7 @@ func TestClaimAsksForNoVolumes(t *testing.T) {
 	}
 }
 
-// A claim that may still become any of several types takes as many volumes as the one that takes the fewest.
+// A claim with several possible types can attach as many volumes as the type with the lowest limit.
 func TestVolumesOfUnboughtClaim(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{}

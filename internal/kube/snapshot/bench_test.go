@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// BenchmarkSnapshot has a budget: a few milliseconds for the small cluster, under 100 ms for the middle one.
+// BenchmarkSnapshot should take a few milliseconds for the small cluster, and under 100 ms for the middle one.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, size := range []struct{ pending, nodes, perNode int }{{500, 100, 20}, {5_000, 1_000, 0}, {5_000, 1_000, 30}} {
 		o := crowd(size.pending, size.nodes, size.perNode)

@@ -99,8 +99,8 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if isCut && len(matching) < 2 {
 		f.add(pod.Namespace, pod, Blocker{
 			Kind: SeveralGuard,
-			Why:  "namespace " + pod.Namespace + " has more PodDisruptionBudgets, or more requirements in them, than are compared with a pod, and several may select it",
-			Fix:  "use fewer of them, each with few requirements",
+			Why:  "namespace " + pod.Namespace + " has more PodDisruptionBudgets, or more requirements in them, than Joiner compares with a pod, and several may select the pod",
+			Fix:  "use fewer PodDisruptionBudgets with fewer requirements",
 		})
 		return
 	}
@@ -112,7 +112,7 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 		f.add(strings.Join(names, ","), pod, Blocker{
 			Kind: SeveralGuard, Budgets: names,
 			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.selectsAll(matching),
-			Fix: "let each pod be selected by one of them",
+			Fix: "change the selectors so that only one of them selects each pod",
 		})
 		return
 	}
@@ -151,11 +151,11 @@ func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 		out.Fix = "set maxUnavailable to 1 or more"
 	case g.object.Spec.MinAvailable != nil && leastOf(g.object, pods) >= pods:
 		out.Kind = NeedsAll
-		out.Why = fmt.Sprintf("%s asks for all of its pods (%d)", words, pods)
-		out.Fix = "run more pods than it asks for, or ask for fewer: maxUnavailable: 1 follows the number of pods"
+		out.Why = fmt.Sprintf("%s requires all of its pods (%d)", words, pods)
+		out.Fix = "run more pods than it requires, or set maxUnavailable: 1, which scales with the number of pods"
 	case g.object.Status.DisruptionsAllowed == 0:
 		out.Kind = NoRoomNow
-		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it wants %d", words, g.object.Status.CurrentHealthy, pods,
+		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", words, g.object.Status.CurrentHealthy, pods,
 			g.object.Status.DesiredHealthy)
 		return out, true
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// costly is a budget of namespace a whose requirements all hold for the pods of costlyPod but for the last.
+// costly returns a budget of namespace a; the pods in these tests satisfy all of its requirements except the last.
 func costly(i, requirements int) *policyv1.PodDisruptionBudget {
 	return guarding(fmt.Sprintf("b%04d", i), "", 1, func(b *policyv1.PodDisruptionBudget) {
 		for x := range requirements {
@@ -25,8 +25,9 @@ func costly(i, requirements int) *policyv1.PodDisruptionBudget {
 	})
 }
 
-// TestManyBudgets: of budgets that ask for more than is compared with a pod, each may select the pod. Budgets that name
-// a label, as those of Deployments do, are compared with the pods that have it alone, however many there are.
+// TestManyBudgets: if the budgets of a namespace have too many requirements to compare them all with a pod, each may
+// select the pod. A budget that selects by a label value, as those of Deployments do, is compared only with pods that
+// have it, however many such budgets exist.
 func TestManyBudgets(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: karpv1.NodeClaimStatus{NodeName: "n"}}
@@ -43,11 +44,11 @@ func TestManyBudgets(t *testing.T) {
 		t.Errorf("of 5,000 ordinary budgets: %+v", h)
 	}
 	if guards := indexBudgets(ordinary.Budgets); guards.forbid(ordinary.Pods[0]) || guards.forbid(kubetest.BoundPod("web-2", "other")) {
-		t.Error("an ordinary budget forbids for ever")
+		t.Error("an ordinary budget never allows an eviction")
 	}
 	for name, o := range map[string]Objects{"many": tenant, "one, with 10,000 requirements": unread} {
 		h := o.Holds(kubetest.HoldTime)["n"]
-		if !h.Uncompared || !strings.Contains(h.String(), "more of them than are compared with a pod") {
+		if !h.Uncompared || !strings.Contains(h.String(), "more of them than Joiner compares with a pod") {
 			t.Errorf("%s: %+v", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbid(o.Pods[0]) {
@@ -65,7 +66,7 @@ func TestManyBudgets(t *testing.T) {
 	}
 }
 
-// TestBudgetsThatAllSelect: of very many budgets that select a pod a few are named.
+// TestBudgetsThatAllSelect: if very many budgets select a pod, only some are named.
 func TestBudgetsThatAllSelect(t *testing.T) {
 	t.Parallel()
 	o := Objects{Pods: []*corev1.Pod{kubetest.BoundPod("web-1", "web")}}

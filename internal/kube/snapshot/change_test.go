@@ -25,8 +25,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestEachChangeIsSeen takes a snapshot, lets one thing change, and takes another:
-// it must be another one, and that of the objects as they are then.
+// TestEachChangeIsSeen takes a snapshot, changes one object, and takes another: the second must differ, and equal that
+// of the changed objects.
 func TestEachChangeIsSeen(t *testing.T) {
 	t.Parallel()
 	usual, err := conversion.ReadUsualSpread(usualSpread)
@@ -46,13 +46,13 @@ func TestEachChangeIsSeen(t *testing.T) {
 				t.Errorf("the state has another snapshot than its objects (-want +got):\n%s", comparison(want, got))
 			}
 			if got.Taken = before.Taken; reflect.DeepEqual(got, before) {
-				t.Error("the change changes nothing: the test shows nothing")
+				t.Error("the change does not affect the snapshot")
 			}
 		})
 	}
 }
 
-// edit tells of a changed copy of the object.
+// edit sends the state a changed copy of the object.
 func edit[T client.Object](w *world, name string, change func(T)) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
@@ -73,11 +73,11 @@ type change = func(*world) []*karpv1.NodeClaim
 
 func changesOfTown() map[string]change {
 	out := map[string]change{
-		"time passes, and a protection ends": func(w *world) []*karpv1.NodeClaim {
+		"the protection of a pod expires": func(w *world) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(2 * time.Minute)
 			return nil
 		},
-		"time passes, and a pod is not waited for any more": func(w *world) []*karpv1.NodeClaim {
+		"the plan period of a pod expires": func(w *world) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(bindTimeout + time.Second)
 			return nil
 		},
@@ -92,7 +92,7 @@ func changesOfTown() map[string]change {
 			return nil
 		},
 		"the ledger has a claim": func(*world) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unbought("late")} },
-		"a claim is deleted and made again, and is the younger of two with one Node": func(w *world) []*karpv1.NodeClaim {
+		"a claim is recreated and is the younger of two with one Node": func(w *world) []*karpv1.NodeClaim {
 			edit(w, "/k0", func(c *karpv1.NodeClaim) { c.UID, c.CreationTimestamp.Time = "k0-again", kubetest.Noon })
 			return nil
 		},
@@ -108,22 +108,22 @@ func changesOfTown() map[string]change {
 
 func changesOfObjects() map[string]func(*world) {
 	return map[string]func(*world){
-		"a pod is bound":        func(w *world) { edit(w, "a/web-1", func(p *corev1.Pod) { p.Spec.NodeName = "n0" }) },
-		"a pod goes elsewhere":  func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Spec.NodeName = "n2" }) },
-		"a pod ends":            func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
-		"a pod is gone":         func(w *world) { drop[*corev1.Pod](w, "a/web-0") },
-		"a pending pod is gone": func(w *world) { drop[*corev1.Pod](w, "a/web-1") },
+		"a pod is bound":                 func(w *world) { edit(w, "a/web-1", func(p *corev1.Pod) { p.Spec.NodeName = "n0" }) },
+		"a pod is bound to another node": func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Spec.NodeName = "n2" }) },
+		"a pod ends":                     func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+		"a pod is gone":                  func(w *world) { drop[*corev1.Pod](w, "a/web-0") },
+		"a pending pod is gone":          func(w *world) { drop[*corev1.Pod](w, "a/web-1") },
 		"a node is tainted": func(w *world) {
 			edit(w, "/n0", func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: karpv1.TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}}
 			})
 		},
-		"a node is of another machine": func(w *world) { edit(w, "/n0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///us-east-1a/i-9" }) },
-		"a node is gone":               func(w *world) { drop[*corev1.Node](w, "/n0") },
-		"a claim is bought": func(w *world) {
+		"a node has another instance": func(w *world) { edit(w, "/n0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///us-east-1a/i-9" }) },
+		"a node is gone":              func(w *world) { drop[*corev1.Node](w, "/n0") },
+		"a claim gets an instance": func(w *world) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-7" })
 		},
-		"a claim is that of a Node": func(w *world) {
+		"a claim is registered with a Node": func(w *world) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-2" })
 		},
 		"a claim has another node": func(w *world) { edit(w, "/k3", func(c *karpv1.NodeClaim) { c.Status.NodeName = "n3" }) },
@@ -200,7 +200,7 @@ func changesOfObjects() map[string]func(*world) {
 	}
 }
 
-// town is a small cluster in which everything rests on something else.
+// town returns a small cluster in which every object depends on another one.
 func town() Objects {
 	at := func(name, node string, more func(*corev1.Pod)) *corev1.Pod {
 		pod := kubetest.PendingPod(name)
@@ -267,9 +267,9 @@ func town() Objects {
 	return o
 }
 
-// townNodes adds the nodes: n0 of a claim, n1 on its way out, n2 of nobody, n3 that
-// has lost its machine; a claim that waits for its machine, one that has just
-// become ready, one that has lost its node, and one that came too late to n0.
+// townNodes adds the nodes: n0 of a claim, n1 being terminated, n2 without a claim, and n3 whose instance is gone. It
+// also adds claims: one without an instance, one that has just become ready, one whose Node is gone, and a second claim
+// for n0.
 func townNodes(o *Objects) {
 	for i, id := range []string{"aws:///us-east-1a/i-0", "aws:///us-east-1a/i-1", "aws:///us-east-1a/i-2", ""} {
 		n := crowd(0, 1, 0).Nodes[0]
@@ -298,7 +298,7 @@ func townNodes(o *Objects) {
 	o.Claims[2].Annotations = map[string]string{conversion.AnnotationPods: "a/awaited"}
 }
 
-// unbought is a claim that has no machine yet.
+// unbought returns a claim without an instance.
 func unbought(name string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
 		Labels: map[string]string{karpv1.LabelNodePool: "general"}}}

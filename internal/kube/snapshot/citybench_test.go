@@ -24,14 +24,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// A large cluster, as large as Kubernetes itself is built for.
+// The size of the large cluster: the maximum that Kubernetes supports.
 const (
 	cityNodes = 5_000
-	cityPods  = 30 // on each node, 4 of them DaemonSets'
+	cityPods  = 30 // on each node, 4 of them of DaemonSets
 )
 
-// BenchmarkState has a budget, with 5,000 nodes and 150,000 pods: under 50 ms for a
-// snapshot after 100 pods have changed, under 100 ms for that and a plan for 100 new pods.
+// BenchmarkState, with 5,000 nodes and 150,000 pods, should take under 50 ms for a snapshot after 100 pods have
+// changed, and under 100 ms for that and a plan for 100 new pods.
 func BenchmarkState(b *testing.B) {
 	o := city(cityNodes)
 	market := cityMarket(b)
@@ -51,7 +51,7 @@ func BenchmarkState(b *testing.B) {
 	if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Pods) != 0 {
 		b.Fatalf("%d pods need a place", len(got.Pods))
 	}
-	w.all = nil // the state has them all
+	w.all = nil // the state has all objects
 	held := heap() - before
 	b.Run("no-events", func(b *testing.B) { benchEvents(b, w, o, market, 0) })
 	b.Run("100-events", func(b *testing.B) {
@@ -74,7 +74,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// benchEvents lets pods all over the cluster change, each as many as n, and takes a snapshot.
+// benchEvents changes n pods all over the cluster in each round, and takes a snapshot.
 func benchEvents(b *testing.B, w *world, o Objects, market catalog.Market, n int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Pod]()].put
 	b.ReportAllocs()
@@ -93,14 +93,14 @@ func benchEvents(b *testing.B, w *world, o Objects, market catalog.Market, n int
 	}
 }
 
-// benchDaemons lets a DaemonSet ask for more or less, which all nodes feel.
+// benchDaemons changes the requests of a DaemonSet, which affects all nodes.
 func benchDaemons(b *testing.B, w *world, o Objects, market catalog.Market) {
 	put := w.feeds[reflect.TypeFor[*appsv1.DaemonSet]()].put
 	b.ReportAllocs()
 	turn := 0
 	for b.Loop() {
 		turn++
-		set := o.DaemonSets[4].DeepCopy() // one without pods, so that its template counts
+		set := o.DaemonSets[4].DeepCopy() // a DaemonSet without pods, so that its template counts
 		set.Spec.Template.Spec.Containers[0] = kubetest.Container(fmt.Sprint(1+turn%2, "m"), "1Mi")
 		put(set)
 		if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != cityNodes {
@@ -109,7 +109,7 @@ func benchDaemons(b *testing.B, w *world, o Objects, market catalog.Market) {
 	}
 }
 
-// benchPending is benchEvents while 5,000 pods need a place.
+// benchPending is benchEvents while 5,000 pods need a node.
 func benchPending(b *testing.B, w *world, o Objects, market catalog.Market) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	var pods []*corev1.Pod
@@ -125,7 +125,7 @@ func benchPending(b *testing.B, w *world, o Objects, market catalog.Market) {
 	}
 }
 
-// benchPlan lets 100 pods of so many workloads come, plans for them, and lets them go.
+// benchPlan adds 100 pods of the given number of workloads, plans for them, and removes them.
 func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()
@@ -165,9 +165,8 @@ func cityMarket(b *testing.B) catalog.Market {
 	return catalog.Market{"default": general}
 }
 
-// city returns a large cluster as they are: some thousand workloads in a hundred
-// namespaces, on machines of three zones that are nearly full. One pod in five is
-// spread, one in ten keeps away from its like, one in twenty has a volume.
+// city returns a typical large cluster: a few thousand workloads in a hundred namespaces, on nearly full instances in
+// three zones. One pod in five is spread, one in ten has anti-affinity to its own workload, one in twenty has a volume.
 func city(nodes int) Objects {
 	o := crowd(0, 0, 0)
 	pool := kubetest.GeneralPool()
@@ -238,7 +237,7 @@ func cityNode(o *Objects, i int) {
 	}
 }
 
-// cityPod is a pod of one of many workloads.
+// cityPod returns a pod of one of many workloads.
 func cityPod(workload int, name string) *corev1.Pod {
 	app := fmt.Sprint("app-", workload)
 	pod := &corev1.Pod{

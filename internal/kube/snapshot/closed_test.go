@@ -12,7 +12,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestClosedPools: a pool that is unusable because somebody wants it so is told from one that is to be mended.
+// TestClosedPools: a pool that is unusable by intent is distinguished from one that needs a fix.
 func TestClosedPools(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -20,11 +20,11 @@ func TestClosedPools(t *testing.T) {
 		closed bool
 		why    string
 	}{
-		"static":        {func(p *karpv1.NodePool) { p.Spec.Replicas = ptr.To[int64](2) }, true, "it is static"},
-		"being deleted": {func(p *karpv1.NodePool) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true, "being deleted"},
-		"another's":     {func(p *karpv1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Kind = "Other" }, true, "another controller"},
-		"no class":      {func(p *karpv1.NodePool) { p.Spec.Template.Spec.NodeClassRef = nil }, false, "names no node class"},
-		"class missing": {func(*karpv1.NodePool) {}, false, "does not exist"},
+		"static":                {func(p *karpv1.NodePool) { p.Spec.Replicas = ptr.To[int64](2) }, true, "it is static"},
+		"being deleted":         {func(p *karpv1.NodePool) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true, "being deleted"},
+		"another kind of class": {func(p *karpv1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Kind = "Other" }, true, "another controller"},
+		"no class":              {func(p *karpv1.NodePool) { p.Spec.Template.Spec.NodeClassRef = nil }, false, "names no node class"},
+		"class missing":         {func(*karpv1.NodePool) {}, false, "does not exist"},
 	} {
 		p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "a"}

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// daemonSet is a DaemonSet that asks for so much CPU.
+// daemonSet returns a DaemonSet with these CPU requests.
 func daemonSet(namespace, name, cpu string, age time.Duration, change func(*corev1.PodSpec)) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 		CreationTimestamp: metav1.NewTime(kubetest.HoldTime.Add(-age))}}
@@ -46,8 +46,8 @@ func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 	return out
 }
 
-// TestManyDaemonSets: of a namespace whose DaemonSets cost plans more than their share, the oldest count. Those of
-// kube-system all do, and those of other namespaces.
+// TestManyDaemonSets: if the DaemonSets of a namespace exceed MaxDaemonCost, only the oldest count. Those of
+// kube-system and of other namespaces all count.
 func TestManyDaemonSets(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.PodSpec){
@@ -85,7 +85,7 @@ func TestManyDaemonSets(t *testing.T) {
 	}
 }
 
-// TestDaemonBeyondNode: the pod of a DaemonSet that asks for more than all of a node never comes to it, and takes nothing of it.
+// TestDaemonBeyondNode: a DaemonSet pod whose requests exceed a node never runs there, and is not counted.
 func TestDaemonBeyondNode(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{

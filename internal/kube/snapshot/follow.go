@@ -61,7 +61,7 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 	}
 	if len(late) > 0 {
 		return nil, fmt.Errorf("the API server has not listed these kinds yet: %s;"+
-			" should this last, see whether the controller may list and watch them", strings.Join(late, ", "))
+			" if this persists, check that the controller is allowed to list and watch them", strings.Join(late, ", "))
 	}
 	f.mu.Lock()
 	f.lists = nil // all lists are complete

@@ -27,14 +27,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// apiServer answers what controller-runtime's cache asks: lists and watches, of
-// objects that are all there is.
+// apiServer answers the lists and watches of controller-runtime's cache. Its objects are the whole cluster.
 type apiServer struct {
 	objects  map[string][]client.Object // by resource: "pods"
 	changes  chan watch.Event           // of pods
-	refused  chan struct{}              // gets an element for each request that was refused
+	refused  chan struct{}              // receives a value for each refused request
 	mu       sync.Mutex
-	refusing string // a resource that may not be listed
+	refusing string // a resource whose lists are refused
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +50,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	case q.Get("sendInitialEvents") == "true":
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // as a server that is too old for it
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid) // like a server that does not support it yet
 	case q.Get("watch") != "":
 		s.watch(w, r, resource)
 	default:
@@ -84,7 +83,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 		Status: metav1.StatusFailure, Reason: reason, Code: int32(code), Message: "not here"})
 }
 
-// startCache returns the cache that a manager would have, of that server.
+// startCache returns a cache of that server, configured like a manager's.
 func startCache(t *testing.T, s *apiServer) cache.Cache {
 	t.Helper()
 	web := httptest.NewServer(s)
@@ -124,8 +123,8 @@ func startCache(t *testing.T, s *apiServer) cache.Cache {
 	return c
 }
 
-// TestFollowTheCache goes with controller-runtime's own cache from nothing, over a
-// kind that may not be read, to a snapshot and to a change.
+// TestFollowTheCache follows controller-runtime's own cache from the start, through a kind that is forbidden at first,
+// to a snapshot and a change.
 func TestFollowTheCache(t *testing.T) {
 	t.Parallel()
 	waiting, bound := kubetest.PendingPod("waiting"), kubetest.PendingPod("bound")
@@ -180,8 +179,8 @@ func TestFollowTheCache(t *testing.T) {
 	expect("a pod is gone", func(c cluster.Snapshot) bool { return len(c.Nodes[0].Pods) == 1 })
 }
 
-// TestFollowKeepsTheLedger: a claim that was just made is in the snapshot before
-// any informer tells of it, once, and the pods that it is for need nothing else.
+// TestFollowKeepsTheLedger: a claim that was just created is in the snapshot once, even before an informer reports it,
+// and its pods need no other node.
 func TestFollowKeepsTheLedger(t *testing.T) {
 	t.Parallel()
 	made := unbought("made")
@@ -205,8 +204,7 @@ func TestFollowKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// Events and snapshots come at the same time: run with -race. Each snapshot has
-// every pod once, wherever it is.
+// Events and snapshots run concurrently: run with -race. Each snapshot must have every pod exactly once.
 func TestStateAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// FuzzPod turns any pod that JSON can spell into a value: it may be refused, in one sentence, but nothing may break,
-// be altered, or come out twice differently.
+// FuzzPod converts any pod that JSON can express into a value. The pod may be rejected with one sentence, but must not
+// cause a panic, be changed, or give different results.
 func FuzzPod(f *testing.F) {
 	for _, seed := range podSeeds() {
 		f.Add([]byte(seed))
@@ -47,7 +47,7 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// checkValue holds what the engine relies on.
+// checkValue checks the invariants that the solver relies on.
 func checkValue(t *testing.T, pod *cluster.Pod) {
 	t.Helper()
 	if strings.ContainsAny(pod.Unplannable, "\n\r") || len(pod.Unplannable) > 4096 {
@@ -69,7 +69,7 @@ func checkValue(t *testing.T, pod *cluster.Pod) {
 	}
 }
 
-// fuzzObjects is a small cluster around the pod: two namespaces, a Service, and claims of each sort.
+// fuzzObjects returns a small cluster around the pod: two namespaces, a Service, and several kinds of volume claims.
 func fuzzObjects(pod *corev1.Pod) Objects {
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: pod.Namespace, Name: name} }
 	claim := func(name, class, volume string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
@@ -92,7 +92,7 @@ func fuzzObjects(pod *corev1.Pod) Objects {
 	}
 }
 
-// podSeeds are pods with every demand, right and wrong.
+// podSeeds returns pods with every kind of constraint, valid and invalid.
 func podSeeds() []string {
 	return []string{
 		`{}`,

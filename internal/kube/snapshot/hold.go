@@ -40,7 +40,7 @@ func (h Hold) String() string {
 	}
 	switch {
 	case h.Uncompared:
-		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more of them than are compared with a pod (%s)", h.Pod, joined("use fewer", owner))
+		return fmt.Sprintf("pod %s may be selected by a PodDisruptionBudget: its namespace has more of them than Joiner compares with a pod (%s)", h.Pod, joined("use fewer", owner))
 	case len(h.Budgets) == 1:
 		return fmt.Sprintf("pod %s has no room in PodDisruptionBudget %s (%s)", h.Pod, h.Budgets[0], joined("0 allowed", owner))
 	case len(h.Budgets) > 1:

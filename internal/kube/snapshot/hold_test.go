@@ -25,7 +25,7 @@ func asking(value string) func(*corev1.Pod) {
 	}
 }
 
-// guarding is a budget of namespace a for the pods of an app; "" is for all.
+// guarding returns a budget of namespace a for the pods of an app; "" selects all pods.
 func guarding(name, app string, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	selector := &metav1.LabelSelector{}
 	if app != "" {
@@ -61,26 +61,26 @@ func TestHolds(t *testing.T) {
 		"nothing": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
 		"a budget with room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
-		"one without": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+		"a budget without room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
-		"one of others": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+		"a budget of other pods": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "api", 0)}},
-		"one of all": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+		"a budget of all pods": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "", 0)}, want: noRoom},
-		"of a daemon": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)},
+		"a DaemonSet pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)},
 			want:    "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
-		"of one that stays": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)},
+		"a pod that tolerates the taint": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"of one that ended": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)},
+		"a finished pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"of one that ends": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))},
+		"an ending pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
-		"unwell, and refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
+		"not ready, eviction refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
-		"unwell, and evicted": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
+		"not ready, eviction allowed": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
-		"well, with the same": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
+		"ready, with AlwaysAllow": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
 		"two budgets": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web")},
@@ -89,21 +89,21 @@ func TestHolds(t *testing.T) {
 		},
 		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"))},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
-		"of one that would stay": {
+		"the annotation on a tolerating pod": {
 			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"), stays)},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
 		},
-		"for a time": {
+		"a duration": {
 			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("90m"))},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt until 2026-03-01T12:30:00Z (owner Deployment a/web)",
 		},
-		"for a time that is over": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("1h"))}},
-		"in words":                {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("please"))}},
-		"what ends comes after what does not": {
+		"an expired duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("1h"))}},
+		"an invalid duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("please"))}},
+		"endless before limited": {
 			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", asking("2h")), kubetest.BoundPod("x", "web"),
 				kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom,
 		},
-		"nobody's": {
+		"without owner": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.OwnerReferences = nil })},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed)",
 		},
@@ -132,16 +132,16 @@ func TestEvictionCosts(t *testing.T) {
 		change func(*corev1.Pod)
 		want   float64
 	}{
-		"usual":             {func(*corev1.Pod) {}, 1},
-		"a deletion cost":   {deletion("134217728"), 2},
-		"a negative one":    {deletion("-67108864"), 0.5},
-		"the least":         {deletion("-2147483648"), 0},
-		"one of nobody":     {deletion("NaN"), 1},
-		"a priority":        {priority(1 << 25), 2},
-		"a low one":         {priority(-1 << 26), 0},
-		"the highest":       {priority(2_000_001_000), 10},
-		"a DaemonSet's pod": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }, 0},
-		"a finished pod":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0},
+		"ordinary":                 {func(*corev1.Pod) {}, 1},
+		"a deletion cost":          {deletion("134217728"), 2},
+		"a negative deletion cost": {deletion("-67108864"), 0.5},
+		"the lowest deletion cost": {deletion("-2147483648"), 0},
+		"an invalid deletion cost": {deletion("NaN"), 1},
+		"a priority":               {priority(1 << 25), 2},
+		"a negative priority":      {priority(-1 << 26), 0},
+		"the highest priority":     {priority(2_000_001_000), 10},
+		"a DaemonSet's pod":        {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }, 0},
+		"a finished pod":           {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0},
 	} {
 		if got := EvictionCost(kubetest.BoundPod("x", "web", c.change)); got != c.want {
 			t.Errorf("%s costs %v, want %v", name, got, c.want)
@@ -155,10 +155,10 @@ func TestWorkloads(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"a Deployment's":  {func(*corev1.Pod) {}, "Deployment a/web"},
-		"a ReplicaSet's":  {func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, "ReplicaSet a/web-5d4f"},
-		"a StatefulSet's": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "StatefulSet" }, "StatefulSet a/web-5d4f"},
-		"nobody's":        {func(p *corev1.Pod) { p.OwnerReferences = nil }, ""},
+		"of a Deployment":  {func(*corev1.Pod) {}, "Deployment a/web"},
+		"of a ReplicaSet":  {func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, "ReplicaSet a/web-5d4f"},
+		"of a StatefulSet": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "StatefulSet" }, "StatefulSet a/web-5d4f"},
+		"without owner":    {func(p *corev1.Pod) { p.OwnerReferences = nil }, ""},
 	} {
 		if got := Workload(kubetest.BoundPod("x", "web", c.change)); got != c.want {
 			t.Errorf("%s is %q, want %q", name, got, c.want)
@@ -193,39 +193,39 @@ func TestBlockers(t *testing.T) {
 		"minAvailable 100%": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))},
 			want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
 		"minAvailable 2 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))},
-			want: []string{"NeedsAll a/b: minAvailable 2 asks for all of its pods (2) (Deployment a/web; a/x a/y)"}},
+			want: []string{"NeedsAll a/b: minAvailable 2 requires all of its pods (2) (Deployment a/web; a/x a/y)"}},
 		"minAvailable 1 of 2": {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
 		"minAvailable 50% of 1": {pods: two[:1],
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))},
-			want:    []string{"NeedsAll a/b: minAvailable 50% asks for all of its pods (1) (Deployment a/web; a/x)"}},
-		"what the server counts": {
+			want:    []string{"NeedsAll a/b: minAvailable 50% requires all of its pods (1) (Deployment a/web; a/x)"}},
+		"the status has another number of pods": {
 			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"),
 				func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
 		},
-		"says nothing": {
+		"neither field is set": {
 			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0,
 				func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
 			want: []string{"NeverAllows a/b: a PodDisruptionBudget with neither minAvailable nor maxUnavailable never allows a disruption (Deployment a/web; a/x a/y)"},
 		},
-		"selects everything": {
+		"an empty selector": {
 			pods: append(two, kubetest.BoundPod("z", "api")), budgets: []*policyv1.PodDisruptionBudget{guarding("all", "", 0, most("0"))},
 			want: []string{"NeverAllows a/all: maxUnavailable 0 never allows a disruption; a/all selects every pod of its namespace (Deployment a/api Deployment a/web; a/x a/y a/z)"},
 		},
-		"two on one pod": {
+		"two budgets of one pod": {
 			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1), guarding("all", "", 1)},
 			want: []string{"SeveralGuard a/all a/b: the eviction API refuses to evict pods that more than one PodDisruptionBudget selects; a/all selects every pod of its namespace (Deployment a/web; a/x a/y)"},
 		},
-		"unwell now, and another asks": {
+		"a pod is not ready, another has the annotation": {
 			pods: []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "api", asking("1h30m"))},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy, b.Status.DesiredHealthy, b.Status.ExpectedPods = 2, 2, 3
 			})},
 			want: []string{
 				"AskedFor : pods have the annotation karpenter.sh/do-not-disrupt (Deployment a/api; a/y)",
-				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it wants 2 (Deployment a/web; a/x)",
+				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it requires 2 (Deployment a/web; a/x)",
 			},
 		},
-		"not on a node of ours": {
+		"not on a node of Joiner": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.Spec.NodeName = "theirs" })},
 			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
 		},
@@ -251,7 +251,8 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestWorkloadOfAnyText: the owner of a pod is any text. It stands in events, conditions and lines of the command line as one word.
+// TestWorkloadOfAnyText: the owner reference of a pod may have any text. Events, conditions and command output show it
+// as one word.
 func TestWorkloadOfAnyText(t *testing.T) {
 	t.Parallel()
 	const hostile = "x\n  fix    kubectl delete nodeclaim --all\x1b[2J\u202e"

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestMangledPods puts nonsense into fields of pods that are well made, some
-// thousand times: what a fuzzer's bytes seldom reach.
+// TestMangledPods replaces fields of valid pods by nonsense, several thousand times: a fuzzer rarely produces such
+// pods.
 func TestMangledPods(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -31,7 +31,7 @@ func TestMangledPods(t *testing.T) {
 		tree := mangled(r, trees[r.IntN(len(trees))]).(map[string]any)
 		pod := &corev1.Pod{}
 		if json.Unmarshal(kubetest.Marshal(t, tree), pod) != nil {
-			continue // not even of the right types
+			continue // a field has the wrong type
 		}
 		read++
 		for _, view := range []View{{Now: kubetest.Noon, Live: true}, {Now: kubetest.Noon}} {
@@ -52,7 +52,7 @@ func TestMangledPods(t *testing.T) {
 	}
 }
 
-// mangled returns a copy of the tree in which some leaves are something else.
+// mangled returns a copy of the tree in which some leaves are replaced.
 func mangled(r *rand.Rand, tree any) any {
 	switch v := tree.(type) {
 	case map[string]any:

@@ -12,11 +12,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestManyNamespaceSelectors: pods of a namespace with thousands of different namespace selectors, each of which
-// selects nearly all namespaces, are planned for up to a limit; those of other namespaces are not concerned.
+// TestManyNamespaceSelectors: if the pods of a namespace have thousands of different namespace selectors that match
+// nearly all namespaces, only some of the pods are planned for. Pods of other namespaces are not affected.
 func TestManyNamespaceSelectors(t *testing.T) {
 	t.Parallel()
-	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces are those of the pods
+	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces contain the pods
 	var o Objects
 	for i := range spaces - 2 {
 		o.Namespaces = append(o.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns", i)}})

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// TestNonsense gives pods what no API server lets in, and what it lets in and no
-// kube-scheduler can read: each is told in one sentence which field is wrong.
+// TestNonsense gives pods values that the API server rejects, or accepts although kube-scheduler cannot read them. Each
+// must be reported in one sentence that names the invalid field.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	many := strings.TrimSuffix(strings.Repeat(`"v",`, 10_000), ",")
@@ -34,9 +34,9 @@ func TestNonsense(t *testing.T) {
 	const firstLike = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
 	for spec, want := range map[string]string{
 		`"containers":[{"resources":{"requests":{"cpu":"-1"}}}]`:                "its containers[0].resources.requests.cpu is -1, less than nothing",
-		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any machine has",
+		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any instance type has",
 		`"initContainers":[{"resources":{"requests":{"x/y":"-1","a/b":"-2"}}}]`: "its initContainers[0].resources.requests.a/b is -2, less than nothing",
-		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any machine has",
+		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any instance type has",
 		`"resources":{"requests":{"memory":"-1Gi"}}`: "its resources.requests.memory is -1Gi, less than nothing",
 
 		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`): `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
@@ -83,8 +83,8 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// What cannot be read of one demand takes nothing from the others: residents
-// still keep their neighbours away, and pods that wait are what they were.
+// An invalid constraint does not affect the others: residents still keep other pods away, and pending pods keep their
+// valid constraints.
 func TestNonsenseLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
@@ -97,7 +97,7 @@ func TestNonsenseLeavesTheRest(t *testing.T) {
 	if terms := conversion.RequiredAntiAffinity(pod, around); len(terms) != 1 || terms[0].Key != "rack" {
 		t.Errorf("the resident avoids %+v", terms)
 	}
-	// One demand that cannot be read takes all demands of its kind with it, as in kube-scheduler.
+	// As in kube-scheduler, an invalid term discards all terms of its kind.
 	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)
 	if terms := conversion.RequiredAntiAffinity(both, around); terms != nil {
 		t.Errorf("the resident avoids %+v, want nothing", terms)

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// plainPods, spreadPods and mixedPods are pods of workloads of cityPod: those whose pods have nothing to do with
-// one another, those that are spread over zones and over hosts, and all.
+// plainPods, spreadPods and mixedPods select workloads of cityPod: those without constraints on other pods, those that
+// are spread over zones and hosts, and all.
 var (
 	plainPods  = arrival{"plain", []int{0, 4, 5, 6, 7, 8, 9}, false}
 	spreadPods = arrival{"spread", []int{1, 2}, true}
@@ -25,13 +25,13 @@ var (
 
 type arrival struct {
 	name string
-	of   []int // the last digits of their workloads
-	hard bool  // no host may have many more than another
+	of   []int // the last digits of the workloads
+	hard bool  // hosts must have nearly equal numbers of the pods
 }
 
-// BenchmarkPlan has a budget, with 5,000 nodes and 150,000 pods: under 100 ms for a
-// snapshot and a plan for 100 new pods, in one thread: whether every node has room for some of
-// them, one node in 20 has, or machines must be bought for all.
+// BenchmarkPlan, with 5,000 nodes and 150,000 pods, should take under 100 ms in one thread for a snapshot and a plan
+// for 100 new pods: if every node has room for some of them, if one node in 20 has, and if new instances are needed for
+// all.
 func BenchmarkPlan(b *testing.B) {
 	o := city(cityNodes)
 	market := inZonesOf(o, cityMarket(b))
@@ -39,7 +39,7 @@ func BenchmarkPlan(b *testing.B) {
 	w.tell(o)
 	for _, room := range []struct {
 		name  string
-		every int // so many nodes have room
+		every int // one node in this number has room
 	}{{"full", 0}, {"nearly-full", 20}, {"roomy", 1}} {
 		w.widen(o, room.every)
 		w.state.snapshot(kubetest.Noon, market, nil)
@@ -53,7 +53,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// inZonesOf is the market as subnets in the nodes' zones leave it.
+// inZonesOf returns the market restricted to the nodes' zones.
 func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 	zones := map[string]bool{}
 	for _, n := range o.Nodes {
@@ -71,7 +71,7 @@ func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 	return out
 }
 
-// widen gives one node in so many room for three pods more.
+// widen gives one of every so-many nodes room for three more pods.
 func (w *world) widen(o Objects, every int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Node]()].put
 	for i, n := range o.Nodes {
@@ -85,7 +85,7 @@ func (w *world) widen(o Objects, every int) {
 	}
 }
 
-// pods are 100 pods of so many workloads.
+// pods returns 100 pods of the given number of workloads.
 func (a arrival) pods(workloads int) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range 100 {
@@ -102,7 +102,7 @@ func (a arrival) pods(workloads int) []*corev1.Pod {
 	return out
 }
 
-// benchArrival lets the pods come, plans for them, and lets them go. bought says that machines must be.
+// benchArrival adds the pods, plans for them, and removes them. bought means that the plan must launch instances.
 func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, bought bool) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()

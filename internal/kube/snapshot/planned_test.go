@@ -16,27 +16,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestPlannedRoomIsGone: kube-scheduler gives the room of a node to whichever pod it comes to first. The pod that the node was bought
-// for is planned for anew at once when it finds no room there any more, or the node that is left over would look empty and be removed.
+// TestPlannedRoomIsGone: kube-scheduler may bind any pod to a new node. If the pod that the node was launched for has
+// no room there any more, it must be planned again immediately. Otherwise another node would look empty and be removed.
 func TestPlannedRoomIsGone(t *testing.T) {
 	t.Parallel()
-	const whole, half, little = "1200m", "900m", "100m" // of a node of 1930m
-	type pods map[string]string                         // what each asks for
+	const whole, half, little = "1200m", "900m", "100m" // of a node with 1930m
+	type pods map[string]string                         // CPU requests by pod
 	cases := map[string]struct {
-		bound   pods // to the first node
-		planned pods // for the first node
+		bound   pods // bound to the first node
+		planned pods // planned for the first node
 		want    []string
-		homes   []string // of those that were planned for it
+		homes   []string // the planned pods that need another node
 	}{
-		"nobody has come yet, and less room is reported than was planned with": {planned: pods{"a": whole, "b": whole}, want: []string{"a", "b"}},
-		"another took the room": {bound: pods{"x": whole}, planned: pods{"a": whole},
+		"no pod is bound, and the node has less room than planned": {planned: pods{"a": whole, "b": whole}, want: []string{"a", "b"}},
+		"another pod uses the room": {bound: pods{"x": whole}, planned: pods{"a": whole},
 			want: []string{"x"}, homes: []string{"a"}},
-		"another came, and there is room still": {bound: pods{"x": little}, planned: pods{"a": whole}, want: []string{"a", "x"}},
-		"one of two has room": {bound: pods{"x": half}, planned: pods{"a": half, "b": half},
+		"another pod is bound, and room is left": {bound: pods{"x": little}, planned: pods{"a": whole}, want: []string{"a", "x"}},
+		"only one of two planned pods has room": {bound: pods{"x": half}, planned: pods{"a": half, "b": half},
 			want: []string{"a", "x"}, homes: []string{"b"}},
-		"the second is small enough": {bound: pods{"x": half}, planned: pods{"a": whole, "b": half},
+		"only the smaller of two planned pods has room": {bound: pods{"x": half}, planned: pods{"a": whole, "b": half},
 			want: []string{"b", "x"}, homes: []string{"a"}},
-		"one of its own is there, and the other fits": {bound: pods{"a": half}, planned: pods{"a": half, "b": half}, want: []string{"a", "b"}},
+		"one planned pod is bound, and the other fits": {bound: pods{"a": half}, planned: pods{"a": half, "b": half}, want: []string{"a", "b"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

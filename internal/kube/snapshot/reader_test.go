@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// A claim that is made and deleted before the cache has seen it never shows up;
-// without a look at the server its pods would wait for ever.
+// A claim that is created and deleted before the cache has it never appears in the cache. Unless the reader asks the
+// server, its pods would wait forever.
 func TestClaimGoneBeforeSeen(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.PendingPod("p"))
@@ -80,7 +80,7 @@ func TestLookUps(t *testing.T) {
 	}
 }
 
-// Nothing reads or writes past the lock: run with -race.
+// All access must hold the lock: run with -race.
 func TestLedgerAtOnce(t *testing.T) {
 	t.Parallel()
 	var l Ledger

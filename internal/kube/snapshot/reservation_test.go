@@ -39,8 +39,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservedClaim: the claim of a machine on a capacity reservation asks for that one alone, and
-// promises it to whoever plans before the machine is bought.
+// TestReservedClaim: a claim for a capacity reservation requires only that reservation, and a snapshot before the
+// launch assigns it to the node.
 func TestReservedClaim(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()
@@ -68,7 +68,7 @@ func TestReservedClaim(t *testing.T) {
 		t.Errorf("requirements (-want +got):\n%s", diff)
 	}
 	if id, ok := claim.Labels[catalog.LabelReservationID]; ok {
-		t.Errorf("label %s=%s is there before EC2 has said where the machine runs", catalog.LabelReservationID, id)
+		t.Errorf("label %s=%s is set before EC2 has launched the instance", catalog.LabelReservationID, id)
 	}
 	if value, ok := claim.Annotations[karpv1.AnnotationMinValuesRelaxed]; ok {
 		t.Errorf("minValues are %s, and the pool has none", value)
@@ -80,7 +80,7 @@ func TestReservedClaim(t *testing.T) {
 	}
 }
 
-// TestMinValuesRelaxed: a claim says whether minValues were kept, and asks for no more than is left.
+// TestMinValuesRelaxed: a claim records whether minValues were relaxed, and requires no more values than there are.
 func TestMinValuesRelaxed(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()

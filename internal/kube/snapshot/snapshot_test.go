@@ -20,9 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestSnapshot turns each testdata/snapshot/*.yaml into a snapshot and compares
-// it with the .txt beside it. A first line "# live" reads the objects as those of a
-// running cluster.
+// TestSnapshot makes a snapshot of each testdata/snapshot/*.yaml and compares it with the .txt beside it. If the first
+// line is "# live", the objects are those of a running cluster.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/snapshot/*.yaml")
@@ -85,7 +84,7 @@ func dump(t *testing.T, o snapshot.Objects) []byte {
 	return data
 }
 
-// shuffle puts the objects in another order, always the same one.
+// shuffle changes the order of the objects, always in the same way.
 func shuffle(o *snapshot.Objects) {
 	r := rand.New(rand.NewPCG(1, 2))
 	mix(r, o.Pods)
@@ -118,7 +117,7 @@ func TestSnapshotOfNothing(t *testing.T) {
 	}
 }
 
-// What is dropped on the way into the cache must not change any snapshot.
+// The fields that Trim drops must not affect any snapshot.
 func TestTrimChangesNothing(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/snapshot/*.yaml")

@@ -28,15 +28,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// usualSpread are default constraints as a cluster's owner would write them.
+// usualSpread are typical default constraints of a cluster.
 const usualSpread = `podTopologySpread: {defaultConstraints: [
   {topologyKey: topology.kubernetes.io/zone, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway},
   {topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}`
 
-// TestStateIsTheSnapshotOfItsObjects tells a state of random changes of all kinds
-// of objects, in random order, and takes snapshots in between: each must be what
-// Objects.Snapshot makes of the objects that there are then, and none may change
-// after it was handed out.
+// TestStateIsTheSnapshotOfItsObjects sends a state random changes of all kinds of objects, in random order, and takes
+// snapshots in between. Each must equal Objects.Snapshot of the current objects, and must not change later.
 func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 	t.Parallel()
 	usual, err := conversion.ReadUsualSpread(usualSpread)
@@ -65,7 +63,7 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 				t.Fatalf("the state has another snapshot than its objects (-want +got):\n%s", comparison(want, got))
 			}
 			if diff := w.compareObjects(); diff != "" {
-				t.Fatalf("the state has other objects than it was told of: %s", diff)
+				t.Fatalf("the state has other objects than it received: %s", diff)
 			}
 			for _, r := range taken {
 				if now := written(r.snapshot); now != r.text {
@@ -79,7 +77,7 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 	})
 }
 
-// record is a snapshot and what it was when it was taken.
+// record is a snapshot with its text at the time it was taken.
 type record struct {
 	snapshot cluster.Snapshot
 	text     string
@@ -100,7 +98,7 @@ func comparison(want, got cluster.Snapshot) string {
 	return cmp.Diff(written(want), written(got))
 }
 
-// world is objects, and a state that is told of them.
+// world is a set of objects with a state that has received them.
 type world struct {
 	state *state
 	feeds map[reflect.Type]feed
@@ -122,12 +120,12 @@ func keyOf(o client.Object) string {
 	return kubeclient.KindOf(o) + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// event lets one object come, change, be told of again, or go.
+// event adds, changes, repeats or deletes one object.
 func (w *world) event(t *rapid.T) {
 	o := anyObject(t, w.view.Now)
 	f, ok := w.feeds[reflect.TypeOf(o)]
 	if !ok {
-		return // Services and the like, without default constraints
+		return // Services and workload controllers, without default constraints
 	}
 	w.turn++
 	key := keyOf(o)
@@ -135,7 +133,7 @@ func (w *world) event(t *rapid.T) {
 	switch action := rapid.IntRange(0, 9).Draw(t, "action"); {
 	case action < 2 && before != nil:
 		delete(w.all, key)
-		f.drop(o) // not the object that was there, but one of its name
+		f.drop(o) // not the same object, but one with the same name
 	case action < 3 && before != nil:
 		again := before
 		if rapid.Bool().Draw(t, "copy") && before.GetResourceVersion() != "" {
@@ -153,8 +151,7 @@ func (w *world) event(t *rapid.T) {
 	}
 }
 
-// withFieldOf returns the object with one field of the other, of the same name:
-// what changes is little, most of the time.
+// withFieldOf returns the object with one field of another object with the same name: real changes are mostly small.
 func withFieldOf(t *rapid.T, object, other client.Object) client.Object {
 	out := object.DeepCopyObject().(client.Object)
 	to, from := reflect.ValueOf(out).Elem(), reflect.ValueOf(other).Elem()
@@ -166,7 +163,7 @@ func withFieldOf(t *rapid.T, object, other client.Object) client.Object {
 	return out
 }
 
-// late returns claims that are only in the ledger, and now and then one that has arrived since.
+// late returns claims that are only in the ledger, and sometimes one that has arrived in the state meanwhile.
 func (w *world) late(t *rapid.T) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for range rapid.IntRange(0, 2).Draw(t, "late claims") {
@@ -224,13 +221,13 @@ func (w *world) objects(late []*karpv1.NodeClaim) Objects {
 	return o
 }
 
-// compareObjects compares the objects of the state with those that it was told of last.
+// compareObjects compares the objects of the state with the last versions sent to it.
 func (w *world) compareObjects() string {
 	got, want := names(w.state.objects()), names(w.objects(nil))
 	return cmp.Diff(want, got)
 }
 
-// names lists all objects with where they are in memory, so that another version is another object.
+// names lists all objects with their addresses in memory, so that a different version is a difference.
 func names(o Objects) []string {
 	var out []string
 	add := func(list any) {
@@ -248,7 +245,7 @@ func names(o Objects) []string {
 	return out
 }
 
-// forgetAll tells that every object has gone.
+// forgetAll sends a deletion of every object.
 func (w *world) forgetAll() {
 	for key, o := range w.all {
 		w.feeds[reflect.TypeOf(o)].drop(o)
@@ -256,8 +253,8 @@ func (w *world) forgetAll() {
 	}
 }
 
-// expectNothing expects a state without objects to hold nothing: what is kept of
-// pods that are gone would fill the memory in time.
+// expectNothing expects that a state without objects holds nothing: data about deleted pods would fill the memory over
+// time.
 func (w *world) expectNothing(t *rapid.T) {
 	w.state.snapshot(w.view.Now, nil, nil)
 	s := w.state
@@ -265,7 +262,7 @@ func (w *world) expectNothing(t *rapid.T) {
 	held := map[string]int{
 		"pods": len(pods.pods), "hosts": len(pods.hosts), "users": len(pods.users), "traits": pods.traits.Size(),
 		"daemon pods": len(pods.daemonPods), "newest": len(pods.newest), "waiting": len(pods.waiting.pods) + len(pods.waiting.untidy),
-		"single": len(pods.around.Volumes.Single), "bookings": len(volumes.claimsByVolume), "attachers": len(volumes.limitingNodes),
+		"single": len(pods.around.Volumes.Single), "claims by volume": len(volumes.claimsByVolume), "limiting nodes": len(volumes.limitingNodes),
 		"slots": len(nodes.slots), "kinds": len(nodes.kinds.byHash),
 	}
 	for what, n := range held {
@@ -275,7 +272,7 @@ func (w *world) expectNothing(t *rapid.T) {
 	}
 }
 
-// TestOnlyWhatChangedIsMadeAgain looks at what two snapshots share.
+// TestOnlyWhatChangedIsMadeAgain checks which values two snapshots share.
 func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
@@ -304,7 +301,7 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	w.feeds[reflect.TypeOf(fresh)].put(fresh)
 	third := w.state.snapshot(kubetest.Noon, nil, nil)
 	if &third.Nodes[0] != &second.Nodes[0] || len(third.Pods) != len(second.Pods)+1 {
-		t.Error("a pod that needs a place has the nodes listed again, or is not there")
+		t.Error("a pending pod has the nodes listed again, or is not there")
 	}
 	node := w.all["node /"+second.Nodes[3].Name].DeepCopyObject().(*corev1.Node)
 	node.Labels["rack"] = "9"
@@ -314,7 +311,7 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// tell tells the state of all objects.
+// tell sends all objects to the state.
 func (w *world) tell(o Objects) []client.Object {
 	var all []client.Object
 	for _, list := range []any{o.Nodes, o.Claims, o.DaemonSets, o.Pools, o.Classes, o.VolumeClaims, o.Volumes, o.StorageClasses,
@@ -331,7 +328,7 @@ func (w *world) tell(o Objects) []client.Object {
 	return all
 }
 
-// crowd returns a cluster of ready nodes with pods on them, and pods that are pending.
+// crowd returns a cluster of ready nodes with pods, and pending pods.
 func crowd(pending, nodes, perNode int) Objects {
 	var o Objects
 	for i := range 5 {

@@ -21,8 +21,8 @@ const zonesByDefault = `podTopologySpread:
   - {topologyKey: kubernetes.io/hostname, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}
 `
 
-// TestUsualSpread gives pods the cluster's default constraints: those of their own
-// stay as they are, and who belongs to nothing is not spread.
+// TestUsualSpread applies the cluster's default constraints. A pod with its own constraints keeps those, and a pod that
+// no object selects gets none.
 func TestUsualSpread(t *testing.T) {
 	t.Parallel()
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
@@ -56,7 +56,7 @@ func TestUsualSpread(t *testing.T) {
 		labels map[string]string
 		owner  []metav1.OwnerReference
 		spread []corev1.TopologySpreadConstraint
-		want   string // the selector, or all of its own constraints
+		want   string // the selector, or the pod's own constraints
 	}{
 		"of a service":    {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
 		"of two services": {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
@@ -67,7 +67,7 @@ func TestUsualSpread(t *testing.T) {
 		"stateful set":                {map[string]string{"app": "db"}, ofKind("StatefulSet", "db"), nil, "{app In [db]}"},
 		"a replica set that is gone":  {map[string]string{"app": "x"}, ofKind("ReplicaSet", "gone"), nil, ""},
 		"another namespace's service": {map[string]string{"track": "x"}, nil, nil, ""},
-		"of nobody":                   {nil, nil, nil, ""},
+		"selected by nothing":         {nil, nil, nil, ""},
 		"a job's":                     {map[string]string{"app": "x"}, ofKind("Job", "j"), nil, ""},
 		"its own":                     {map[string]string{"app": "web"}, nil, own, "rack maxSkew=1 {nothing}"},
 	} {
@@ -95,8 +95,8 @@ func TestUsualSpread(t *testing.T) {
 	}
 }
 
-// TestSchedulerConfiguration reads a whole configuration of kube-scheduler: each
-// scheduler has its own defaults, and one that is told nothing has those of Kubernetes.
+// TestSchedulerConfiguration reads a whole configuration of kube-scheduler: each scheduler has its own defaults, and
+// one without configuration has those of Kubernetes.
 func TestSchedulerConfiguration(t *testing.T) {
 	t.Parallel()
 	usual, err := conversion.ReadUsualSpread(`
@@ -175,7 +175,7 @@ func TestUsualSpreadErrors(t *testing.T) {
 	}
 }
 
-// TestIgnorePreferences keeps what a pod demands and leaves out what it merely prefers.
+// TestIgnorePreferences keeps a pod's requirements and drops its preferences.
 func TestIgnorePreferences(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[
@@ -191,14 +191,14 @@ func TestIgnorePreferences(t *testing.T) {
 		return [4]int{len(p.Spread), len(p.Affinity), len(p.AntiAffinity), len(p.Preferred)}
 	}
 	if got, want := count(View{}), [4]int{2, 2, 1, 1}; got != want {
-		t.Errorf("with wishes there are %v, want %v", got, want)
+		t.Errorf("with preferences there are %v, want %v", got, want)
 	}
 	if got, want := count(View{IgnorePreferences: true}), [4]int{1, 1, 0, 0}; got != want {
-		t.Errorf("without wishes there are %v, want %v", got, want)
+		t.Errorf("without preferences there are %v, want %v", got, want)
 	}
 }
 
-// TestReaderReadsGroups asks for Services and the like only where there are default constraints.
+// TestReaderReadsGroups lists Services and workload controllers only if there are default constraints.
 func TestReaderReadsGroups(t *testing.T) {
 	t.Parallel()
 	usual, err := conversion.ReadUsualSpread(zonesByDefault)

@@ -29,10 +29,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestNothingIsBoughtTwice plans for random pods, makes the claims, and plans
-// again: with the ledger, after a restart without it, and once the machines are
-// bought. None of these plans may buy anything.
-func TestNothingIsBoughtTwice(t *testing.T) {
+// TestNothingIsLaunchedTwice plans for random pods, creates the claims, and plans again: with the ledger, without it as
+// after a restart, and when the instances are launched. None of these later plans may launch anything.
+func TestNothingIsLaunchedTwice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -51,7 +50,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 			w := &Writer{Client: c, Ledger: r.Ledger}
 			plan := replan(t, r, market)
 			if len(plan.PlannedNodes) == 0 || len(plan.Refusals) > 0 {
-				t.Fatalf("the first plan buys %d machines and refuses %v", len(plan.PlannedNodes), plan.Refusals)
+				t.Fatalf("the first plan launches %d instances and refuses %v", len(plan.PlannedNodes), plan.Refusals)
 			}
 			created := w.CreateClaims(t.Context(), plan.PlannedNodes)
 			for _, made := range created {
@@ -59,14 +58,14 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 					t.Fatal(made.Err)
 				}
 			}
-			expectNoPurchase(t, "with the ledger", replan(t, r, market))
+			expectNoLaunch(t, "with the ledger", replan(t, r, market))
 			r.Ledger = &snapshot.Ledger{}
-			expectNoPurchase(t, "after a restart", replan(t, r, market))
-			expectNoPurchase(t, "after a restart, the market not known yet", packingWithout(t, r, market))
+			expectNoLaunch(t, "after a restart", replan(t, r, market))
+			expectNoLaunch(t, "after a restart, the market not known yet", packingWithout(t, r, market))
 			for _, made := range created {
-				buy(t, w, made, general)
+				launch(t, w, made, general)
 			}
-			expectNoPurchase(t, "when all is bought", replan(t, r, market))
+			expectNoLaunch(t, "when all instances are launched", replan(t, r, market))
 		})
 	}
 }
@@ -80,7 +79,7 @@ func replan(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Pla
 	return packing.Solve(s, market, packing.Usual)
 }
 
-// packingWithout plans with a snapshot that was made before the market was known.
+// packingWithout plans with a snapshot that was taken before the market was known.
 func packingWithout(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Plan {
 	t.Helper()
 	s, err := r.Snapshot(t.Context(), kubetest.Noon, nil)
@@ -90,18 +89,18 @@ func packingWithout(t *testing.T, r *snapshot.Reader, market catalog.Market) pac
 	return packing.Solve(s, market, packing.Usual)
 }
 
-func expectNoPurchase(t *testing.T, when string, plan packing.Plan) {
+func expectNoLaunch(t *testing.T, when string, plan packing.Plan) {
 	t.Helper()
 	for _, m := range plan.PlannedNodes {
-		t.Errorf("%s: a %s is bought for %v, which ask for %v", when, m.Offerings[0].InstanceType, m.Pods, m.Requests)
+		t.Errorf("%s: a %s is launched for %v with requests %v", when, m.Offerings[0].InstanceType, m.Pods, m.Requests)
 	}
 	for _, r := range plan.Refusals {
 		t.Errorf("%s: refused %+v", when, r)
 	}
 }
 
-// buy does to a claim what launching does: the cheapest offering, its labels and its size.
-func buy(t *testing.T, w *Writer, made Created, market catalog.Catalog) {
+// launch changes a claim like a launch of the cheapest offering: it sets labels, provider ID and size.
+func launch(t *testing.T, w *Writer, made Created, market catalog.Catalog) {
 	t.Helper()
 	choice := made.Machine.Offerings[0]
 	i := slices.IndexFunc(market.Types, func(x catalog.Type) bool { return x.Name == choice.InstanceType })
@@ -119,8 +118,8 @@ func buy(t *testing.T, w *Writer, made Created, market catalog.Catalog) {
 	}
 }
 
-// lot returns a pool that buys anything, a DaemonSet for all nodes and one for
-// arm64, and pods of all sizes with all the demands that can be planned for.
+// lot returns a pool for any instance type, a DaemonSet for all nodes and one for arm64, and pods of various sizes with
+// various constraints.
 func lot(r *rand.Rand) []client.Object {
 	pool := kubetest.GeneralPool()
 	pool.Spec.Template.Labels = nil
@@ -146,7 +145,7 @@ func lot(r *rand.Rand) []client.Object {
 	return out
 }
 
-// demand gives the pod one of the demands on its node, or none.
+// demand gives the pod one of several node constraints, or none.
 func demand(r *rand.Rand, pod *corev1.Pod) {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	switch r.IntN(8) {
@@ -194,11 +193,11 @@ func (l *late) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return l.Reader.List(ctx, list, opts...)
 }
 
-// TestReadYourWrites follows two pods from the purchase for one of them to its
-// binding: at no time may a pass see the first as in need of a machine again.
+// TestReadYourWrites follows two pods from the creation of a claim for one of them to its binding: no pass may plan for
+// that pod again.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
-	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("bought-for"), kubetest.PendingPod("later"))
+	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("planned"), kubetest.PendingPod("later"))
 	ledger := &snapshot.Ledger{}
 	cache := &late{Reader: c}
 	now := kubetest.Noon
@@ -224,15 +223,15 @@ func TestReadYourWrites(t *testing.T) {
 		}
 	}
 
-	expect("before", 0, "bought-for", "later")
-	made := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/bought-for")})
+	expect("before", 0, "planned", "later")
+	made := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/planned")})
 	if made[0].Err != nil {
 		t.Fatal(made[0].Err)
 	}
 	claim := made[0].Claim
 	expect("the cache lags", 1, "later")
 	now = now.Add(time.Minute)
-	expect("the cache lags for long, and the server has it", 1, "later")
+	expect("the cache lags for a minute, and the server has the claim", 1, "later")
 	cache.caughtUp = true
 	expect("the cache shows it", 1, "later")
 
@@ -245,7 +244,7 @@ func TestReadYourWrites(t *testing.T) {
 	now = now.Add(12 * time.Second)
 	expect("ready, kube-scheduler may still bind it", 1, "later")
 	now = now.Add(time.Second)
-	expect("kube-scheduler does not want it there", 1, "bought-for", "later")
+	expect("kube-scheduler did not bind it", 1, "planned", "later")
 
 	claim.Finalizers = nil
 	if err := c.Update(t.Context(), claim); err != nil {
@@ -254,7 +253,7 @@ func TestReadYourWrites(t *testing.T) {
 	if err := w.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone", 0, "bought-for", "later")
+	expect("gone", 0, "planned", "later")
 	if ledger.Len() != 0 {
 		t.Errorf("the ledger still holds %d claims", ledger.Len())
 	}

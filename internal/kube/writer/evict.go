@@ -14,31 +14,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Eviction is the outcome of asking a pod to leave.
+// Eviction is the outcome of an eviction request.
 type Eviction struct {
 	Result  EvictionResult
-	Message string // what the server said; set with Blocked
+	Message string // the server's message; set with Blocked
 }
 
-// EvictionResult is a closed set.
+// EvictionResult is one of the constants below.
 type EvictionResult string
 
 // The outcomes of an eviction.
 const (
-	Evicted        EvictionResult = "Evicted" // it has been asked to end, with its own grace period
-	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids it for now: ask again later
-	PodGone        EvictionResult = "PodGone" // it ended before, another pod has its name now, or its namespace takes it along
+	Evicted        EvictionResult = "Evicted" // the eviction was accepted; the pod ends within its own grace period
+	Blocked        EvictionResult = "Blocked" // a PodDisruptionBudget forbids it for now; try again later
+	PodGone        EvictionResult = "PodGone" // the pod has ended, another pod has its name now, or its namespace is being deleted
 	EvictionFailed EvictionResult = ""        // see the error
 )
 
-// PodRef names one pod and no later one of its name.
+// PodRef identifies one pod, and no later pod with the same name.
 type PodRef struct {
 	Namespace, Name string
 	UID             string
 }
 
-// Evict asks the pod to leave its node, through the eviction subresource, so
-// that PodDisruptionBudgets hold.
+// Evict evicts the pod through the eviction subresource, so that PodDisruptionBudgets are honored.
 func (w *Writer) Evict(ctx context.Context, pod PodRef) (Eviction, error) {
 	target := pod.object()
 	eviction := &policyv1.Eviction{
@@ -52,7 +51,7 @@ func (w *Writer) Evict(ctx context.Context, pod PodRef) (Eviction, error) {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return Eviction{Result: PodGone}, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Nothing can be made in the namespace any more, evictions included; its pods are deleted one after the other.
+		// Nothing can be created in the namespace any more, not even evictions; its pods are being deleted.
 		return Eviction{Result: PodGone}, nil
 	case isBudget(err):
 		return Eviction{Result: Blocked, Message: err.Error()}, nil
@@ -60,8 +59,8 @@ func (w *Writer) Evict(ctx context.Context, pod PodRef) (Eviction, error) {
 	return Eviction{}, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// DeletePod ends the pod within grace seconds, at least 1, whatever budgets
-// say: for the time after a node's grace period. That it is gone is no error.
+// DeletePod deletes the pod regardless of budgets, for use after the grace period of its node. The pod ends within
+// grace seconds, at least 1. It is no error if the pod is already gone.
 func (w *Writer) DeletePod(ctx context.Context, pod PodRef, grace int64) error {
 	err := w.Client.Delete(ctx, pod.object(),
 		client.GracePeriodSeconds(max(grace, 1)), client.Preconditions{UID: ptr.To(types.UID(pod.UID))})

@@ -20,41 +20,39 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Writer changes the cluster. Every error it returns can be given to WhatNext.
+// Writer changes the objects of the cluster. Every error it returns can be passed to WhatNext.
 type Writer struct {
 	// Client writes to the API server; it may read from caches.
 	Client client.Client
-	// Ledger is told of every claim that is made. It is the one of the Reader.
+	// Ledger records every claim that is created. It is the ledger of the Reader; nil records nothing.
 	Ledger *snapshot.Ledger
-	// ClusterUID is the UID of the namespace kube-system. It is written on claims
-	// as the annotation joiner.sh/cluster-uid; empty: no annotation.
+	// ClusterUID is the UID of the namespace kube-system. Claims get it as the annotation joiner.sh/cluster-uid; if
+	// empty, claims get no such annotation.
 	ClusterUID string
-	// Now is the clock; nil: time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Created is the outcome for one planned machine: its claim, or why there is none.
+// Created is the outcome for one planned NodeClaim: the created claim, or the error.
 type Created struct {
 	Machine packing.PlannedNode
 	Claim   *karpv1.NodeClaim // nil if Err is set
-	At      time.Time         // when the server had answered
+	At      time.Time         // when the server answered
 	Err     error
 }
 
-// parallelWrites bounds how many claims are made at once. A claim takes the
-// server a few milliseconds, and a plan of a hundred must not take a second.
+// parallelWrites is the maximum number of claims that are created at once. A claim takes the server a few milliseconds,
+// and a plan of a hundred claims should take less than a second.
 const parallelWrites = 32
 
-// CreateClaims makes a NodeClaim for each machine of a plan and returns one
-// outcome for each, in the order of machines. It reads each pool again first: a
-// machine whose pool is gone, being deleted or has another node class by now
-// gets an error that WhatNext answers with Reread. One failure stops no other.
+// CreateClaims creates the planned NodeClaims. It returns one outcome for each, in the same order. It first reads each
+// pool again: if the pool is gone, being deleted or has another node class, the error of its claims makes WhatNext
+// return Reread. One failure does not stop the others.
 func (w *Writer) CreateClaims(ctx context.Context, machines []packing.PlannedNode) []Created {
 	return w.createAll(ctx, machines, nil)
 }
 
-// CreateReplacements is CreateClaims for machines that are to take the place of others: their claims bear the annotations from
-// the start.
+// CreateReplacements is CreateClaims for replacements of other nodes: the claims are created with the annotations.
 func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
 	return w.createAll(ctx, machines, annotations)
 }
@@ -108,13 +106,12 @@ func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read po
 	return w.create(ctx, m.Pool, claim, err)
 }
 
-// CreateStatic makes a NodeClaim for one more node of a static pool, which it reads again first.
+// CreateStatic creates a NodeClaim for one more node of a static pool. It first reads the pool again.
 func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error) {
 	return w.CreateStaticReplacement(ctx, pool, nil)
 }
 
-// CreateStaticReplacement is CreateStatic for a node that is to take the place of another: its claim bears the annotations from
-// the start.
+// CreateStaticReplacement is CreateStatic for a replacement of another node: the claim is created with the annotations.
 func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	read := w.readPool(ctx, pool)
 	if read.err != nil {
@@ -127,7 +124,7 @@ func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annot
 	return w.create(ctx, pool, claim, err)
 }
 
-// create makes the claim, unless there is an error already.
+// create creates the claim, unless err is set.
 func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClaim, err error) (*karpv1.NodeClaim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)
@@ -144,10 +141,9 @@ func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClai
 	return claim, nil
 }
 
-// PatchClaim writes what change does to a copy of claim, and returns the object
-// as it is then. Metadata and status are written as far as they differ; without
-// a difference there is no call. A write that replaces a list (conditions,
-// finalizers) holds only if nobody else changed the object since it was read.
+// PatchClaim applies change to a copy of claim, writes the difference, and returns the new object. Metadata and status
+// are written only if they differ. A write that replaces a list (conditions, finalizers) fails if the object was
+// changed since it was read.
 func (w *Writer) PatchClaim(
 	ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim),
 ) (*karpv1.NodeClaim, error) {
@@ -182,12 +178,12 @@ func (w *Writer) PatchClass(
 	return kubeclient.PatchObject(ctx, w.Client, class, change)
 }
 
-// Delete asks for the removal of exactly this object, and not of another one
-// that got its name since. That it is gone already is no error.
+// Delete deletes exactly this object, and not a later object with the same name. It is no error if the object is
+// already gone.
 func (w *Writer) Delete(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
 	err := w.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
-	// The server answers a UID that differs with a conflict: the object that was meant is gone.
+	// The server answers a different UID with a conflict: the object is already gone.
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

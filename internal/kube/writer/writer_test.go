@@ -115,7 +115,7 @@ func TestPatch(t *testing.T) {
 
 	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil ||
 		got.ResourceVersion != read.ResourceVersion || len(calls) != 0 {
-		t.Errorf("a change of nothing made calls %q, error %v", calls, err)
+		t.Errorf("an empty change made calls %q, error %v", calls, err)
 	}
 	got, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) {
 		c.Labels = map[string]string{"a": "b"}
@@ -181,9 +181,9 @@ func TestDelete(t *testing.T) {
 		answer error
 		next   kubeclient.Next
 	}{
-		"goes":        {nil, kubeclient.GoOn},
+		"succeeds":    {nil, kubeclient.GoOn},
 		"gone":        {apierrors.NewNotFound(r, "c"), kubeclient.GoOn},
-		"another one": {apierrors.NewConflict(r, "c", errors.New("Precondition failed")), kubeclient.GoOn},
+		"another UID": {apierrors.NewConflict(r, "c", errors.New("Precondition failed")), kubeclient.GoOn},
 		"not allowed": {apierrors.NewForbidden(r, "c", errors.New("rbac")), kubeclient.Tell},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestEvict(t *testing.T) {
 		want   EvictionResult
 		next   kubeclient.Next
 	}{
-		"goes":          {nil, Evicted, kubeclient.GoOn},
+		"succeeds":      {nil, Evicted, kubeclient.GoOn},
 		"gone":          {apierrors.NewNotFound(pods, "p"), PodGone, kubeclient.GoOn},
 		"another pod":   {apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: u")), PodGone, kubeclient.GoOn},
 		"budget":        {budget, Blocked, kubeclient.GoOn},

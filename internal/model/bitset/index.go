@@ -6,44 +6,45 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Index finds the members whose label a requirement accepts: offers, or nodes.
-// A key is indexed when it is first asked for.
+// Index finds the members (offerings or nodes) whose label a requirement accepts. A label is indexed on first use. An
+// Index must not be used concurrently.
 type Index struct {
 	size  int
 	visit func(key string, add func(from, to int, value string))
 	keys  map[string]*Column
 
-	names   func() map[string]bool // the labels that members may have; nil: not known
-	named   map[string]bool        // what names returned, once it was asked
-	none    *Column                // of labels that no member has
-	one, by Set                    // scratch
+	names   func() map[string]bool // returns the labels that members may have; nil if unknown
+	named   map[string]bool        // the result of names, once it was called
+	none    *Column                // the column of labels that no member has
+	one, by Set                    // scratch space
 }
 
-// manyKeys is how many labels are asked for before it pays to know which ones members have at all.
+// manyKeys is the number of indexed labels from which Index calls names, to skip labels that no member has.
 const manyKeys = 64
 
-// Column is who has which value of one label.
+// Column holds the members by their value of one label.
 type Column struct {
 	Values []string // sorted
-	Sets   []Set    // by value
+	Sets   []Set    // one per value: the members with it
 	Absent Set      // the members without the label
 }
 
-// NewIndex returns an index of size members. visit calls add for those that have the label, in any
-// order: a range of members from, from+1, …, to-1 and the value that they have.
+// NewIndex returns an index of size members. visit calls add for the members that have the label, in any order: for a
+// range of members from, from+1, …, to-1 and their value.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
 	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}
 	x.none.Absent.AddRange(0, size)
 	return x
 }
 
-// Naming lets the index ask for the labels that members may have, once very many have been asked for. It returns x.
+// Naming sets the function that returns the labels that members may have. It is called once, when many labels are
+// indexed. Naming returns x.
 func (x *Index) Naming(names func() map[string]bool) *Index {
 	x.names = names
 	return x
 }
 
-// Of returns who has which value of the label. It is not to be altered.
+// Of returns the column of the label. The caller must not change it.
 func (x *Index) Of(key string) *Column {
 	if k, ok := x.keys[key]; ok {
 		return k
@@ -86,7 +87,7 @@ func (x *Index) Accepting(key string, v requirements.Values) Set {
 	return out
 }
 
-// accept adds the members of the column that v accepts.
+// accept adds to out the members of the column that v accepts.
 func accept(out Set, k *Column, v requirements.Values) {
 	if v.Absent {
 		out.Or(k.Absent)
@@ -114,7 +115,7 @@ func (x *Index) Satisfying(reqs requirements.Requirements) Set {
 	return out
 }
 
-// narrow leaves in the set the members that satisfy all of reqs.
+// narrow removes from the set the members that do not satisfy all of reqs.
 func (x *Index) narrow(set Set, reqs requirements.Requirements) {
 	if x.by == nil {
 		x.by = New(x.size)
@@ -133,8 +134,8 @@ func (x *Index) narrow(set Set, reqs requirements.Requirements) {
 	}
 }
 
-// SatisfyingOne returns the members that satisfy at least one of the
-// alternatives; all of them if there are none.
+// SatisfyingOne returns the members that satisfy at least one of the alternatives; all members if there are no
+// alternatives.
 func (x *Index) SatisfyingOne(alternatives []requirements.Requirements) Set {
 	if len(alternatives) == 0 {
 		return x.Satisfying(nil)

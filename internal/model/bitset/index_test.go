@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestIndex holds the index against each member's labels, one by one.
+// TestIndex compares the index with each member's labels.
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	var members []requirements.Labels
@@ -65,7 +65,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestSets: ranges across words, and what two sets have in common.
+// TestSets: ranges across words, and intersections of two sets.
 func TestSets(t *testing.T) {
 	t.Parallel()
 	s, u := bitset.New(200), bitset.New(200)

@@ -1,4 +1,8 @@
-// Package bitset keeps sets of numbered things, and finds them by their labels.
+// Package bitset implements sets of small integers as bit maps, and finds numbered members by their labels.
+//
+// In: the number of members, and the members with each value of a label.
+// Out: sets with intersection and union; the members that satisfy requirements.
+// Never: the meaning of the numbers, or a set that grows.
 //
 // In: how many there are, and which of them has which value of a label.
 // Out: sets as bit maps, to intersect and to unite; who satisfies requirements.
@@ -7,8 +11,7 @@ package bitset
 
 import "math/bits"
 
-// Set is a set of numbers from 0 on: offers, or nodes. Sets that are combined
-// are of the same size.
+// Set is a set of numbers from 0, for example of offerings or nodes. Sets that are combined must have the same size.
 type Set []uint64
 
 // New returns an empty set for the numbers below n.
@@ -17,46 +20,46 @@ func New(n int) Set { return make(Set, (n+63)/64) }
 // Has reports whether i is in s.
 func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
 
-// Add puts i into s.
+// Add adds i to s.
 func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
 
-// Remove takes i out of s.
+// Remove removes i from s.
 func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 
 // AddRange adds from, from+1, …, to-1.
 func (s Set) AddRange(from, to int) {
 	for from < to {
-		n := min(to-from, 64-from&63) // of them in this word
+		n := min(to-from, 64-from&63) // number of members in this word
 		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
 		from += n
 	}
 }
 
-// And keeps in s what t holds too.
+// And removes from s the members that are not in t.
 func (s Set) And(t Set) {
 	for i := range s {
 		s[i] &= t[i]
 	}
 }
 
-// Or adds to s what t holds.
+// Or adds the members of t to s.
 func (s Set) Or(t Set) {
 	for i := range s {
 		s[i] |= t[i]
 	}
 }
 
-// AndNot takes out of s what t holds.
+// AndNot removes the members of t from s.
 func (s Set) AndNot(t Set) {
 	for i := range s {
 		s[i] &^= t[i]
 	}
 }
 
-// Clone returns a copy that changes by itself.
+// Clone returns an independent copy.
 func (s Set) Clone() Set { return append(Set(nil), s...) }
 
-// Any reports whether s has a member.
+// Any reports whether s is not empty.
 func (s Set) Any() bool {
 	for _, w := range s {
 		if w != 0 {
@@ -66,7 +69,7 @@ func (s Set) Any() bool {
 	return false
 }
 
-// Count returns how many members s has.
+// Count returns the number of members.
 func (s Set) Count() int {
 	n := 0
 	for _, w := range s {
@@ -75,7 +78,7 @@ func (s Set) Count() int {
 	return n
 }
 
-// Both returns a new set with what s and t have in common.
+// Both returns the intersection of s and t as a new set.
 func (s Set) Both(t Set) Set {
 	out := make(Set, len(s))
 	for i := range s {
@@ -84,7 +87,7 @@ func (s Set) Both(t Set) Set {
 	return out
 }
 
-// Meets reports whether s and t have something in common; nil stands for everything.
+// Meets reports whether s and t intersect; a nil t contains everything.
 func (s Set) Meets(t Set) bool {
 	if t == nil {
 		return s.Any()
@@ -107,7 +110,7 @@ func (s Set) Each(visit func(i int)) {
 	}
 }
 
-// Next returns the smallest member from i on, -1 if there is none.
+// Next returns the smallest member that is at least i, or -1 if there is none.
 func (s Set) Next(i int) int {
 	for at := i >> 6; at < len(s); at++ {
 		w := s[at]
@@ -121,7 +124,7 @@ func (s Set) Next(i int) int {
 	return -1
 }
 
-// Key returns the set as a string, to find equal sets by.
+// Key returns a string that is equal for equal sets.
 func (s Set) Key() string {
 	b := make([]byte, 0, 8*len(s))
 	for _, w := range s {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// attachable returns how many EBS volumes the CSI driver will report as attachable
-// to a node of the type: EC2's limit, less the volumes that the node boots with and,
-// where network interfaces count too, those that it has when the driver starts.
+// attachable returns how many EBS volumes the CSI driver will report as attachable to a node of the type. It is EC2's
+// limit less the volumes that the node boots with. If network interfaces share the limit, the interfaces that exist
+// when the driver starts are subtracted, too.
 //
 // Source: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User
 // Guide, and how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count
@@ -18,11 +18,11 @@ func attachable(f Facts, s Settings) int64 {
 	if shared {
 		n -= moreInterfaces(f, s)
 	}
-	return max(n, 1) // as the driver says when nothing is left
+	return max(n, 1) // the driver reports at least 1
 }
 
-// attachments returns how many attachments EC2 leaves for volumes when a node
-// has one network interface, and whether further interfaces take of them.
+// attachments returns how many attachments EC2 leaves for volumes when a node has one network interface, and whether
+// further interfaces share them.
 func attachments(f Facts) (n int64, shared bool) {
 	switch family, _, _ := strings.Cut(f.Name, "."); {
 	case f.Hypervisor == "xen":
@@ -43,9 +43,9 @@ func attachments(f Facts) (n int64, shared bool) {
 	return 27 - localDevices(f), true
 }
 
-// isDedicated reports whether EC2 counts volumes apart from interfaces, local
-// disks and accelerators: for Nitro cards of the sixth generation, which are in
-// everything but Graviton since the seventh, and in accelerated types before.
+// isDedicated reports whether EC2 has a separate limit for volumes, not shared with interfaces, local disks and
+// accelerators. This is true for Nitro cards of the sixth generation: all types since the seventh generation except
+// Graviton, and earlier accelerated types.
 func isDedicated(f Facts) bool {
 	l := map[string]string{}
 	nameLabels(l, f.Name)
@@ -65,7 +65,7 @@ func isDedicated(f Facts) bool {
 func dedicated(f Facts, family string) int64 {
 	cpus := f.Processor.VCPUs
 	if family == "x8aedz" {
-		cpus *= 2 // as large as others with twice the processors
+		cpus *= 2 // no hyper-threading: as large as types with twice the processors
 	}
 	if f.BareMetal {
 		return dedicatedMetal(f, family, cpus)
@@ -81,7 +81,7 @@ func dedicated(f Facts, family string) int64 {
 	case cpus <= 128:
 		n = 88
 	}
-	// Most of what these can attach are network cards.
+	// Most attachments of these types are network cards.
 	if strings.HasSuffix(family, "8gn") || strings.HasPrefix(family, "p") || strings.HasPrefix(family, "trn") {
 		n = min(n, 64)
 	}
@@ -106,7 +106,7 @@ func dedicatedMetal(f Facts, family string, cpus int64) int64 {
 	return 39
 }
 
-// localDevices are the disks and accelerators that take attachments.
+// localDevices returns the number of disks and accelerators that use attachments.
 func localDevices(f Facts) int64 {
 	var n, inference, neuron int64
 	for _, d := range f.Storage.Disks {
@@ -118,15 +118,15 @@ func localDevices(f Facts) int64 {
 	for _, a := range f.Inference {
 		inference += a.Count
 	}
-	for _, d := range f.Neuron { // some are listed under both names
+	for _, d := range f.Neuron { // some types are listed under both names
 		neuron += d.Count
 	}
 	return n + max(inference, neuron)
 }
 
-// bootVolumes is how many volumes a node has before a pod asks for one.
+// bootVolumes returns the number of volumes that a node boots with.
 func bootVolumes(s Settings) int64 {
-	own := []string{"/dev/xvda"} // those of the image
+	own := []string{"/dev/xvda"} // the volumes of the image
 	switch {
 	case s.Family == Bottlerocket:
 		own = []string{"/dev/xvda", "/dev/xvdb"}
@@ -136,7 +136,7 @@ func bootVolumes(s Settings) int64 {
 	devices := map[string]bool{}
 	for _, v := range s.Volumes {
 		devices[v.Device] = true
-		if v.Root || s.Family == Custom { // what the root of another's image is called is not known
+		if v.Root || s.Family == Custom { // the root device of a custom image is unknown
 			own[0] = v.Device
 		}
 	}
@@ -146,8 +146,8 @@ func bootVolumes(s Settings) int64 {
 	return int64(len(devices))
 }
 
-// moreInterfaces is how many interfaces a node has besides its first when the
-// driver looks: a spare one of the VPC CNI's, or those that the NodeClass asks for.
+// moreInterfaces returns the number of interfaces besides the first when the driver starts: a spare one of the VPC CNI,
+// or those of the NodeClass.
 func moreInterfaces(f Facts, s Settings) int64 {
 	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
 }

@@ -2,9 +2,8 @@ package catalog
 
 import "testing"
 
-// TestAttachments compares with the limits that aws-ebs-csi-driver 1.5x has in
-// its table (made from DescribeInstanceTypes), before anything that a node boots
-// with is taken from them.
+// TestAttachments compares with the table of limits in aws-ebs-csi-driver 1.5x (made from DescribeInstanceTypes),
+// before the volumes and devices that a node boots with are subtracted.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	const shared, own = true, false

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Resources that some types have besides cpu, memory, ephemeral-storage and pods.
+// Extended resources of instance types.
 const (
 	ResourceNVIDIA      = "nvidia.com/gpu"
 	ResourceAMD         = "amd.com/gpu"
@@ -23,23 +23,21 @@ const (
 	kib = 1 << 10
 	mib = 1 << 20
 
-	// usualMemoryOverhead is the share of memory that a kubelet does not see,
-	// as long as nothing else is set or measured.
+	// usualMemoryOverhead is the share of memory that a kubelet does not see. It is used if no other share is set and
+	// no node was measured.
 	usualMemoryOverhead = 0.075
 
-	// gravitonReserve is contiguous memory that arm64 kernels keep back.
+	// gravitonReserve is contiguous memory that arm64 kernels reserve.
 	gravitonReserve = 64 // MiB
 
 	// windowsPods is the default maximum number of pods of a Windows node.
 	windowsPods = 110
 )
 
-// Build returns the type as a node of it would look under the settings in the
-// region, without offerings. It does not ask whether the type can be used with
-// the settings at all: see Incompatible.
+// Build returns the type as a node of it would look under the settings in the region, without offerings. It does not
+// check whether the type can be used with the settings: see Incompatible.
 //
-// Amounts are those of Karpenter's AWS provider 1.14, so that both
-// launch the same node for a pod.
+// Amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a pod.
 func Build(f Facts, s Settings, region string) Type {
 	total := nodeCapacity(f, s)
 	return Type{
@@ -65,7 +63,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	}
 	for i, n := range f.Neuron {
 		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
-		if i == 0 { // all devices of a type are equal; the provider counts the first alone
+		if i == 0 { // all devices of a type are equal; Karpenter's provider counts only the first
 			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
 		}
 	}
@@ -77,8 +75,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	return a
 }
 
-// memory is what the kubelet will report: measured on another node of the
-// type, or estimated.
+// memory returns the memory that the kubelet will report: measured on another node of the type, or estimated.
 func memory(f Facts, s Settings) int64 {
 	if s.Measured.Memory > 0 {
 		return s.Measured.Memory
@@ -95,7 +92,7 @@ func memory(f Facts, s Settings) int64 {
 	return (size - int64(lost)) * mib
 }
 
-// ephemeralStorage is the size of whatever holds the kubelet's files.
+// ephemeralStorage returns the size of the disk that holds the kubelet's files.
 func ephemeralStorage(f Facts, s Settings) int64 {
 	if s.InstanceStore == RAID0 && f.Storage.TotalGB > 0 {
 		return f.Storage.TotalGB * 1e9
@@ -106,8 +103,8 @@ func ephemeralStorage(f Facts, s Settings) int64 {
 	return familyOf(s.Family).bytes
 }
 
-// PodVolume returns the device of the EBS volume that holds the kubelet's files, unless they are on instance store disks; empty if it is
-// not known.
+// PodVolume returns the device of the EBS volume that holds the kubelet's files, unless they are on instance store
+// disks; empty if unknown.
 func PodVolume(s Settings) string {
 	if v, ok := podVolume(s); ok {
 		return v.Device
@@ -151,10 +148,9 @@ func computedPods(f Facts, s Settings) int64 {
 	return n
 }
 
-// addressablePods is how many pods the VPC CNI has addresses for. It uses only
-// the interfaces of the default card, and one address of each is the
-// interface's own; two pods (the CNI and kube-proxy) share the host's.
-// Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not in it.
+// addressablePods returns how many pods the VPC CNI has addresses for. It uses only the interfaces of the default card,
+// and each interface uses one of its addresses itself. Two pods (the CNI and kube-proxy) use the host's address.
+// Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not considered.
 func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	usable := defaultCard(f).MaxInterfaces - reserved
 	for _, i := range s.Interfaces {
@@ -189,8 +185,8 @@ func gpuResource(manufacturer string) string {
 	return ""
 }
 
-// efaInterfaces is how many the type supports or, where the NodeClass says
-// which interfaces it wants, how many of those are for EFA.
+// efaInterfaces returns how many EFA interfaces the type supports; if the NodeClass lists its interfaces, how many of
+// those are EFA.
 func efaInterfaces(f Facts, s Settings) int64 {
 	if s.Interfaces == nil {
 		return f.Network.EFAInterfaces

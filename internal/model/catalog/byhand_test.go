@@ -22,8 +22,7 @@ var labelsByHand string
 //go:embed testdata/pods.txt
 var podsOfImages string
 
-// sizeRow is one row of testdata/sizes.txt, whose head says what each column is
-// and how it is worked out.
+// sizeRow is one row of testdata/sizes.txt. The head of the file describes the columns and how they are computed.
 type sizeRow struct {
 	Type, Node        string
 	VCPUs, MiB        int64
@@ -36,7 +35,7 @@ type sizeRow struct {
 	family, condition string // both sides of the "+" in Node
 }
 
-// TestSizesByHand compares with numbers that were worked out without this package.
+// TestSizesByHand compares with numbers that were computed without this package.
 func TestSizesByHand(t *testing.T) {
 	t.Parallel()
 	types, families := map[string]bool{}, map[string]int{}
@@ -69,7 +68,7 @@ func TestSizesByHand(t *testing.T) {
 		if whole := typ.Capacity.Memory%mib + typ.Allocatable.Memory%mib; whole != 0 {
 			t.Errorf("%s, %s: memory is not whole mebibytes", want.Type, want.Node)
 		}
-		for name, n := range want.Devices { // nothing of a device is kept back
+		for name, n := range want.Devices { // devices are not reserved
 			if free := typ.Allocatable.Of(name); free != n {
 				t.Errorf("%s, %s: %d of %d %s are allocatable", want.Type, want.Node, free, n, name)
 			}
@@ -116,7 +115,7 @@ func whole(t *testing.T, text string) int64 {
 	return n
 }
 
-// settings returns what the row's node has set.
+// settings returns the settings of the row's node.
 func (r sizeRow) settings(t *testing.T) Settings {
 	t.Helper()
 	set := Settings{Family: r.family}
@@ -141,7 +140,7 @@ func (r sizeRow) settings(t *testing.T) Settings {
 	return set
 }
 
-// amountLike returns want if that is how much bytes are, and bytes as a number if not.
+// amountLike returns want if it equals that many bytes, and the bytes as a number otherwise.
 func amountLike(t *testing.T, want string, bytes int64) string {
 	t.Helper()
 	n, err := resources.Parse(resources.EphemeralStorage, want)
@@ -194,8 +193,8 @@ func TestLabelsByHand(t *testing.T) {
 	}
 }
 
-// TestPodsOfImages compares with the list that the EKS images carry: it holds the table's interfaces and addresses
-// against what Amazon says of each type.
+// TestPodsOfImages compares with the list in the EKS images. This checks the table's interfaces and addresses against
+// Amazon's data for each type.
 func TestPodsOfImages(t *testing.T) {
 	t.Parallel()
 	lists := map[string]map[string]int64{} // by family, then by size; -1: not in Amazon's list

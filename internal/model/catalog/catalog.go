@@ -1,5 +1,9 @@
-// Package catalog computes what EC2 offers: instance types, their zones, capacity
-// types and prices, and what a node of each type has for pods.
+// Package catalog computes what EC2 offers: instance types with their zones, capacity types and prices, and the
+// resources that a node of each type has for pods.
+//
+// In: facts about instance types, prices, and the settings of a NodeClass.
+// Out: types with labels, allocatable resources and priced offerings.
+// Never: a call to AWS, a pod, or a decision about what to launch.
 //
 // In: facts about instance types, prices, and the settings of a NodeClass.
 // Out: types with labels, allocatable resources and priced offerings.
@@ -24,7 +28,7 @@ const Dollar Price = 1_000_000_000
 // Dollars returns the price as a number of US dollars per hour.
 func (p Price) Dollars() float64 { return float64(p) / float64(Dollar) }
 
-// String writes the price in dollars per hour with at least four decimals: "0.0416".
+// String returns the price in dollars per hour with at least four decimals: "0.0416".
 func (p Price) String() string {
 	s := strconv.FormatFloat(p.Dollars(), 'f', -1, 64)
 	whole, fraction, _ := strings.Cut(s, ".")
@@ -41,8 +45,8 @@ const (
 	Reserved = "reserved"
 )
 
-// Market has a catalog for each NodeClass by name: families, kubelet settings
-// and disks change what a node of a type offers, and subnets the zones.
+// Market has a catalog for each NodeClass by name: AMI families, kubelet settings and disks change the resources of a
+// node, and subnets determine the zones.
 type Market map[string]Catalog
 
 // Types returns the types that a pool can launch with a NodeClass.
@@ -53,15 +57,14 @@ type Catalog struct {
 	Region string // "us-east-1"
 	Types  []Type // sorted by name
 
-	// Pools are the types of the pools that have other types, by pool name, sorted
-	// like Types: because of an overlay (Lay), or because of dedicated hardware
-	// (Type.Dedicated).
+	// Pools has the types of pools that differ from Types, by pool name, sorted like Types. They differ because of an
+	// overlay (Lay) or dedicated hardware (Type.Dedicated).
 	Pools map[string][]Type
 
-	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.
+	// PlacementGroup is the ID of the placement group of all launches; empty for none.
 	PlacementGroup string
 
-	// PodVolume is the device of the EBS volume that holds the pods' files; empty if it is not known.
+	// PodVolume is the device of the EBS volume that holds the pods' files; empty if unknown.
 	PodVolume string
 }
 
@@ -77,21 +80,20 @@ func (c Catalog) Of(pool string) []Type {
 type Type struct {
 	Name string // "m5.large"
 
-	// Labels are those every node of this type carries: instance type, arch,
-	// os, region and all of karpenter.k8s.aws/instance-*. Labels that depend on
-	// the offering (zone, zone id, capacity type) are not among them.
+	// Labels are the labels of every node of this type: instance type, arch, os, region and all of
+	// karpenter.k8s.aws/instance-*. Labels that depend on the offering (zone, zone ID, capacity type) are not included.
 	Labels requirements.Labels
 
 	Capacity    resources.Amounts // as the kubelet will report it
 	Allocatable resources.Amounts // Capacity less reservations and eviction thresholds
 
-	// Volumes is how many EBS volumes a node of the type can have attached by
-	// the CSI driver, besides those that it boots with. 0: not known, not limited.
+	// Volumes is how many EBS volumes the CSI driver can attach to a node of the type, besides those that the node
+	// boots with. 0: unknown, no limit applies.
 	Volumes int64
 
 	Offerings []Offering // sorted by price, zone, capacity type, reservation
 
-	Overlaid bool // an overlay says what resources it has
+	Overlaid bool // an overlay changes its resources
 }
 
 // Offering is a type in one zone with one capacity type.
@@ -100,11 +102,10 @@ type Offering struct {
 	ZoneID       string // "use1-az1", empty when not known
 	CapacityType string // OnDemand, Spot or Reserved
 	Price        Price  // per hour
-	Repriced     bool   // an overlay says what it costs
-	Available    bool   // false while EC2 is known to be short of it
+	Repriced     bool   // an overlay changes its price
+	Available    bool   // false after an insufficient-capacity error of EC2, until the back-off ends
 
-	// Reservation is the capacity reservation that the instance would run in.
-	// Only offerings whose CapacityType is Reserved have one.
+	// Reservation is the capacity reservation that the instance would run in; zero unless CapacityType is Reserved.
 	Reservation Reservation
 }
 
@@ -123,14 +124,14 @@ const (
 	LabelReservationInterruptible = "karpenter.k8s.aws/capacity-reservation-interruptible" // "true" or "false"
 )
 
-// offeringLabels are the labels of a node that its offering may define.
+// offeringLabels returns the node labels that an offering may define.
 func offeringLabels() []string {
 	return []string{
 		LabelZone, LabelZoneID, LabelCapacityType, LabelReservationID, LabelReservationType, LabelReservationInterruptible,
 	}
 }
 
-// label returns one of Labels.
+// label returns the value of one label in Labels.
 func (o *Offering) label(key string) (value string, has bool) {
 	switch key {
 	case LabelZone:

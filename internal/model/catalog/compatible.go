@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Obstacle is why a type cannot be a node of a NodeClass at all, whatever the
-// pods want; empty if it can.
+// Obstacle is the reason why a type cannot be a node of a NodeClass, regardless of pods; empty if it can.
 type Obstacle string
 
 // The obstacles.
@@ -45,7 +44,7 @@ func Incompatible(f Facts, s Settings) Obstacle {
 	return interfacesObstacle(f, s)
 }
 
-// imageObstacle returns why the family's images do not run on the type.
+// imageObstacle returns the reason why the family's images do not run on the type; empty if they do.
 func imageObstacle(f Facts, s Settings) Obstacle {
 	switch {
 	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):

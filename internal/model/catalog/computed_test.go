@@ -13,9 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// This file works out a node's size and labels a second time, from the facts
-// and the documentation alone, in whole numbers and without any function of the
-// package:
+// This file computes a node's size and labels a second time, from the facts and the documentation alone, in whole
+// numbers and without any function of the package:
 //
 //   - pods: github.com/awslabs/amazon-eks-ami, head of eni-max-pods.txt;
 //   - reserved for Kubernetes: the EKS user guide, "Reserve compute resources for
@@ -24,13 +23,13 @@ import (
 //     with the eviction thresholds of the EKS images: 100Mi, 10 % of the disk;
 //   - labels: karpenter.sh, "Well-Known Labels".
 
-// computed is what comes out.
+// computed is the result for one type.
 type computed struct {
-	Capacity, Free map[string]int64 // by resource; cpu in millicores; none is 0
+	Capacity, Free map[string]int64 // by resource; cpu in millicores; a missing resource is 0
 	Labels         map[string]string
 }
 
-// TestComputed compares every type of the table, in every family that it runs.
+// TestComputed compares every type of the table, in every family that runs on it.
 func TestComputed(t *testing.T) {
 	t.Parallel()
 	families := []string{AL2, AL2023, Bottlerocket, Custom, Windows2019, Windows2022, Windows2025}
@@ -105,8 +104,8 @@ func computeByHand(f Facts, family, region string) computed {
 	return computed{all, free, byHandLabels(f, family, region)}
 }
 
-// byHandReservedCPU counts in quarters of a millicore: 240 for the first vCPU,
-// 40 for the second, 20 for the third and fourth, 10 for each after.
+// byHandReservedCPU counts in quarters of a millicore: 240 for the first vCPU, 40 for the second, 20 for the third and
+// fourth, 10 for each further one.
 func byHandReservedCPU(vcpus int64) int64 {
 	var quarters int64
 	for i := range vcpus {
@@ -144,7 +143,7 @@ func byHandDevices(f Facts, windows bool) map[string]int64 {
 	return out
 }
 
-// typeName takes a name apart: category, terabytes, generation, the rest of the family, size.
+// typeName splits a name: category, terabytes, generation, the rest of the family, size.
 var typeName = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)([^.]*)\.(.+)$`)
 
 func byHandLabels(f Facts, family, region string) map[string]string {
@@ -189,7 +188,7 @@ func byHandLabels(f Facts, family, region string) map[string]string {
 		numbers["accelerator-count"] = f.Neuron[0].Count
 	}
 	for key, n := range numbers {
-		if n != 0 { // 0: no source says
+		if n != 0 { // 0 means unknown
 			out[own+key] = strconv.FormatInt(n, 10)
 		}
 	}

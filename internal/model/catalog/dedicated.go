@@ -8,25 +8,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The price of an on-demand instance on dedicated hardware is assumed to be a tenth higher than on shared hardware. The difference in the
-// Price List varies by type and is mostly smaller, so the price of a plan is rather too high than too low.
+// The on-demand price of an instance on dedicated hardware is assumed to be 10 % higher than on shared hardware. The
+// difference in the Price List varies by type and is mostly smaller, so the price of a plan is rather too high than too
+// low.
 const (
 	dedicatedNumerator   = 11
 	dedicatedDenominator = 10
 )
 
-// CanDedicate reports whether a type can be launched on hardware of one's own: all can but T2.
-// Source: EC2 User Guide, "Burstable performance instances".
+// CanDedicate reports whether a type can be launched on dedicated hardware: all can except T2. Source: EC2 User Guide,
+// "Burstable performance instances".
 func CanDedicate(name string) bool { return !strings.HasPrefix(name, "t2.") }
 
-// WantsDedicated reports whether nodes of these requirements must be on hardware of their own. Where both tenancies are allowed it
-// is the usual one, which costs less.
+// WantsDedicated reports whether nodes with these requirements must be on dedicated hardware. If both tenancies are
+// allowed, shared hardware is used, which costs less.
 func WantsDedicated(says requirements.Requirements) bool {
 	tenancy, ok := says[LabelTenancy]
 	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
 }
 
-// Dedicated returns the type as its nodes are on hardware of one's own. Metal is so anyway, and costs no more. t is not altered.
+// Dedicated returns the type as its nodes are on dedicated hardware. A metal type is always dedicated, and costs no
+// more. t is not changed.
 func (t Type) Dedicated() Type {
 	t.Labels = maps.Clone(t.Labels)
 	t.Labels[LabelTenancy] = TenancyDedicated

@@ -1,11 +1,10 @@
 package catalog
 
-// Facts are what EC2's DescribeInstanceTypes says about an instance type, as
-// far as we use it. They depend neither on the region nor on a NodeClass. The
-// client in aws/ec2 fills them from the API, the emulator serves the API from them.
+// Facts are the fields of EC2's DescribeInstanceTypes that Joiner uses. They depend on neither the region nor a
+// NodeClass. The client in aws/ec2 reads them from the API, and the emulator serves them.
 //
-// A number that is 0 is one that EC2 does not give, unless its name is listed
-// in Unknown: then EC2 would give it, but no source of the embedded table does.
+// A number is 0 if EC2 does not report it, or if it is listed in Unknown: EC2 reports an unknown fact, but the source
+// of the embedded table does not.
 type Facts struct {
 	Name string `json:"name"` // "m5.large"
 
@@ -33,9 +32,8 @@ type Facts struct {
 	Neuron    []Neuron      `json:"neuron,omitempty"`    // NeuronInfo: inf2, trn1, trn2
 	FPGAs     []Accelerator `json:"fpgas,omitempty"`     // FpgaInfo: f1, f2
 
-	// Unknown names, sorted, the facts that EC2 gives and the source of these
-	// Facts does not, by the names of the Unknown… constants. Always empty for
-	// Facts that come from the API.
+	// Unknown lists the facts that EC2 reports and the source of these Facts does not, by the Unknown… constants,
+	// sorted. It is empty for Facts from the API.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -44,17 +42,17 @@ const (
 	UnknownClock       = "processor.clockMHz"
 	UnknownEBS         = "ebs.bandwidth"
 	UnknownBandwidth   = "network.baselineMbps"
-	UnknownStorage     = "storage"     // it has local disks; how large is not known
-	UnknownAccelerator = "accelerator" // it has FPGAs; which is not known
+	UnknownStorage     = "storage"     // it has local disks of unknown size
+	UnknownAccelerator = "accelerator" // it has FPGAs of unknown model
 )
 
-// Processor is what a type computes with.
+// Processor is the processor of a type.
 type Processor struct {
-	// Architectures in EC2's words and order: "x86_64", "arm64", "i386",
-	// "x86_64_mac", "arm64_mac". The first that Kubernetes knows is the node's.
+	// Architectures are EC2's names in EC2's order: "x86_64", "arm64", "i386", "x86_64_mac", "arm64_mac". The node has
+	// the first that Kubernetes supports.
 	Architectures []string `json:"architectures"`
 	Manufacturer  string   `json:"manufacturer"`       // "Intel", "AMD", "AWS"
-	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 gives GHz with one or two decimals
+	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 reports GHz with one or two decimals
 	Features      []string `json:"features,omitempty"` // "amd-sev-snp", "nested-virtualization"; sorted
 
 	VCPUs          int64 `json:"vcpus"`          // by default
@@ -76,10 +74,10 @@ type Disk struct {
 	Kind   string `json:"kind"`   // "ssd" or "hdd"
 }
 
-// EBS is how a type reaches its volumes.
+// EBS is the connection of a type to its EBS volumes.
 type EBS struct {
-	// Optimized is "default" (always on), "supported" (may be asked for) or
-	// "unsupported". Without it there are no bandwidths.
+	// Optimized is "default" (always on), "supported" (on request) or "unsupported". If unsupported, the bandwidths are
+	// 0.
 	Optimized    string `json:"optimized"`
 	BaselineMbps int64  `json:"baselineMbps,omitzero"`
 	MaximumMbps  int64  `json:"maximumMbps,omitzero"`
@@ -91,7 +89,7 @@ type EBS struct {
 // Network is the network interfaces of a type.
 type Network struct {
 	Performance   string        `json:"performance,omitzero"`  // EC2's words: "Up to 10 Gigabit"
-	BaselineMbps  int64         `json:"baselineMbps,omitzero"` // sustained, over all cards; not in the API but in EC2's documentation
+	BaselineMbps  int64         `json:"baselineMbps,omitzero"` // sustained, over all cards; from EC2's documentation, because the API does not report it
 	Cards         []NetworkCard `json:"cards"`                 // sorted by index; never empty
 	DefaultCard   int64         `json:"defaultCard,omitzero"`  // index of the card of the first interface
 	MaxInterfaces int64         `json:"maxInterfaces"`         // over all cards
@@ -104,9 +102,8 @@ type Network struct {
 
 	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // between instances that both support it
 
-	// BranchInterfaces is how many pods can have an interface of their own
-	// (security groups for pods), 0 if the type does not trunk. Not in the API:
-	// Amazon publishes it with the VPC resource controller.
+	// BranchInterfaces is how many pods can have an interface of their own (security groups for pods); 0 if the type
+	// does not support trunking. It is not in the API: Amazon publishes it with the VPC resource controller.
 	BranchInterfaces int64 `json:"branchInterfaces,omitzero"`
 }
 
@@ -134,9 +131,8 @@ type Neuron struct {
 	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // of one device
 }
 
-// Arch returns the architecture in Kubernetes' words, "amd64" or "arm64": that
-// of the first architecture which Kubernetes knows. It is empty for a type that
-// cannot be a node (i386 alone, Mac).
+// Arch returns the name that Kubernetes uses, "amd64" or "arm64", of the first architecture that Kubernetes supports.
+// It is empty for a type that cannot be a node (only i386, or Mac).
 func (f Facts) Arch() string {
 	for _, a := range f.Processor.Architectures {
 		switch a {

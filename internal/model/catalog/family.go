@@ -1,19 +1,18 @@
 package catalog
 
-// family is what an AMI family decides about a node's size.
-// Source: the families' own bootstrap code, as mapped in the reference of
-// Karpenter's AWS provider, 2.2 and 2.3.
+// family has the properties of an AMI family that affect the size of a node. Source: the families' bootstrap code, as
+// mapped in the reference of Karpenter's AWS provider, 2.2 and 2.3.
 type family struct {
-	device string // of the volume that holds the kubelet's files; empty if not known
-	bytes  int64  // of that volume when the NodeClass maps none
+	device string // device of the volume that holds the kubelet's files; empty if unknown
+	bytes  int64  // size of that volume if the NodeClass maps none
 
 	countsAddresses bool   // pods are limited by the addresses of the interfaces
-	reservesByENI   bool   // reserves memory for as many pods as there are addresses
-	podsPerCore     bool   // its kubelet knows podsPerCore
+	reservesByENI   bool   // memory is reserved for as many pods as there are addresses
+	podsPerCore     bool   // podsPerCore is supported
 	windowsBuild    string // value of node.kubernetes.io/windows-build; empty for Linux
 }
 
-// usualVolume is the size of the volume of a family that has no other.
+// usualVolume is the default size of a family's volume.
 const usualVolume = 20 << 30
 
 func familyOf(name string) family {

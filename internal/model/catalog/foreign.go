@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ForeignLabel is a node label that another system sets, with what a node of a NodePool has in its place.
+// ForeignLabel is a node label that another system sets, with the corresponding label on nodes of a NodePool.
 type ForeignLabel struct {
-	Owner string // the system that sets the label, "GKE"; empty: users do, with a value that names a capacity type
-	Key   string // the label that a node of a NodePool has instead; empty if it has none
-	Value string // the value of Key that means the same; empty if the value is not known
+	Owner string // the system that sets the label, "GKE"; empty if users set it, with a value that names a capacity type
+	Key   string // the corresponding label; empty if there is none
+	Value string // the corresponding value of Key; empty if unknown
 }
 
-// foreignDomains are the domains of labels that describe a node and that a NodePool must not claim for its nodes, with who sets them.
-// The longest domain that fits counts; a domain covers its subdomains. An empty owner: users set them.
+// foreignDomains returns the domains of labels that describe a node and that a NodePool must not set, with the system
+// that sets them; empty if users set them. The longest matching domain counts; a domain includes its subdomains.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",
@@ -47,8 +47,8 @@ func foreignDomains() map[string]string {
 	}
 }
 
-// ForeignLabelOf reports whether another system sets the label, so that a NodePool that sets it would claim what need not be true. value
-// is the only value that is asked for; empty if there are several.
+// ForeignLabelOf reports whether another system sets the label, so that a NodePool that sets it could be wrong about
+// its nodes. value is the only requested value; empty if there are several.
 func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	domain, name, hasDomain := strings.Cut(key, "/")
 	if !hasDomain {
@@ -66,7 +66,7 @@ func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	return out, true
 }
 
-// ownerOf returns who sets the label; empty if users may.
+// ownerOf returns the system that sets the label; empty if users may set it.
 func ownerOf(key, domain string) string {
 	owners := foreignDomains()
 	if owner, ok := owners[key]; ok {
@@ -85,7 +85,7 @@ func ownerOf(key, domain string) string {
 	return ""
 }
 
-// capacityTypeOf returns the capacity type that a label of another system asks for; empty if it asks for none.
+// capacityTypeOf returns the capacity type that a label of another system stands for; empty if none.
 func capacityTypeOf(name, value string) string {
 	letters := func(text string) string {
 		return strings.Map(func(r rune) rune {
@@ -117,12 +117,12 @@ func capacityTypeOf(name, value string) string {
 	return ""
 }
 
-// counterpart returns the label, and its value, by which a node of a NodePool says the same; empty where there is none.
+// counterpart returns the corresponding label and value on a node of a NodePool; empty if there is none.
 func counterpart(domain, name, value string) (string, string) {
 	switch name {
 	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name",
 		"node-template-name", "ocean-id":
-		return LabelNodePool, "" // a name of theirs is none of ours
+		return LabelNodePool, "" // a node group of another system has no NodePool with the same name
 	case "machine-family", "sku-family":
 		return LabelFamily, ""
 	case "gke-accelerator", "accelerator", "gpu.product", "sku-gpu-name":
@@ -163,8 +163,8 @@ func manufacturerOf(domain string) string {
 // LabelNodePool is the name of the NodePool of a node.
 const LabelNodePool = "karpenter.sh/nodepool"
 
-// mebibytes writes an amount of memory as labels do, in MiB; empty if it is written so. No instance has fewer than 512 MiB: a number
-// below that counts GiB.
+// mebibytes returns an amount of memory in MiB, as in labels; empty if text already has that form. No instance has less
+// than 512 MiB, so a number below that is in GiB.
 func mebibytes(text string) string {
 	digits := strings.TrimRight(text, "gib ")
 	n, err := strconv.Atoi(digits)
@@ -174,7 +174,8 @@ func mebibytes(text string) string {
 	return strconv.Itoa(n << 10)
 }
 
-// MeantValue returns the value of a well-known label that was most likely meant by another spelling of it; empty if none is known.
+// MeantValue returns the value of a well-known label that was most likely meant by a misspelled value; empty if
+// unknown.
 func MeantValue(key, value string) string {
 	v := strings.ToLower(strings.TrimSpace(value))
 	meant := ""

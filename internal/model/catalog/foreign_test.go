@@ -2,8 +2,8 @@ package catalog
 
 import "testing"
 
-// TestForeignLabels: a label that another system sets is known by its domain, by its key or, where users made it up, by a value that
-// names a capacity type. It comes with the label that a node of a NodePool has instead.
+// TestForeignLabels: a label of another system is recognized by its domain or its key. A label that users made up is
+// recognized by a value that names a capacity type. The result has the corresponding label on nodes of a NodePool.
 func TestForeignLabels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ key, value, wantKey, wantValue string }{

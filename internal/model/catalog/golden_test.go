@@ -11,7 +11,7 @@ import (
 
 var readOnce = sync.OnceValues(Embedded)
 
-// table returns the embedded table, which tests share and do not alter.
+// table returns the embedded table, which tests share and must not change.
 func table(t *testing.T) Table {
 	t.Helper()
 	tab, err := readOnce()
@@ -30,8 +30,7 @@ func known(t *testing.T, name string) Facts {
 	return f
 }
 
-// TestGolden holds us against numbers that Karpenter's AWS provider 1.14
-// computes for AL2023 nodes with the default settings.
+// TestGolden compares with the numbers of Karpenter's AWS provider 1.14 for AL2023 nodes with default settings.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels that every node of a type carries, besides those of Kubernetes.
+// Labels of every node of a type, besides those of Kubernetes.
 const (
 	LabelWindowsBuild            = "node.kubernetes.io/windows-build"
 	LabelCategory                = "karpenter.k8s.aws/instance-category"   // "m"
@@ -25,7 +25,7 @@ const (
 	LabelHypervisor              = "karpenter.k8s.aws/instance-hypervisor"
 	LabelEncryptionInTransit     = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
 	LabelTenancy                 = "karpenter.k8s.aws/instance-tenancy"    // TenancyDefault or TenancyDedicated
-	LabelPlacementGroup          = "karpenter.k8s.aws/placement-group-id"  // only of nodes in one
+	LabelPlacementGroup          = "karpenter.k8s.aws/placement-group-id"  // only of nodes in a placement group
 	LabelLocalNVMe               = "karpenter.k8s.aws/instance-local-nvme" // decimal GB
 	LabelGPUName                 = "karpenter.k8s.aws/instance-gpu-name"
 	LabelGPUManufacturer         = "karpenter.k8s.aws/instance-gpu-manufacturer"
@@ -36,18 +36,18 @@ const (
 	LabelAcceleratorCount        = "karpenter.k8s.aws/instance-accelerator-count"
 )
 
-// LabelPartition is the partition, counted from 1, of a node in a placement group that has them. No type or offering defines
-// it: it is chosen at the launch.
+// LabelPartition is the partition, counted from 1, of a node in a placement group with partitions. No type or offering
+// defines it: it is chosen at launch.
 const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
 
 // The tenancies, as values of LabelTenancy.
 const (
 	TenancyDefault   = "default"
-	TenancyDedicated = "dedicated" // on hardware of one's own
+	TenancyDedicated = "dedicated" // on dedicated hardware
 )
 
-// labels returns what every node of the type carries. A fact that is Unknown
-// gives no label, so that no pod is placed on a guess.
+// labels returns the labels of every node of the type. An Unknown fact has no label, so that no pod is placed by a
+// guess.
 func labels(f Facts, s Settings, region string) requirements.Labels {
 	l := requirements.Labels{
 		LabelInstanceType:        f.Name,
@@ -78,7 +78,7 @@ func labels(f Facts, s Settings, region string) requirements.Labels {
 	return l
 }
 
-// nameLabels takes apart "m5.large", "c7i-flex.xlarge", "u-6tb1.56xlarge".
+// nameLabels sets the labels that follow from the name: "m5.large", "c7i-flex.xlarge", "u-6tb1.56xlarge".
 func nameLabels(l requirements.Labels, name string) {
 	family, size, ok := strings.Cut(name, ".")
 	if !ok {
@@ -97,10 +97,10 @@ func nameLabels(l requirements.Labels, name string) {
 	}
 }
 
-// digits returns the digits that s begins with.
+// digits returns the leading digits of s.
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
-// deviceLabels describes GPUs and accelerators of types that have one kind only.
+// deviceLabels sets the labels of GPUs and accelerators, for types with only one kind of them.
 func deviceLabels(l requirements.Labels, f Facts) {
 	if len(f.GPUs) == 1 {
 		gpu := f.GPUs[0]
@@ -137,5 +137,5 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
-// MHz returns gigahertz as EC2 gives them, 3.1, as whole megahertz, 3100.
+// MHz converts gigahertz as EC2 reports them, 3.1, to whole megahertz, 3100.
 func MHz(ghz float64) int64 { return int64(math.Round(ghz * 1000)) }

@@ -8,53 +8,53 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Measured is what nodes of one type from one image turned out to have. The zero value: none was seen.
+// Measured has the real resources of nodes of one type and one image. The zero value: no node was measured.
 type Measured struct {
-	// Memory is the least that a kubelet reported, in bytes; 0: not measured.
-	// It replaces the estimate, which is on the low side by some hundredths.
+	// Memory is the smallest amount that a kubelet reported, in bytes; 0 if not measured. It replaces the estimate,
+	// which is a few percent too low.
 	Memory int64
 
-	// Disk and Pods depend on the NodeClass, which may set the size of a volume
-	// or the number of pods. So they map the computed amount to the real one.
-	// Sorted by Computed, each once, mostCorrections at most.
+	// Disk and Pods depend on the NodeClass, which may set the size of a volume or the number of pods. So they map the
+	// computed amount to the real one. They are sorted by Computed, without duplicates, at most mostCorrections.
 	Disk, Pods []Correction
 
-	Seen Day // the last day on which a node reported it
+	Seen Day // the last day on which a node reported these amounts
 }
 
-// Correction is the real amount of nodes with this computed amount.
+// Correction is the real amount of nodes with a certain computed amount.
 type Correction struct {
-	Computed int64 // from the instance type and the NodeClass
-	Real     int64 // of the Nodes
+	Computed int64 // computed from the instance type and the NodeClass
+	Real     int64 // reported by the Nodes
 }
 
 // Day is a day as the number of days since 1 January 1970, in UTC.
 type Day int64
 
-// mostCorrections bounds what is kept of a type and image, should each NodeClass have another volume.
+// mostCorrections is the maximum number of corrections per type and image, in case each NodeClass has another volume
+// size.
 const mostCorrections = 16
 
-// refresh is how many days Seen may lie behind, so that not every node that joins is a change.
+// refresh is how many days Seen may lag behind, so that not every joining node changes the measurements.
 const refresh = 7
 
-// Report has what a node had when it was ready, and what was promised when it was launched.
+// Report has the resources of a node when it was ready, and those assumed when it was launched.
 type Report struct {
 	Image, Type        string            // "ami-…", "m5.large"
 	Promised, Reported resources.Amounts // amounts that the plan assumed, and those of the Node
 	Day                Day               // of the report
 }
 
-// Measurements are those of all types and images.
+// Measurements are the measured amounts of all types and images.
 type Measurements map[Sample]Measured
 
-// Sample is what is measured: nodes of a type from an image.
+// Sample identifies measured nodes: their image and type.
 type Sample struct {
 	Image string // "ami-0123"
 	Type  string // "m5.large"
 }
 
-// Note takes up a report and says whether that changed anything. What cannot
-// be true (no memory, twice as much as was promised) counts as not reported.
+// Note adds a report, and returns whether that changed the measurements. Impossible amounts (0, or more than twice the
+// promised amount) are ignored.
 func (m Measurements) Note(r Report) bool {
 	if r.Image == "" || r.Type == "" {
 		return false
@@ -80,11 +80,9 @@ func (m Measurements) Note(r Report) bool {
 	return true
 }
 
-// corrected returns the corrections after the report of a node with this promised
-// amount. Before the first report, the promised amount is the computed one, later
-// the measured one. If two NodeClasses have the same computed amount and different
-// real ones, the smaller one is kept: a plan then promises too little for one of
-// them, and never too much.
+// corrected returns the corrections after the report of a node with this promised amount. Before the first report, the
+// promised amount is the computed one, later the measured one. If two NodeClasses have the same computed amount and
+// different real ones, the smaller one is kept: a plan then promises too little for one of them, and never too much.
 func corrected(was []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return was
@@ -116,8 +114,7 @@ func of(corrections []Correction, computed int64) int64 {
 	return computed
 }
 
-// Merge returns what both say together, which does not depend on their order.
-// Neither is altered.
+// Merge returns the combined measurements; the result does not depend on the order. Neither argument is changed.
 func (m Measurements) Merge(other Measurements) Measurements {
 	out := Measurements{}
 	for _, from := range []Measurements{m, other} {
@@ -145,7 +142,7 @@ func mergeCorrections(a, b []Correction) []Correction {
 	return out[:min(len(out), mostCorrections)]
 }
 
-// Forget drops what no node has said since the day before, and reports whether there was any.
+// Forget deletes samples that no node has reported since the day before, and returns whether there were any.
 func (m Measurements) Forget(before Day) bool {
 	was := len(m)
 	for sample, is := range m {
@@ -156,7 +153,7 @@ func (m Measurements) Forget(before Day) bool {
 	return len(m) < was
 }
 
-// least returns the smaller of two amounts, of which 0 is one that is not known.
+// least returns the smaller of two amounts; 0 means unknown.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -164,7 +161,7 @@ func least(a, b int64) int64 {
 	return min(a, b)
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both have the same amounts.
 func (m Measurements) Equal(other Measurements) bool { return maps.EqualFunc(m, other, Measured.equal) }
 
 func (m Measured) equal(o Measured) bool {

@@ -18,7 +18,7 @@ func size(memoryMi, disk, pods int64) resources.Amounts {
 	return resources.Amounts{Memory: memoryMi * mib, EphemeralStorage: disk, Pods: pods}
 }
 
-// TestBuildWithMeasured: a node like one that was measured is planned exactly as it will be.
+// TestBuildWithMeasured: the plan for a type that was measured has the exact amounts of its nodes.
 func TestBuildWithMeasured(t *testing.T) {
 	t.Parallel()
 	m := Measured{
@@ -53,7 +53,7 @@ func TestBuildWithMeasured(t *testing.T) {
 	}
 }
 
-// TestNote follows one type and image from report to report.
+// TestNote sends several reports for one type and image.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	const gi = 1 << 30
@@ -160,7 +160,7 @@ func TestMeasuredText(t *testing.T) {
 	}
 }
 
-// TestMeasuredTextIsBounded: what was seen longest ago goes first, and the rest can be read.
+// TestMeasuredTextIsBounded: the types seen longest ago are left out first, and the remaining text can be parsed.
 func TestMeasuredTextIsBounded(t *testing.T) {
 	t.Parallel()
 	m := Measurements{}

@@ -62,8 +62,8 @@ func (c Correction) text(resource string) string {
 	return resources.Format(resource, c.Computed) + ":" + resources.Format(resource, c.Real)
 }
 
-// DecodeMeasurements reads what Encode wrote. The error names every line that
-// cannot be read; the measurements are then those of the other lines.
+// DecodeMeasurements parses the output of Encode. The error names every line that cannot be read; the measurements of
+// the other lines are returned with it.
 func DecodeMeasurements(text map[string]string) (Measurements, error) {
 	out := Measurements{}
 	var wrong []error
@@ -137,7 +137,7 @@ const secondsOfDay = 24 * 60 * 60
 // DayOf returns the day of a point in time.
 func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
 
-// String writes the day: "2026-11-21".
+// String returns the day as "2026-11-21".
 func (d Day) String() string { return time.Unix(int64(d)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
 
 func parseDay(text string) (Day, error) {

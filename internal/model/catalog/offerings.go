@@ -6,33 +6,32 @@ import (
 	"strings"
 )
 
-// Zone is an availability zone, or a local one.
+// Zone is an availability zone, a local zone or a Wavelength zone.
 type Zone struct {
-	Name string `json:"name"` // "us-east-1a": differs between accounts
-	ID   string `json:"id"`   // "use1-az1": does not; empty if not known
+	Name string `json:"name"` // "us-east-1a"; refers to different zones in different accounts
+	ID   string `json:"id"`   // "use1-az1"; the same in all accounts; empty if unknown
 }
 
-// IsLocal reports whether it is a local zone, or one of Wavelength, which are named after the region and their city:
+// IsLocal reports whether it is a local zone or a Wavelength zone. Their names contain the region and a city:
 // "us-east-1-bos-1a".
 func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 
-// Prices are what is known about the prices of one region.
+// Prices are the known prices of one region.
 type Prices struct {
 	OnDemand map[string]Price // by type
 
-	// Spot is the spot price by type and zone name. While it is nil, the
-	// on-demand price is used, except in local zones, which mostly have no spot.
-	// Once it is there, a type and zone without a price has no spot offering.
+	// Spot is the spot price by type and zone name. While it is nil, the on-demand price is used, except in local
+	// zones, most of which have no spot capacity. If it is not nil, a type and zone without a price has no spot
+	// offering.
 	Spot map[string]map[string]Price
 
-	// Assumed is the price, for any capacity type, of types without another price:
-	// users set it for types that are in no list yet.
+	// Assumed is the price, for any capacity type, of types without another price: users set it for types that are not
+	// in the price lists yet.
 	Assumed map[string]Price
 }
 
-// Offerings returns the offerings of a type in zones, which are those that have
-// the type and in which the NodeClass has a subnet. There is none without a price.
-// All are available.
+// Offerings returns the offerings of a type in zones: zones that have the type and in which the NodeClass has a subnet.
+// A type without a price has no offerings. All are available.
 func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	var out []Offering
 	add := func(z Zone, way string, price Price) {
@@ -62,7 +61,7 @@ func (p Prices) spot(typ string, z Zone) Price {
 	return p.OnDemand[typ]
 }
 
-// Compare orders offerings as in Type: by price, zone, capacity type, reservation.
+// Compare orders offerings by price, zone, capacity type and reservation.
 func (o Offering) Compare(p Offering) int {
 	return cmp.Or(
 		cmp.Compare(o.Price, p.Price),
@@ -72,7 +71,7 @@ func (o Offering) Compare(p Offering) int {
 	)
 }
 
-// WithOfferings returns the type with these offerings, sorted. t is not altered.
+// WithOfferings returns the type with these offerings, sorted. t is not changed.
 func (t Type) WithOfferings(offerings []Offering) Type {
 	t.Offerings = slices.SortedFunc(slices.Values(offerings), Offering.Compare)
 	return t

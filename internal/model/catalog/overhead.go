@@ -6,15 +6,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Signals of the kubelet's hard eviction that reduce what pods may ask for.
+// Signals of the kubelet's hard eviction that reduce the allocatable resources.
 const (
 	MemoryAvailable = "memory.available"
 	NodeFSAvailable = "nodefs.available"
 )
 
-// overhead is what the node keeps for itself: reserved for Kubernetes, for the
-// system, and up to the hard eviction thresholds. Soft thresholds do not count:
-// the kubelet does not subtract them.
+// overhead returns the resources that pods cannot request: reserved for Kubernetes, for the system, and up to the hard
+// eviction thresholds. Soft thresholds do not count, because the kubelet does not subtract them.
 func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	kube := kubeReserved(f, s)
 	var system, eviction resources.Amounts
@@ -31,9 +30,8 @@ func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	return kube.Add(system).Add(eviction)
 }
 
-// kubeReserved is what the AMI's bootstrap reserves when the user sets
-// nothing: memory by pods, cpu by cores.
-// Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
+// kubeReserved returns the default reservation of the AMI's bootstrap: memory by pods, CPU by cores. Source:
+// bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
 func kubeReserved(f Facts, s Settings) resources.Amounts {
 	n := pods(f, s)
 	if familyOf(s.Family).reservesByENI {
@@ -46,8 +44,8 @@ func kubeReserved(f Facts, s Settings) resources.Amounts {
 	}
 }
 
-// reservedCPU returns 6 % of the first core, 1 % of the second, 0.5 % of the
-// next two and 0.25 % of the rest, each rounded down, in millicores.
+// reservedCPU returns 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the others, each
+// rounded down, in millicores.
 func reservedCPU(millis int64) int64 {
 	var sum int64
 	for _, tier := range []struct{ from, to, perTenThousand int64 }{

@@ -9,40 +9,37 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Overlay is what a user knows better than the cloud: another price for some
-// offerings, resources that nodes of some types have besides.
+// Overlay is a NodeOverlay: another price for some offerings, or additional resources of some types.
 type Overlay struct {
 	Name   string // of the NodeOverlay
-	Weight int    // the heavier goes first; of one weight, the name that is later in the alphabet
+	Weight int    // the higher weight takes precedence; with equal weights, the name that is later in the alphabet
 
-	// Requirements select the offerings to which the overlay applies, by the labels
-	// of type and offering and the requirements of the pool. A label that none of
-	// them defines meets only NotIn and DoesNotExist.
+	// Requirements select the offerings to which the overlay applies, by the labels of type and offering and the
+	// requirements of the pool. A label that none of them defines satisfies only NotIn and DoesNotExist.
 	Requirements requirements.Requirements
 
-	Price    *Repricing        // nil: prices stay as they are
-	Capacity resources.Amounts // resources by name, in place of what the type has of them; empty: none
+	Price    *Repricing        // nil: prices are not changed
+	Capacity resources.Amounts // amounts that replace those of the type; empty: none
 }
 
 // Ground has the types of one pool, to which overlays apply.
 type Ground struct {
 	Pool  string                    // name of the NodePool
 	Says  requirements.Requirements // the labels and requirements of the pool
-	Types []Type                    // never altered
+	Types []Type                    // never changed
 }
 
-// Laid is the outcome of Lay.
+// Laid is the result of Lay.
 type Laid struct {
-	Types map[string][]Type // by pool: those of the pools that some overlay touches
-	// Conflicts names, for each overlay that is not applied anywhere, the one that it contradicts.
+	Types map[string][]Type // by pool, only for pools that an overlay changes
+	// Conflicts has the overlays that are not applied, each with the overlay that it contradicts.
 	Conflicts map[string]string
 }
 
-// Lay lays overlays over the types of pools. The first overlay that gives an
-// offering a price counts, and the first that says how much of a resource a type
-// has; for the latter it is enough that one of the type's offerings is meant. Two
-// overlays of one weight that say different things of the same contradict each
-// other: the one that comes second is left out altogether.
+// Lay applies overlays to the types of pools. For each offering, the first overlay with a price counts. For each
+// resource of a type, the first overlay with an amount counts; it must select at least one of the type's offerings. Two
+// overlays of equal weight with different values for the same target contradict each other: the second is not applied
+// at all.
 func Lay(grounds []Ground, overlays []Overlay) Laid {
 	overlays = slices.SortedFunc(slices.Values(overlays), func(a, b Overlay) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), -cmp.Compare(a.Name, b.Name))
@@ -62,7 +59,7 @@ func Lay(grounds []Ground, overlays []Overlay) Laid {
 	return out
 }
 
-// layers are what overlays have said so far.
+// layers holds the values that overlays have set so far.
 type layers struct {
 	grounds []Ground
 	said    map[target]saying
@@ -71,19 +68,20 @@ type layers struct {
 // target is a price or an amount that an overlay may change.
 type target struct {
 	ground, typ int
-	offering    int    // its price; -1: not a price
-	resource    string // its amount
+	offering    int    // index of the offering whose price is changed; -1 for an amount
+	resource    string // name of the resource whose amount is changed
 }
 
-// saying is what overlays say of a target.
+// saying holds the values that overlays set for a target.
 type saying struct {
-	value  int64  // what the first of them says, which counts: a Price or an amount
-	last   int64  // what the last of them says
-	weight int    // of the last
+	value  int64  // value of the first overlay, which counts: a Price or an amount
+	last   int64  // value of the last overlay
+	weight int    // weight of the last overlay
 	by     string // name of the last
 }
 
-// add notes what the overlay says, unless it contradicts one of the same weight, whose name it returns then.
+// add records the values of the overlay. If it contradicts an overlay of the same weight, add records nothing and
+// returns the name of that overlay.
 func (l *layers) add(o *Overlay) (contradicted string) {
 	fresh := map[target]int64{}
 	for g := range l.grounds {
@@ -96,7 +94,7 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	}
 	for at, value := range fresh {
 		before, ok := l.said[at]
-		// The least name, so that the answer does not depend on the order of a map.
+		// Return the least name, so that the result does not depend on the order of a map.
 		if ok && before.weight == o.Weight && before.last != value && (contradicted == "" || before.by < contradicted) {
 			contradicted = before.by
 		}
@@ -114,7 +112,7 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	return ""
 }
 
-// say writes down what the overlay makes of a type that it may hold for.
+// say adds to into the values that the overlay sets for a type that it may apply to.
 func (o *Overlay) say(t *Type, at target, into map[target]int64) {
 	isMeant := false
 	for i := range t.Offerings {
@@ -137,7 +135,8 @@ func (o *Overlay) say(t *Type, at target, into map[target]int64) {
 	}
 }
 
-// takesType reports whether the type and the pool have what the overlay requires, but for what offerings define.
+// takesType reports whether the type and the pool satisfy the overlay's requirements, except those on labels of
+// offerings.
 func (o *Overlay) takesType(t *Type, g *Ground) bool {
 	for key, accepted := range o.Requirements {
 		if slices.Contains(offeringLabels(), key) {
@@ -169,7 +168,7 @@ func (o *Overlay) takesOffering(offering *Offering) bool {
 	return true
 }
 
-// types returns the types of a ground with all that was said of them; nil if nothing was.
+// types returns the types of a ground with all values applied; nil if no value was set.
 func (l *layers) types(ground int) []Type {
 	var out []Type
 	touched := map[int]bool{}

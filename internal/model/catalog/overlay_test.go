@@ -24,7 +24,7 @@ func in(key string, values ...string) requirements.Requirement {
 	return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 }
 
-// ground is a pool with two types, each on demand in two zones and on spot in one.
+// ground returns a pool with two types, each on demand in two zones and on spot in one.
 func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground {
 	t.Helper()
 	typ := func(name, family string, price Price) Type {
@@ -42,7 +42,7 @@ func ground(t *testing.T, pool string, says ...requirements.Requirement) Ground 
 		Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
 }
 
-// shown writes the offerings that overlays priced and the resources that they added.
+// shown returns as text the offerings that overlays priced and the resources that they added.
 func shown(types []Type) string {
 	var out []string
 	for _, t := range types {
@@ -65,11 +65,11 @@ func TestLay(t *testing.T) {
 	family := in("karpenter.k8s.aws/instance-family", "m7i")
 	for name, c := range map[string]struct {
 		overlays  []Overlay
-		want      string // of pool apps
+		want      string // result for pool apps
 		conflicts map[string]string
 	}{
 		"nothing": {},
-		"all machines": {overlays: []Overlay{{Name: "a", Price: set(7)}},
+		"all instances": {overlays: []Overlay{{Name: "a", Price: set(7)}},
 			want: "c7i.large/a/on-demand=7 c7i.large/a/spot=7 c7i.large/b/on-demand=7 m7i.large/a/on-demand=7 m7i.large/a/spot=7 m7i.large/b/on-demand=7"},
 		"by a label of the type": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
@@ -80,8 +80,8 @@ func TestLay(t *testing.T) {
 			Requirements: accept(t, in("team", "web"), family, in(LabelZone, "b")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
 		"of another pool": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, in("karpenter.sh/nodepool", "batch")), Price: set(7)}}},
-		"by a label nobody has": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
-		"not where nobody has it": {overlays: []Overlay{{Name: "a",
+		"by an unknown label": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
+		"by absence of an unknown label": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: "rack", Operator: requirements.DoesNotExist}, family,
 				in(LabelZoneID, "az2")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
 		"by number": {overlays: []Overlay{{Name: "a",
@@ -89,23 +89,23 @@ func TestLay(t *testing.T) {
 				Values: []string{"2"}}), Price: set(7)}}},
 		"no reservation": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
-		"the heavier counts": {overlays: []Overlay{
+		"the higher weight counts": {overlays: []Overlay{
 			{Name: "light", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
 			{Name: "heavy", Weight: 10, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
 		}, want: "m7i.large/b/on-demand=9"},
-		"of one weight, saying the same": {overlays: []Overlay{
+		"equal weights, equal prices": {overlays: []Overlay{
 			{Name: "a", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
 			{Name: "b", Requirements: accept(t, in(LabelZone, "b")), Price: set(7)},
 		}, want: "c7i.large/b/on-demand=7 m7i.large/b/on-demand=7"},
-		"of one weight, contradicting": {overlays: []Overlay{
+		"equal weights, different prices": {overlays: []Overlay{
 			{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: set(7), Capacity: dongles(1)},
 			{Name: "b", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
 		}, want: "m7i.large/b/on-demand=8", conflicts: map[string]string{"a": "b"}},
-		"of one weight, about others": {overlays: []Overlay{
+		"equal weights, different targets": {overlays: []Overlay{
 			{Name: "a", Requirements: accept(t, in(LabelInstanceType, "c7i.large"), in(LabelZone, "b")), Price: set(7)},
 			{Name: "b", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
 		}, want: "c7i.large/b/on-demand=7 m7i.large/b/on-demand=8"},
-		"in the shadow of a heavier one they contradict each other still": {overlays: []Overlay{
+		"a conflict below a higher weight": {overlays: []Overlay{
 			{Name: "a", Weight: 1, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
 			{Name: "b", Weight: 1, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(8)},
 			{Name: "c", Weight: 2, Requirements: accept(t, family, in(LabelZone, "b")), Price: set(9)},
@@ -113,7 +113,7 @@ func TestLay(t *testing.T) {
 		"one offering is enough for a resource": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, family, in(LabelZone, "b")), Capacity: dongles(2)}},
 			want: "m7i.large{cpu=1900m example.com/dongle=2}"},
-		"resources come together": {overlays: []Overlay{
+		"resources of several overlays": {overlays: []Overlay{
 			{Name: "a", Weight: 1, Requirements: accept(t, family), Capacity: dongles(2).With("hugepages-2Mi", 1<<21)},
 			{Name: "b", Requirements: accept(t, family), Capacity: dongles(5).With("example.com/key", 1)},
 		}, want: "m7i.large{cpu=1900m example.com/dongle=2 example.com/key=1 hugepages-2Mi=2097152}"},
@@ -141,7 +141,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestLayConflictsEverywhere: what contradicts another in one pool counts in none.
+// TestLayConflictsEverywhere: an overlay that contradicts another one in one pool is applied in no pool.
 func TestLayConflictsEverywhere(t *testing.T) {
 	t.Parallel()
 	laid := Lay([]Ground{ground(t, "apps"), ground(t, "batch")}, []Overlay{

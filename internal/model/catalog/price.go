@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// priceDigits is how many decimals of a dollar a Price holds.
+// priceDigits is the number of decimals of a dollar in a Price.
 const priceDigits = 9
 
-// ParsePrice reads dollars per hour as AWS writes them: "0.0960000000". What is
-// smaller than a Price can hold rounds to the nearest.
+// ParsePrice parses dollars per hour as AWS writes them: "0.0960000000". More decimals than a Price has are rounded to
+// the nearest.
 func ParsePrice(text string) (Price, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if digits(whole) != whole || digits(fraction) != fraction || whole+fraction == "" {

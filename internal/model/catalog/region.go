@@ -7,28 +7,27 @@ import (
 	"strings"
 )
 
-// Region is what the embedded table says about one region.
+// Region has the data of the embedded table about one region.
 type Region struct {
 	Name string // "us-east-1"
 
-	// Zones are the availability zones, sorted. Their ids are real. Which name
-	// an account gives to which id differs between accounts; here the n-th id
-	// has the n-th letter.
+	// Zones are the availability zones, sorted. Their IDs are real. The names are assigned in order of the IDs (the
+	// first ID gets the letter a), because each account has its own assignment.
 	Zones []Zone
 
 	OnDemand map[string]Price // by type; Linux, shared tenancy, in dollars
-	// SpotTypical is the mean of the zones' spot prices on the day the source
-	// was made: good for an emulator, not for a decision.
+	// SpotTypical is the mean of the zones' spot prices on the day the source was made. It is meant for the emulator,
+	// not for decisions.
 	SpotTypical map[string]Price
 
-	zonesOf map[string]string // by type: the last characters of its zones' ids, or anyZone
+	zonesOf map[string]string // by type: the last characters of the IDs of its zones, or anyZone
 }
 
-// anyZone stands for all zones of the region: no source says which have the type.
+// anyZone stands for all zones of the region, if no source says which zones have the type.
 const anyZone = "?"
 
-// ZonesOf returns the zones that have the type, or all zones if that is not
-// known; none if the region does not offer it.
+// ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the
+// type.
 func (r Region) ZonesOf(typ string) []Zone {
 	marks, ok := r.zonesOf[typ]
 	if !ok {
@@ -49,10 +48,9 @@ func (r Region) ZonesOf(typ string) []Zone {
 // Types returns the names of the types that the region offers, sorted.
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
 
-// parseRegion reads a region's file: comments after "#", one line "zones"
-// followed by the zones' ids, then a line per type: name, on-demand price,
-// typical spot price or "-", and the zones that have it, as the last characters
-// of their ids, or "?".
+// parseRegion parses a region's file: comments after "#", one line "zones" followed by the zones' IDs, then a line per
+// type: name, on-demand price, typical spot price or "-", and the zones that have it, as the last characters of their
+// IDs, or "?".
 func parseRegion(name, text string) (Region, error) {
 	r := Region{
 		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zonesOf: map[string]string{},
@@ -79,7 +77,7 @@ func parseRegion(name, text string) (Region, error) {
 	return r, nil
 }
 
-// zones names the zones of a region by their ids: use1-az4 becomes us-east-1d.
+// zones returns the zones with these IDs, and assigns their names: use1-az4 becomes us-east-1d.
 func zones(region string, ids []string) ([]Zone, error) {
 	var out []Zone
 	for _, id := range ids {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Repricing makes another price of a price.
+// Repricing changes a price.
 type Repricing struct {
-	How    RepricingKind // what Amount means
-	Amount Price         // a price, a change of one that may be below 0, or billionths of a percent
+	How    RepricingKind // the meaning of Amount
+	Amount Price         // a price, a change of the price that may be negative, or billionths of a percent
 }
 
-// RepricingKind is what the amount of a Repricing means.
+// RepricingKind is the meaning of a Repricing's amount.
 type RepricingKind string
 
 // The kinds of Repricing.
@@ -22,14 +22,14 @@ const (
 	PercentPrice RepricingKind = "percent" // the amount is a percentage, which is added
 )
 
-// The lowest and the highest price that an overlay can set. An offering with price
-// zero would always be launched, and one with an infinite price never.
+// The lowest and the highest price that an overlay can set. An offering with price zero would always be launched, and
+// one with an infinite price never.
 const (
 	leastPrice Price = 1
 	mostPrice        = 1_000_000 * Dollar
 )
 
-// Of returns the new price. Below zero it is as good as zero.
+// Of returns the new price, limited to the range from leastPrice to mostPrice.
 func (r Repricing) Of(p Price) Price {
 	out := new(big.Int)
 	switch r.How {
@@ -41,7 +41,7 @@ func (r Repricing) Of(p Price) Price {
 		const whole = 100 * int64(Dollar) // a hundred percent
 		out.Add(big.NewInt(whole), big.NewInt(int64(r.Amount)))
 		out.Mul(out, big.NewInt(int64(p)))
-		out.Add(out, big.NewInt(whole/2)) // to the nearest
+		out.Add(out, big.NewInt(whole/2)) // round to the nearest
 		out.Div(out, big.NewInt(whole))
 	}
 	switch {
@@ -53,8 +53,8 @@ func (r Repricing) Of(p Price) Price {
 	return Price(out.Int64())
 }
 
-// ParseRepricing reads a price ("0.25"), or else an adjustment: "+0.1", "-0.1",
-// "+10%", "-10%". Nil if both are empty.
+// ParseRepricing parses a price ("0.25") or an adjustment: "+0.1", "-0.1", "+10%", "-10%". It returns nil if both are
+// empty.
 func ParseRepricing(price, adjustment string) (*Repricing, error) {
 	switch {
 	case price != "" && adjustment != "":

@@ -9,37 +9,35 @@ import (
 // The types of capacity reservations, as values of LabelReservationType.
 const (
 	ReservationDefault = "default"
-	ReservationBlock   = "capacity-block" // for a stated time
+	ReservationBlock   = "capacity-block" // for a fixed period
 )
 
-// Reservation is a capacity reservation as an offering carries it: instances of
-// one type in one zone that are paid for whether they run or not.
+// Reservation is the capacity reservation of an offering: instances of one type in one zone that are paid for whether
+// they run or not.
 type Reservation struct {
-	ID            string // "cr-0123456789abcdef0"; empty: the offering is of no reservation
+	ID            string // "cr-0123456789abcdef0"; empty: the offering has no reservation
 	Type          string // ReservationDefault or ReservationBlock
-	Interruptible bool   // its owner may take it back at any time
+	Interruptible bool   // its owner may reclaim the instances at any time
 
-	// Left is how many more instances it holds, at least 0. Offerings that name
-	// the same reservation, in whichever NodeClass, draw on the same instances.
+	// Left is the number of unused instances, at least 0. Offerings with the same reservation, in any NodeClass, share
+	// these instances.
 	Left int
 }
 
-// ReservedCapacity is a reservation and what it is for, as EC2 describes it.
+// ReservedCapacity is a reservation with its instance type and zone, as EC2 describes it.
 type ReservedCapacity struct {
 	Reservation
 	InstanceType string // "m5.large"
 	Zone         string // name
-	Expiring     bool   // nothing more is launched into it
+	Expiring     bool   // nothing is launched into it any more
 }
 
-// perReserved is the divisor of the price of an instance in a reservation, compared with
-// on-demand. A reservation is paid for already; the remaining price orders large and
-// small instances.
+// perReserved divides the on-demand price to get the price of an instance in a reservation. The reservation is already
+// paid for; the remaining price only ranks instances by size.
 const perReserved = 10_000_000
 
-// WithReserved returns the type with the offerings that the reservations make of
-// it in zones, or anywhere if zones is nil. They are available as long as
-// instances are left. t is not altered.
+// WithReserved returns the type with an offering for each of the reservations in zones; nil zones means everywhere. An
+// offering is available while instances are left. t is not changed.
 func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 	out := slices.Clone(t.Offerings)
 	for _, r := range all {
@@ -60,7 +58,7 @@ func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 	return t.WithOfferings(out)
 }
 
-// onDemand is the price of the type on demand, 0 if it cannot be had so.
+// onDemand returns the on-demand price of the type, 0 if it has no such offering.
 func (t Type) onDemand() Price {
 	for _, o := range t.Offerings {
 		if o.CapacityType == OnDemand {
@@ -70,7 +68,7 @@ func (t Type) onDemand() Price {
 	return 0
 }
 
-// Check returns what is wrong with the reservation of an offering of that capacity type; nil if nothing is.
+// Check returns an error if the reservation of an offering with that capacity type is invalid.
 func (r Reservation) Check(capacityType string) error {
 	switch {
 	case r.ID == "" && r != Reservation{}:

@@ -27,7 +27,7 @@ func TestReserved(t *testing.T) {
 		t.Fatalf("%d offerings, want the two of the type after three that are reserved: %+v", n, got)
 	}
 	got = got[:3]
-	const near = 1200 // a ten-millionth of what it costs on demand
+	const near = 1200 // a ten-millionth of the on-demand price
 	want := []Offering{
 		{Zone: "a", ZoneID: "az1", CapacityType: Reserved, Price: near, Available: true,
 			Reservation: Reservation{ID: "cr-1", Type: ReservationDefault, Left: 3}},
@@ -54,7 +54,7 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestReservationRows: reservations survive the catalog's text, and nonsense does not.
+// TestReservationRows: reservations are encoded and decoded, and invalid ones are rejected.
 func TestReservationRows(t *testing.T) {
 	t.Parallel()
 	row := func(offering string) string {

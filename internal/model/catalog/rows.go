@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// row is a type as `joiner catalog -o json` prints it and `--catalog FILE`
-// reads it. The names are a contract.
+// row is a type in the output of `joiner catalog -o json` and the input of `--catalog FILE`. The field names must not
+// change.
 type row struct {
 	InstanceType string              `json:"instanceType"`
 	Labels       requirements.Labels `json:"labels"`
 	Capacity     map[string]string   `json:"capacity"`
 	Allocatable  map[string]string   `json:"allocatable"`
-	Volumes      int64               `json:"volumes,omitempty"` // that the EBS driver attaches besides those it boots with; 0: not limited
+	Volumes      int64               `json:"volumes,omitempty"` // attachable EBS volumes besides those it boots with; 0: no limit
 	Offerings    []offeringRow       `json:"offerings"`
 }
 
@@ -31,18 +31,18 @@ type offeringRow struct {
 	PricePerHour json.Number `json:"pricePerHour"` // US dollars
 	Available    bool        `json:"available"`
 
-	Reservation *reservationRow `json:"capacityReservation,omitempty"` // of reserved offerings
+	Reservation *reservationRow `json:"capacityReservation,omitempty"` // only for reserved offerings
 }
 
 type reservationRow struct {
 	ID            string `json:"id"`
-	Type          string `json:"type,omitempty"` // default or capacity-block; without it default
+	Type          string `json:"type,omitempty"` // default or capacity-block; empty means default
 	Interruptible bool   `json:"interruptible,omitempty"`
 	InstancesLeft int    `json:"instancesLeft"`
 }
 
-// Encode writes the types of a catalog as JSON, one row per type, ending with
-// a newline: the same catalog gives the same bytes, and Decode gives it back.
+// Encode returns the types of a catalog as JSON, one row per type, ending with a newline. Equal catalogs give equal
+// bytes, and Decode reverses it.
 func Encode(c Catalog) ([]byte, error) {
 	rows := make([]row, 0, len(c.Types))
 	for _, t := range c.Types {
@@ -72,9 +72,8 @@ func Encode(c Catalog) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads the output of Encode, or a file written by hand: rows and
-// offerings may be in any order. The region is that of the types' labels.
-// An error says which row is wrong, and how.
+// Decode parses the output of Encode, or a file written by hand: rows and offerings may be in any order. The region is
+// that of the types' labels. The error names the invalid row and the cause.
 func Decode(data []byte) (Catalog, error) {
 	var rows []row
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -164,8 +163,8 @@ func rowOf(r Reservation) *reservationRow {
 	return &reservationRow{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-// readNumber reads a price exactly; a number with an exponent, which other
-// programs may write, to the nearest Price.
+// readNumber parses a price exactly; a number with an exponent, which other programs may write, is rounded to the
+// nearest Price.
 func readNumber(n json.Number) (Price, error) {
 	if p, err := ParsePrice(n.String()); err == nil {
 		return p, nil
@@ -179,7 +178,7 @@ func readNumber(n json.Number) (Price, error) {
 
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var a resources.Amounts
-	for _, name := range slices.Sorted(maps.Keys(quantities)) { // so that the same error comes first
+	for _, name := range slices.Sorted(maps.Keys(quantities)) { // so that the same error is reported first
 		n, err := resources.Parse(name, quantities[name])
 		if err != nil {
 			return a, err

@@ -56,19 +56,19 @@ func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	change := func(from, to string) string { return "[" + strings.Replace(smallRow, from, to, 1) + "]" }
 	for name, c := range map[string]struct{ text, want string }{
-		"not json":      {"instance types", "want a JSON list"},
-		"an object":     {"{}", "want a JSON list"},
-		"no name":       {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
-		"another label": {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
-		"a quantity":    {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
-		"no memory":     {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
-		"a way to pay":  {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
-		"no zone":       {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
-		"below nothing": {change("0.01", "-0.01"), "pricePerHour"},
-		"twice":         {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
+		"not json":         {"instance types", "want a JSON list"},
+		"an object":        {"{}", "want a JSON list"},
+		"no name":          {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
+		"another label":    {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
+		"a quantity":       {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
+		"no memory":        {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
+		"a capacity type":  {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
+		"no zone":          {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
+		"a negative price": {change("0.01", "-0.01"), "pricePerHour"},
+		"twice":            {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
 		"two regions": {"[" + smallRow + "," +
 			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "a catalog is of one region"},
-		"price of words": {change("0.01", `"cheap"`), "want a JSON list"},
+		"a price in words": {change("0.01", `"cheap"`), "want a JSON list"},
 	} {
 		_, err := Decode([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -111,7 +111,7 @@ func TestOfferings(t *testing.T) {
 			[]string{"a on-demand 10", "b on-demand 10"}},
 		"no on-demand price": {Prices{Spot: map[string]map[string]Price{"t.x": {"a": 3}}}, f, []string{"a spot 3"}},
 		"no price at all":    {Prices{}, f, nil},
-		"sold on demand alone": {Prices{OnDemand: onDemand}, Facts{Name: "t.x", UsageClasses: []string{OnDemand}},
+		"only on demand": {Prices{OnDemand: onDemand}, Facts{Name: "t.x", UsageClasses: []string{OnDemand}},
 			[]string{"a on-demand 10", "b on-demand 10"}},
 	} {
 		var got []string

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// The AMI families, as EC2NodeClass names them.
+// The AMI families, with their names in EC2NodeClasses.
 const (
 	AL2          = "AL2"
 	AL2023       = "AL2023"
@@ -19,18 +19,18 @@ const (
 	Windows2025  = "Windows2025"
 )
 
-// Settings are what an EC2NodeClass, and the options of the controller, set
-// about a node's size. The zero value is an AL2023 node with nothing set.
+// Settings are the settings of an EC2NodeClass, and the options of the controller, that affect the size of a node. The
+// zero value is an AL2023 node with default settings.
 type Settings struct {
 	Family string // AL2023 if empty
-	// PublishedImages says that the images are those that AWS publishes for the family, as an alias selects them.
+	// PublishedImages means that the images are those that AWS publishes for the family, selected by an alias.
 	PublishedImages bool
 
 	MaxPods     *int64 // nil: as many as the network interfaces have addresses for
 	PodsPerCore int64  // 0: no such limit
 
-	// KubeReserved and SystemReserved are what the user set, by resource
-	// name, in the units of capacity.Amounts. They replace the computed amounts key by key.
+	// KubeReserved and SystemReserved are the reservations set by the user, by resource name, in the units of
+	// resources.Amounts. They replace the computed amounts key by key.
 	KubeReserved   map[string]int64
 	SystemReserved map[string]int64
 	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
@@ -38,29 +38,27 @@ type Settings struct {
 	Volumes       []Volume // the block device mappings, in the order written
 	InstanceStore string   // RAID0 or empty
 
-	ReservedENIs int64 // interfaces that carry no pods; 0 unless custom networking is used
+	ReservedENIs int64 // interfaces without pods; 0 unless custom networking is used
 
-	// MemoryOverhead is the share of memory that the hypervisor and the
-	// kernel take before the kubelet sees it; nil: 0.075.
+	// MemoryOverhead is the share of memory that the hypervisor and the kernel use before the kubelet sees it; nil
+	// means 0.075.
 	MemoryOverhead *float64
-	// Measured is what nodes of the type that is built, from the image that it
-	// would be started from, turned out to have. It replaces the computed amounts.
+	// Measured has the real resources of nodes of this type and image. It replaces the computed amounts.
 	Measured Measured
 
-	// Interfaces are the network interfaces a NodeClass asks for; nil: the
-	// usual ones.
+	// Interfaces are the network interfaces listed in a NodeClass; nil means the default ones.
 	Interfaces []Interface
 
 	NestedVirtualization bool   // instances are launched with nested virtualization
 	ConnectionTracking   bool   // a timeout of the NodeClass's connectionTracking is set
-	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: none
-	PlacementGroup       string // its id
+	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: no placement group
+	PlacementGroup       string // ID of the placement group
 }
 
 // The strategies of placement groups, in EC2's words.
 const (
 	PlaceCluster   = "cluster"   // close together, in one zone
-	PlaceSpread    = "spread"    // each on hardware of its own
+	PlaceSpread    = "spread"    // each instance on separate hardware
 	PlacePartition = "partition" // in partitions that share no hardware
 )
 
@@ -78,17 +76,17 @@ type Volume struct {
 type Interface struct {
 	Card    int64 // index of the network card
 	Device  int64 // index of the device on the card
-	EFAOnly bool  // for EFA traffic alone, without an IP address
+	EFAOnly bool  // only for EFA traffic, without an IP address
 }
 
-// Threshold is an eviction threshold: a share of what the node has, or an amount.
+// Threshold is an eviction threshold: a percentage of the capacity, or an amount.
 type Threshold struct {
-	Percent float64 // 0..100 exclusive; 0 if Amount counts
+	Percent float64 // between 0 and 100; 0 if Amount counts
 	Amount  int64   // bytes
 }
 
-// ParseThreshold reads an eviction threshold: "5%" or "500Mi". "100%" and "0%"
-// turn the threshold off, as the kubelet documents.
+// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" disable the threshold, as the kubelet
+// documents.
 func ParseThreshold(text string) (Threshold, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	if !percent {

@@ -19,15 +19,13 @@ import (
 //go:embed table/*.jsonl table/*.tsv
 var tables embed.FS
 
-// Table is what is known about EC2's types without asking AWS: enough for
-// planning offline, for tests and for the emulator. It ages; where AWS can be
-// asked, ask.
+// Table has the data about EC2's types that the program contains: enough for planning offline, for tests and for the
+// emulator. It becomes outdated; where AWS can be queried, prefer AWS.
 type Table struct {
 	types []Facts // sorted by name
 }
 
-// Embedded reads the table that comes with the program. It takes some ten
-// milliseconds: keep the result.
+// Embedded reads the table that is part of the program. It takes about ten milliseconds: keep the result.
 func Embedded() (Table, error) {
 	data, err := tables.ReadFile("table/types.jsonl")
 	if err != nil {
@@ -45,10 +43,10 @@ func Embedded() (Table, error) {
 	return t, nil
 }
 
-// Types returns all types of all regions, sorted by name. Do not alter them.
+// Types returns all types of all regions, sorted by name. The caller must not change them.
 func (t Table) Types() []Facts { return t.types }
 
-// Facts returns those of the named type.
+// Facts returns the facts of the named type.
 func (t Table) Facts(name string) (Facts, bool) {
 	i, ok := slices.BinarySearchFunc(t.types, name, func(f Facts, name string) int { return cmp.Compare(f.Name, name) })
 	if !ok {
@@ -57,9 +55,8 @@ func (t Table) Facts(name string) (Facts, bool) {
 	return t.types[i], true
 }
 
-// Complete returns f with what EC2's API does not say (sustained network
-// bandwidth, branch interfaces) taken from the table, where it knows the type
-// and f does not.
+// Complete returns f with facts that EC2's API does not report (sustained network bandwidth, branch interfaces) filled
+// in from the table, if the table has them and f does not.
 func (t Table) Complete(f Facts) Facts {
 	known, ok := t.Facts(f.Name)
 	if !ok {
@@ -99,9 +96,8 @@ func (t Table) Region(name string) (Region, error) {
 	return r, nil
 }
 
-// Catalog returns the catalog of a region under the settings: every type that is
-// compatible with them and offered there, in each zone that has it, on-demand and
-// spot.
+// Catalog returns the catalog of a region under the settings: every type that is compatible with them and offered
+// there, in each zone that has it, on-demand and spot.
 func (t Table) Catalog(region string, s Settings) (Catalog, error) {
 	r, err := t.Region(region)
 	if err != nil {

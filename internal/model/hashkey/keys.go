@@ -1,6 +1,10 @@
 // Package hashkey encodes values as bytes for keys of maps and hashes.
 //
 // In: numbers, texts, flags.
+// Out: bytes; two sequences of values of the same types have equal bytes only if the values are equal.
+// Never: bytes with a meaningful order, or bytes that are stored or sent.
+//
+// In: numbers, texts, flags.
 // Out: bytes: two rows of values of the same kinds have equal bytes only if they are equal.
 // Never: bytes with a meaningful order, or bytes that are stored or sent.
 package hashkey
@@ -10,7 +14,7 @@ import "encoding/binary"
 // Int appends a number.
 func Int[N int | int32 | int64](b []byte, n N) []byte { return binary.AppendVarint(b, int64(n)) }
 
-// Text appends texts, each with its length, so that no two rows of them are alike.
+// Text appends texts, each with its length, so that different sequences have different bytes.
 func Text(b []byte, texts ...string) []byte {
 	for _, s := range texts {
 		b = append(Int(b, len(s)), s...)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTellsApart: rows of the same kinds that differ, in values or in where one ends, have different keys.
+// TestTellsApart: different sequences of values of the same types have different keys.
 func TestTellsApart(t *testing.T) {
 	t.Parallel()
 	for name, rows := range map[string][][]byte{

@@ -103,7 +103,8 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestTransientTaints: a taint that a component removes when it is ready is recognized by its name, for any component.
+// TestTransientTaints: a taint that a component removes when the node is ready is recognized by its name, for any
+// component.
 func TestTransientTaints(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{

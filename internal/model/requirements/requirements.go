@@ -9,25 +9,21 @@ import (
 // Labels are a node's labels.
 type Labels = map[string]string
 
-// Requirement is one line of a NodePool's requirements or of a node affinity
-// term, as its author wrote it.
+// Requirement is one requirement of a NodePool or of a node affinity term, as the user wrote it.
 type Requirement struct {
 	Key      string   // label
 	Operator Operator // In, NotIn, Exists, …
 	Values   []string // empty for Exists and DoesNotExist
 
-	// MinValues is how many distinct values must stay available; 0 for no
-	// such demand. Only NodePools have it.
+	// MinValues is how many distinct values must stay available; 0 for no such minimum. Only NodePools have it.
 	MinValues int
 }
 
-// Requirements are what all of several requirements accept together, by key.
-// A key that is not there is not constrained.
+// Requirements are the values that several requirements accept together, by key. A missing key is not constrained.
 type Requirements map[string]Values
 
-// All returns what every one of reqs accepts. The second result names the
-// first requirement that nothing can satisfy as it is written (an unknown
-// operator, a comparison with a word), or is nil.
+// All returns the values that all of reqs accept. The second result is the first requirement that nothing can satisfy
+// (an unknown operator, a comparison with a word), or nil.
 func All(reqs ...Requirement) (Requirements, *Requirement) {
 	out := make(Requirements, len(reqs))
 	var wrong *Requirement
@@ -41,7 +37,7 @@ func All(reqs ...Requirement) (Requirements, *Requirement) {
 	return out, wrong
 }
 
-// Exactly returns requirements that accept just these labels.
+// Exactly returns requirements that accept exactly these labels.
 func Exactly(labels Labels) Requirements {
 	out := make(Requirements, len(labels))
 	for k, v := range labels {
@@ -50,7 +46,7 @@ func Exactly(labels Labels) Requirements {
 	return out
 }
 
-// Narrow leaves for key only what v accepts too. It alters r.
+// Narrow restricts the values of key to those that v accepts. It changes r.
 func (r Requirements) Narrow(key string, v Values) {
 	if old, ok := r[key]; ok {
 		v = old.Intersect(v)
@@ -58,7 +54,7 @@ func (r Requirements) Narrow(key string, v Values) {
 	r[key] = v
 }
 
-// And returns what both accept; neither is altered.
+// And returns the requirements of both; neither is changed.
 func (r Requirements) And(s Requirements) Requirements {
 	out := maps.Clone(r)
 	if out == nil {
@@ -80,8 +76,8 @@ func (r Requirements) Keys() []string {
 	return out
 }
 
-// Conflict returns the first key, by name, for which r and s have nothing in
-// common, or "" if there is none. A key that only one of them has is no conflict.
+// Conflict returns the first key, by name, for which r and s have no common value, or "" if there is none. A key that
+// only one of them has is not a conflict.
 func (r Requirements) Conflict(s Requirements) string {
 	worst := ""
 	for k, v := range s {
@@ -96,8 +92,8 @@ func (r Requirements) Conflict(s Requirements) string {
 	return worst
 }
 
-// Refusal returns the first key, by name, whose label r does not accept, or "" if
-// labels satisfy r. A label that is missing satisfies only NotIn and DoesNotExist.
+// Refusal returns the first key, by name, whose label r does not accept, or "" if labels satisfy r. A missing label
+// satisfies only NotIn and DoesNotExist.
 func (r Requirements) Refusal(labels Labels) string {
 	worst := ""
 	for k, v := range r {
@@ -115,7 +111,7 @@ func (r Requirements) Refusal(labels Labels) string {
 // Accepts reports whether a node with these labels satisfies r.
 func (r Requirements) Accepts(labels Labels) bool { return r.Refusal(labels) == "" }
 
-// String writes "key In [a b], other Exists", sorted by key.
+// String returns "key In [a b], other Exists", sorted by key.
 func (r Requirements) String() string {
 	parts := make([]string, 0, len(r))
 	for _, k := range r.Keys() {

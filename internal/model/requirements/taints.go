@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Effect is what a taint does to pods that do not tolerate it.
+// Effect is the effect of a taint on pods that do not tolerate it.
 type Effect string
 
 // The effects of Kubernetes taints.
@@ -21,7 +21,7 @@ type Taint struct {
 	Effect     Effect // NoSchedule, PreferNoSchedule or NoExecute
 }
 
-// String writes the taint as kubectl does: "key=value:Effect" or "key:Effect".
+// String returns the taint as kubectl shows it: "key=value:Effect" or "key:Effect".
 func (t Taint) String() string {
 	if t.Value == "" {
 		return t.Key + ":" + string(t.Effect)
@@ -50,7 +50,7 @@ func (t Taint) IsTransient() bool {
 	return false
 }
 
-// Toleration is a taint that a pod puts up with.
+// Toleration is a toleration of a pod.
 type Toleration struct {
 	Key      string // empty with operator Exists: every key
 	Operator string // Equal (also when empty), Exists, Lt or Gt
@@ -58,8 +58,8 @@ type Toleration struct {
 	Effect   Effect // empty: every effect
 }
 
-// Tolerates reports whether the toleration covers the taint, as
-// k8s.io/component-helpers/scheduling/corev1 does for Equal, Exists, Lt and Gt.
+// Tolerates reports whether the toleration matches the taint, with the semantics of
+// k8s.io/component-helpers/scheduling/corev1 for Equal, Exists, Lt and Gt.
 func (t Toleration) Tolerates(taint Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -80,8 +80,8 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	return false
 }
 
-// Untolerated returns the first taint that keeps a pod with these tolerations
-// off the node. PreferNoSchedule keeps no pod off.
+// Untolerated returns the first taint that keeps a pod with these tolerations off the node. PreferNoSchedule taints are
+// ignored.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	for _, taint := range taints {
 		if taint.Effect != PreferNoSchedule && !Tolerated(taint, tolerations) {
@@ -91,7 +91,7 @@ func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	return Taint{}, false
 }
 
-// Tolerated reports whether one of the tolerations covers the taint.
+// Tolerated reports whether one of the tolerations matches the taint.
 func Tolerated(taint Taint, tolerations []Toleration) bool {
 	for _, t := range tolerations {
 		if t.Tolerates(taint) {

@@ -1,5 +1,8 @@
-// Package requirements says what a pod accepts and what a node offers: label
-// requirements, taints and tolerations.
+// Package requirements implements label requirements, taints and tolerations.
+//
+// In: label keys, operators, values; taints; tolerations.
+// Out: intersections, and whether requirements accept labels or tolerations match taints.
+// Never: an amount of a resource, a price, or a Kubernetes type.
 //
 // In: label keys, operators, values; taints; tolerations.
 // Out: intersections, and whether one side accepts the other.
@@ -16,28 +19,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// Values is what one label key may be: a finite set of values, or everything
-// except a finite set within optional integer bounds; and perhaps absent. The
-// zero value accepts nothing, so nothing satisfies it.
+// Values is the set of accepted values of one label: a finite set, or everything except a finite set, within optional
+// integer bounds. A missing label may be accepted, too. The zero value accepts nothing.
 type Values struct {
-	// Listed are the accepted values, or the refused ones if Complement is
-	// set. Sorted, without duplicates; never altered after it was made.
+	// Listed are the accepted values, or the rejected ones if Complement is set. Sorted, without duplicates; never
+	// changed.
 	Listed     []string
 	Complement bool
 
-	// Absent is whether a node without the label is accepted too: for NotIn
-	// and DoesNotExist, as in Kubernetes.
+	// Absent means that a node without the label is accepted: for NotIn and DoesNotExist, as in Kubernetes.
 	Absent bool
 
-	// Min and Max bound the value, inclusively, as an integer. Only a
-	// complement has bounds: on a finite set they are applied at once.
+	// Min and Max are inclusive bounds of the value as an integer. Only a complement has bounds: a finite set is
+	// filtered by them immediately.
 	Min, Max *int64
 }
 
-// Operator is how a requirement compares a label's value.
+// Operator is the operator of a requirement.
 type Operator string
 
-// The operators of node affinity, and Gte and Lte, which NodePools have besides.
+// The operators of node affinity, and Gte and Lte, which only NodePools have.
 const (
 	In           Operator = "In"
 	NotIn        Operator = "NotIn"
@@ -49,9 +50,8 @@ const (
 	Lte          Operator = "Lte"
 )
 
-// ValuesOf returns what operator and values accept. Unknown operators, and
-// comparisons with something that is not one integer, accept nothing and
-// return false.
+// ValuesOf returns the values that a requirement accepts. An unknown operator, or a comparison with something other
+// than one integer, accepts nothing and returns false.
 func ValuesOf(operator Operator, values ...string) (Values, bool) {
 	switch operator {
 	case In:
@@ -91,18 +91,18 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 	return Values{}, false
 }
 
-// OneOf accepts exactly the values given.
+// OneOf returns the set of these values.
 func OneOf(values ...string) Values { return Values{Listed: sorted(values)} }
 
-// NoneOf accepts everything but the values given, and absence too.
+// NoneOf returns the set of all other values, and absence.
 func NoneOf(values ...string) Values {
 	return Values{Listed: sorted(values), Complement: true, Absent: true}
 }
 
-// Missing accepts no value, only absence.
+// Missing returns the set that accepts only absence.
 func Missing() Values { return Values{Absent: true} }
 
-// Any accepts every value, but not absence.
+// Any returns the set of all values, without absence.
 func Any() Values { return Values{Complement: true} }
 
 func between(low, high int64) Values {
@@ -129,10 +129,10 @@ func (v Values) Accepts(value string) bool {
 	return listed != v.Complement && v.within(value)
 }
 
-// IsEmpty reports whether nothing is accepted, neither a value nor absence.
+// IsEmpty reports whether neither a value nor absence is accepted.
 func (v Values) IsEmpty() bool { return !v.Complement && !v.Absent && len(v.Listed) == 0 }
 
-// Single returns the only value accepted, if there is exactly one.
+// Single returns the only accepted value, if there is exactly one.
 func (v Values) Single() (string, bool) {
 	if v.Complement || len(v.Listed) != 1 {
 		return "", false
@@ -151,7 +151,7 @@ func (v Values) within(value string) bool {
 	return (v.Min == nil || n >= *v.Min) && (v.Max == nil || n <= *v.Max)
 }
 
-// Intersect returns what both accept.
+// Intersect returns the values that both accept.
 func (v Values) Intersect(w Values) Values {
 	absent := v.Absent && w.Absent
 	if !v.Complement {
@@ -168,7 +168,7 @@ func (v Values) Intersect(w Values) Values {
 	return out
 }
 
-// Intersects reports whether something is accepted by both.
+// Intersects reports whether both accept a common value, or absence.
 func (v Values) Intersects(w Values) bool { return !v.Intersect(w).IsEmpty() }
 
 func keep(values []string, accept func(string) bool) []string {
@@ -195,7 +195,7 @@ func tighter(a, b *int64, sign int) *int64 {
 // Compare is a total order over sets of values.
 func (v Values) Compare(w Values) int { return cmp.Compare(v.String(), w.String()) }
 
-// String writes v as a requirement without its key: "In [a b]", "Gte 4 Lte 8", "Exists".
+// String returns v as a requirement without its key: "In [a b]", "Gte 4 Lte 8", "Exists".
 func (v Values) String() string {
 	if !v.Complement {
 		switch {
@@ -222,7 +222,7 @@ func (v Values) String() string {
 	return strings.Join(parts, " ")
 }
 
-// AppendKey appends a key of the values: other values have another key.
+// AppendKey appends a key that is different for different values.
 func (v Values) AppendKey(b []byte) []byte {
 	b = hashkey.Text(hashkey.Int(b, len(v.Listed)), v.Listed...)
 	b = hashkey.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)

@@ -1,4 +1,8 @@
-// Package resources counts resources: how much a pod asks for, how much a node offers.
+// Package resources computes with amounts of resources: the requests of pods and the capacity of nodes.
+//
+// In: amounts by resource, as integers (millicores, bytes, pieces).
+// Out: sums, differences, and whether an amount fits into another.
+// Never: a Kubernetes type, a float, or Amounts that change after they were made; a Vector may change.
 //
 // In: amounts by resource, as integers (millicores, bytes, pieces).
 // Out: sums, differences, and whether one fits into another.
@@ -12,7 +16,7 @@ import (
 	"slices"
 )
 
-// Names of the resources that have a field of their own in Amounts.
+// Names of the resources that have their own field in Amounts.
 const (
 	CPU              = "cpu"
 	Memory           = "memory"
@@ -20,16 +24,15 @@ const (
 	Pods             = "pods"
 )
 
-// Amounts says how much of each resource. The zero value is nothing of
-// anything. Values may be shared freely: no function alters what Extended
-// points at.
+// Amounts holds an amount of each resource. The zero value has 0 of every resource. Values may be shared freely: no
+// function changes the slice Extended.
 type Amounts struct {
 	CPU              int64 // millicores
 	Memory           int64 // bytes
 	EphemeralStorage int64 // bytes
 	Pods             int64 // pieces
 
-	// Extended holds every other resource, sorted by name, without zeros.
+	// Extended holds the other resources, sorted by name, without zeros.
 	Extended []Extended
 }
 
@@ -39,7 +42,7 @@ type Extended struct {
 	Value int64  // pieces
 }
 
-// Of returns the amount of the named resource, 0 when there is none.
+// Of returns the amount of the named resource, 0 if it has none.
 func (a Amounts) Of(name string) int64 {
 	switch name {
 	case CPU:
@@ -88,8 +91,8 @@ func (a Amounts) With(name string, value int64) Amounts {
 	return a
 }
 
-// Names returns the names of all resources with an amount other than 0, cpu,
-// memory, ephemeral-storage and pods first, the others by name.
+// Names returns the names of all resources with an amount other than 0: cpu, memory, ephemeral-storage and pods first,
+// then the others by name.
 func (a Amounts) Names() []string {
 	var names []string
 	for _, name := range []string{CPU, Memory, EphemeralStorage, Pods} {
@@ -103,8 +106,8 @@ func (a Amounts) Names() []string {
 	return names
 }
 
-// Add returns a + b. Here as in Sub and Times, what exceeds an int64 becomes the
-// largest or smallest one: too much is never to look like little.
+// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that a large amount never overflows to a
+// small one.
 func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
 
 // Sub returns a - b; the result may be negative.
@@ -180,7 +183,7 @@ func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
 	}
 }
 
-// merge walks two lists sorted by name in step.
+// merge combines two lists that are sorted by name.
 func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	if len(a) == 0 && len(b) == 0 {
 		return nil
@@ -210,9 +213,8 @@ func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	return out
 }
 
-// Fits reports whether a is no larger than room in every resource. What a does
-// not ask for (0 or less) always fits, even into negative room: a node that is
-// over-committed in memory still takes a pod that asks for none.
+// Fits reports whether a is at most room in every resource. An amount of 0 or less always fits, even into negative
+// room: a node that is over-committed in memory still accepts a pod without memory requests.
 func (a Amounts) Fits(room Amounts) bool {
 	return a.lacking(room) == ""
 }
@@ -249,16 +251,15 @@ func (a Amounts) lacking(room Amounts) string {
 
 func fits(want, room int64) bool { return want <= 0 || want <= room }
 
-// IsZero reports whether a is nothing of anything.
+// IsZero reports whether all amounts are 0.
 func (a Amounts) IsZero() bool {
 	return a.CPU == 0 && a.Memory == 0 && a.EphemeralStorage == 0 && a.Pods == 0 && len(a.Extended) == 0
 }
 
-// Equal reports whether a and b are the same amounts.
+// Equal reports whether all amounts are equal.
 func (a Amounts) Equal(b Amounts) bool { return a.Compare(b) == 0 }
 
-// Compare orders amounts by cpu, memory, ephemeral storage, pods, then the
-// extended resources: a total order, so that sorting by it is deterministic.
+// Compare is a total order: by CPU, memory, ephemeral storage, pods, then the extended resources.
 func (a Amounts) Compare(b Amounts) int {
 	return cmp.Or(
 		cmp.Compare(a.CPU, b.CPU),
@@ -273,6 +274,6 @@ func (a Amounts) Compare(b Amounts) int {
 
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk is a size in cores of an average instance: the cores, and one more for every 4 GiB of memory. Requests for much
-// of both are harder to place than requests for much of one.
+// Bulk returns a scalar size: the number of cores, plus one for every 4 GiB of memory. Requests for much of both are
+// harder to place than requests for much of one.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

@@ -17,7 +17,7 @@ func TestParseAndFormat(t *testing.T) {
 		"1":                    {CPU, 1000, "1"},
 		"100m":                 {CPU, 100, "100m"},
 		"0.1":                  {CPU, 100, "100m"},
-		"1u":                   {CPU, 1, "1m"}, // rounds up: asking for little is not asking for nothing
+		"1u":                   {CPU, 1, "1m"}, // rounds up: a small request must not become zero
 		"2Gi":                  {Memory, 2 << 30, "2Gi"},
 		"1536Mi":               {Memory, 1536 << 20, "1536Mi"},
 		"1023Ti":               {Memory, 1023 << 40, "1023Ti"},

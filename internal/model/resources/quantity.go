@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// suffixes are those of Kubernetes quantities, as exact factors.
-// Source: k8s.io/apimachinery/pkg/api/resource, "Quantity" in the API reference.
+// suffixes are the suffixes of Kubernetes quantities with their exact factors. Source:
+// k8s.io/apimachinery/pkg/api/resource, "Quantity" in the API reference.
 var suffixes = []struct {
 	text  string
 	scale *big.Rat
@@ -21,12 +21,11 @@ var suffixes = []struct {
 	{"T", big.NewRat(1e12, 1)}, {"P", big.NewRat(1e15, 1)}, {"E", big.NewRat(1e18, 1)},
 }
 
-// maxExponent bounds what "1e999999999" may cost to read.
+// maxExponent limits the cost of parsing a text like "1e999999999".
 const maxExponent = 40
 
-// Parse reads a Kubernetes quantity ("1500m", "2Gi", "1e3") as the named
-// resource counts it: millicores for cpu, bytes or pieces for the rest.
-// Fractions round up, as the scheduler does; what exceeds an int64 is capped.
+// Parse parses a Kubernetes quantity ("1500m", "2Gi", "1e3") in the unit of the named resource: millicores for cpu,
+// bytes or pieces for others. Fractions round up, as in kube-scheduler. The result saturates at the limits of int64.
 func Parse(resource, text string) (int64, error) {
 	number, scale := strings.TrimSpace(text), big.NewRat(1, 1)
 	for _, s := range suffixes {
@@ -49,8 +48,8 @@ func Parse(resource, text string) (int64, error) {
 	return ceil(value), nil
 }
 
-// plausible refuses what big.Rat reads and Kubernetes does not: fractions,
-// other bases, and exponents that would take gigabytes to write out.
+// plausible rejects texts that big.Rat parses and Kubernetes does not: fractions, other bases, and exponents that would
+// use gigabytes of memory.
 func plausible(number string) error {
 	if number == "" || strings.ContainsAny(number, "/_xXbBoOpP ") {
 		return fmt.Errorf("not a decimal number")
@@ -80,8 +79,7 @@ func ceil(r *big.Rat) int64 {
 	return math.MinInt64
 }
 
-// Format writes value as a Kubernetes quantity of the named resource: the
-// shortest text that Parse reads back exactly.
+// Format returns value as a Kubernetes quantity of the named resource: the shortest text that Parse reads back exactly.
 func Format(resource string, value int64) string {
 	switch resource {
 	case CPU:
@@ -106,8 +104,7 @@ func formatBytes(value int64) string {
 	return strconv.FormatInt(value, 10) + suffix
 }
 
-// Map returns a as resource name to Kubernetes quantity, without zeros: the
-// form in which plans print it.
+// Map returns the amounts as Kubernetes quantities by resource name, without zeros, as plans print them.
 func (a Amounts) Map() map[string]string {
 	out := map[string]string{}
 	for _, name := range a.Names() {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Vector is an amount of each of some Dimensions, in their order: what is
-// counted with where many amounts are compared and added up in place.
+// Vector holds the amounts of some Dimensions, in their order. It can be changed in place, for code that compares and
+// adds many amounts.
 type Vector []int64
 
-// Dimensions are the names of the resources that matter somewhere.
+// Dimensions are the names of the resources of a Vector.
 type Dimensions []string
 
-// VectorsIn returns n vectors that lie in cells one after the other.
+// VectorsIn returns n vectors that use consecutive parts of cells.
 func VectorsIn(cells []int64, n int) []Vector {
 	out := make([]Vector, n)
 	for i, each := 0, len(cells)/max(n, 1); i < n; i++ {
@@ -28,13 +28,13 @@ func (d Dimensions) Of(a Amounts) Vector {
 	return v
 }
 
-// AttachableVolumes begins the names of resources that stand for volumes attached by a CSI driver.
+// AttachableVolumes is the prefix of the resource names that count volumes attached by a CSI driver.
 const AttachableVolumes = "attachable-volumes-csi-"
 
-// Plenty is the room for resources without limit.
+// Plenty is the amount of an unlimited resource.
 const Plenty = 1 << 40
 
-// Left sets v to all less used. The volumes of a CSI driver for which the node has no limit are not limited, as in
+// Left sets v to all less used. Volumes of a CSI driver without a limit on the node are unlimited, as in
 // kube-scheduler.
 func (d Dimensions) Left(v Vector, all, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
@@ -59,8 +59,7 @@ func (d Dimensions) into(v Vector, a Amounts) {
 	}
 }
 
-// Fits reports whether v is no larger than room; what v does not ask for
-// always fits.
+// Fits reports whether v is at most room; an amount of 0 or less always fits.
 func (v Vector) Fits(room Vector) bool {
 	for i, x := range v {
 		if x > 0 && x > room[i] {
@@ -70,7 +69,7 @@ func (v Vector) Fits(room Vector) bool {
 	return true
 }
 
-// Times returns how often v fits into room, at most limit.
+// Times returns how often v fits into room, at most limit times.
 func (v Vector) Times(room Vector, limit int) int {
 	n := int64(limit)
 	for i, x := range v {
@@ -88,7 +87,7 @@ func (v Vector) Take(w Vector, n int) {
 	}
 }
 
-// Clone returns a copy that changes by itself.
+// Clone returns an independent copy.
 func (v Vector) Clone() Vector { return append(Vector(nil), v...) }
 
 // Lacking returns the index of the first resource in which v exceeds room, or -1.
