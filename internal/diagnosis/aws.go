@@ -165,8 +165,8 @@ type Rule struct {
 	Lists    []string `json:"lists,omitempty"`  // ids of prefix lists
 }
 
-// Lets reports whether the rule covers a TCP port.
-func (r Rule) Lets(port int) bool {
+// Allows reports whether the rule covers a TCP port.
+func (r Rule) Allows(port int) bool {
 	return r.Protocol == "-1" || (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= port && port <= r.To
 }
 

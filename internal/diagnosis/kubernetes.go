@@ -78,8 +78,8 @@ type Controller struct {
 // Workload returns the name of the Deployment. If that is not known, Workload returns the name of the service account.
 func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
 
-// Release is the step that deletes pods so that they are recreated.
-func (c Controller) Release(pods []ControllerPod) fix.Step {
+// Recreate is the step that deletes pods so that they are recreated.
+func (c Controller) Recreate(pods []ControllerPod) fix.Step {
 	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
 		objects[i] = fix.Pod(c.Namespace, p.Name)

@@ -99,7 +99,7 @@ func TestForgedProviderID(t *testing.T) {
 	t.Parallel()
 	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default",
 		Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
-		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"thief"}}
+		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"remover"}}
 	// It does not hide the symptoms of the instance.
 	s := &situation{healthy()}
 	s.e.Entries.Value = s.e.Entries.Value[:1]

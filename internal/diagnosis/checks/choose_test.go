@@ -55,16 +55,16 @@ func TestChoices(t *testing.T) {
 			noRole(s)
 			second(s, "web", "WebRole")
 			second(s, "api", "ApiRole")
-		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is the one that is meant: ApiRole or WebRole", "--role-name WebRole"},
+		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is one of: ApiRole or WebRole", "--role-name WebRole"},
 		"the groups of the other class": {func(s *situation) { second(s, "web", "NodeRole"); badTag(s) }, "LAUNCH-8",
 			`"securityGroupSelectorTerms":[{"id":"sg-web"}]`, "sg-cluster"},
 		"the near tag": {badTag, "LAUNCH-8",
-			"# or select by the tag karpenter.sh/discovery, if that is meant in place of karpenter.sh/discovry", "x"},
+			"# or select by the tag karpenter.sh/discovery, if karpenter.sh/discovry is a misspelling of it", "x"},
 		"two sets of groups that are as good": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			second(s, "api", "NodeRole")
 			badTag(s)
-		}, "LAUNCH-8", "kubectl edit ec2nodeclass default   # in spec.securityGroupSelectorTerms select what other EC2NodeClasses have: sg-api, or sg-web", "kubectl patch"},
+		}, "LAUNCH-8", "kubectl edit ec2nodeclass default   # in spec.securityGroupSelectorTerms select the groups of other EC2NodeClasses: sg-api, or sg-web", "kubectl patch"},
 		"the subnets of the other class": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			lost("SubnetsReady", "SubnetsNotFound")(s)
@@ -84,7 +84,7 @@ func TestChoices(t *testing.T) {
 		"two classes that are as good": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			s.pool().Name, s.pool().Class = "other", "zzzzzzzz"
-		}, "LAUNCH-9", "kubectl edit nodepool other   # in spec.template.spec.nodeClassRef.name write one of: default, web", "patch"},
+		}, "LAUNCH-9", "kubectl edit nodepool other   # set spec.template.spec.nodeClassRef.name to one of: default, web", "patch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

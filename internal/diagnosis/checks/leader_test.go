@@ -26,10 +26,10 @@ func TestTakeover(t *testing.T) {
 			"the lease of the controller ended 0 s ago; another may be about to take over"},
 		"it ended a while ago": {105 * time.Second, nil, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over"},
-		"nobody can be on the way": {135 * time.Second, nil, Broken, "no controller acts since 2026-05-01 11:58:00Z"},
+		"nobody can be on the way": {135 * time.Second, nil, Broken, "no controller has been active since 2026-05-01 11:58:00Z"},
 		"it was let go": {40 * time.Second, letGo, Unknown,
 			"the lease of the controller was released 40 s ago; another may be about to take over"},
-		"it was let go too long ago": {121 * time.Second, letGo, Broken, "no controller acts since"},
+		"it was let go too long ago": {121 * time.Second, letGo, Broken, "no controller has been active since"},
 		"a pod of it runs": {
 			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over",
