@@ -62,7 +62,7 @@ func TestLeaseTellsItsHolder(t *testing.T) {
 		{func() error { return look(b) }, ""},
 		{func() error { return hold(a, "") }, ""},
 		{func() error { return look(b) }, ""},
-		{func() error { return hold(b, "b") }, `this controller acts: it holds the lease" by=b`},
+		{func() error { return hold(b, "b") }, `this controller is active: it holds the lease" by=b`},
 		{func() error { return look(a) }, `standing by: another controller holds the lease" by=a lease=kube-system/l holder=b`},
 	} {
 		out.Reset()

@@ -35,7 +35,7 @@ func newCorrect() *cobra.Command {
 	var c correctFlags
 	cmd := &cobra.Command{
 		Use:   "correct NODECLASS",
-		Short: "Write the patch that puts an EC2NodeClass's user data right",
+		Short: "Print the patch that corrects the user data of an EC2NodeClass",
 		Long: `Parses the user data of an EC2NodeClass as its instances would, fixes its problems,
 and prints a merge patch of the EC2NodeClass for kubectl patch. It changes nothing
 itself. The fixes of joiner doctor use this command, so they do not repeat user
@@ -62,14 +62,14 @@ Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
 		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
-	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
-	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")
-	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
-	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
+	flags.StringVar(&c.wish.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
+	flags.StringVar(&c.wish.Program, "without-program", "", "remove the calls of this `PROGRAM`")
+	flags.StringVar(&c.wish.Forgive, "forgive", "", "continue the script if this `PROGRAM` fails")
 	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
-	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
+	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
 	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
 	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})

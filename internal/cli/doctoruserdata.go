@@ -120,7 +120,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 	}
 	if n := len(value(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
 		return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins,
-			Cause: fmt.Sprintf("its user data has %d bytes, and EC2 takes %d, with what Joiner adds to it", n, bootstrap.MaxBytes)}}
+			Cause: fmt.Sprintf("its user data has %d bytes with the part that Joiner adds, and EC2 takes %d", n, bootstrap.MaxBytes)}}
 	}
 	in.Family, in.Own = node.Family, node.UserData
 	if foreign, ok := reading.Foreign(in); ok {

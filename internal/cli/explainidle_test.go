@@ -107,9 +107,9 @@ func TestNoControllerIsNoted(t *testing.T) {
 	alone := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
 		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
 	ended := now.Add(-45 * time.Second)
-	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known that keeps it"
-	note := "note: no controller acts since " + ended.Format("2006-01-02 15:04:05Z") +
-		" (its lease has ended): what is said of nodes is as it was then\n"
+	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known"
+	note := "note: no controller has been active since " + ended.Format("2006-01-02 15:04:05Z") +
+		" (its lease has ended): the causes may be outdated\n"
 	for name, c := range map[string]struct {
 		leases, deployments, denied string
 		notes                       bool

@@ -45,9 +45,9 @@ expired, a note gives the time.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case e.all && len(args) > 0:
-				return errors.New("name nodes or say --all, not both")
+				return errors.New("name nodes or use --all, not both")
 			case !e.all && len(args) == 0:
-				return errors.New("name nodes, or say --all")
+				return errors.New("name nodes, or use --all")
 			}
 			return e.run(cmd.Context(), Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}, args)
 		},
@@ -97,7 +97,7 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 		return err
 	}
 	if !since.IsZero() {
-		fmt.Fprintf(s.Err, "note: no controller acts since %s (its lease has ended): what is said of nodes is as it was then\n", since.UTC().Format("2006-01-02 15:04:05Z"))
+		fmt.Fprintf(s.Err, "note: no controller has been active since %s (its lease has ended): the causes may be outdated\n", since.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.No
 	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
 		out.Cause, out.Why = undecided, hold.String()+looksAgain
 	case stays:
-		out.Cause, out.Why = undecided, "the reason that kept it is gone ("+stay.Message+")"+looksAgain
+		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+looksAgain
 	default:
-		out.Cause, out.Why = undecided, "no reason is known that keeps it"+looksAgain
+		out.Cause, out.Why = undecided, "no reason is known"+looksAgain
 	}
 	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()

@@ -196,7 +196,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	}
 	awsClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := awsClient.Refresh(ctx); err != nil {
-		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", message.OneLine(err.Error()))
+		fmt.Fprintf(notes, "note: some prices are old, because AWS did not return them: %s\n", message.OneLine(err.Error()))
 	}
 	m.prices = pricesOf(awsClient.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
@@ -232,7 +232,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
+		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to an existing profile, "+
 			"or use --from embedded", err)
 	}
 	if err := connection.EndpointProblem(cfg); err != nil {

@@ -151,7 +151,7 @@ func TestPauseOfNobody(t *testing.T) {
 	}{
 		"where it is": {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
 		"where it is not": {namespace: "b", objects: []client.Object{installed("a", "joiner")},
-			want: "note: the controller reads ConfigMap a/joiner, not this one: say --namespace a, or leave it out\n"},
+			want: "note: the controller reads ConfigMap a/joiner, not this one: use --namespace a, or leave it out\n"},
 		"nobody knows": {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
 		"nobody asked": {objects: []client.Object{installed("a", "joiner")}},
 	} {

@@ -22,7 +22,7 @@ func newRenderPolicy() *cobra.Command {
 	var p policyFlags
 	cmd := &cobra.Command{
 		Use:   "iam-policy --cluster-name NAME --account ID --region REGION [POLICY]",
-		Short: "Write the IAM policies that the controller needs",
+		Short: "Render the IAM policies that the controller needs",
 		Long: `Writes the policies that allow the controller what it does, and nothing beyond
 its own cluster. IAM takes each of them by itself: launch, profiles, reading,
 and interruption; doctor, which only reads, is for joiner doctor. Named alone, a policy is written as IAM takes it; without a
@@ -45,10 +45,10 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 	flags.StringVar(&p.scope.Cluster, "cluster-name", "", "the `NAME` of the EKS cluster")
 	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
 	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
-	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default that of the region)")
+	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default: the partition of the region)")
 	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
 	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
-	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default that of the cluster)")
+	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default: the queue with the cluster's name)")
 	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil,
 		"the `NAME` of a parameter of your own that names an image; may be repeated")
 	return cmd

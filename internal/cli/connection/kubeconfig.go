@@ -49,7 +49,7 @@ func KubeconfigProblem(paths []string, err error) error {
 }
 
 // RewriteKubeconfig is what to do about a kubeconfig that is damaged.
-const RewriteKubeconfig = "write it anew, for instance with aws eks update-kubeconfig --name CLUSTER"
+const RewriteKubeconfig = "write it again, for instance with aws eks update-kubeconfig --name CLUSTER"
 
 // mostContexts is the maximum number of contexts that an error lists.
 const mostContexts = 10
@@ -127,5 +127,5 @@ func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem
 	}
-	return "it should hold an object of kind Config, apiVersion v1"
+	return "the file should contain an object of kind Config, apiVersion v1"
 }

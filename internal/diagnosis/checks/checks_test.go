@@ -247,8 +247,8 @@ func bootFaults() map[string][]fault {
 		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap",
 			fix: "--without-program swapon"}},
 		"BOOT-17": {
-			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
-			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "through a proxy", fix: "NO_PROXY"},
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "through a proxy", fix: "NO_PROXY"},
 		},
 		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" },
 			cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim --wait=false claim-2"},

@@ -129,7 +129,7 @@ func TestEntries(t *testing.T) {
 	}
 	for why, step := range map[string]fix.Step{
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
-		"it was created anew":                     remove("STANDARD", time.Now().Add(-time.Hour)),
+		"it was recreated":                     remove("STANDARD", time.Now().Add(-time.Hour)),
 	} {
 		if _, err := Plan(t.Context(), fix.Of("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("an entry that is another now: %v, want %s", err, why)
