@@ -34,8 +34,8 @@ func (r record) Update(_ context.Context, next resourcelock.LeaderElectionRecord
 	return nil
 }
 
-// TestLeaseTellsItsHolder: a standby controller logs the holder of the Lease once.
-func TestLeaseTellsItsHolder(t *testing.T) {
+// TestLeaseLogsItsHolder: a standby controller logs the holder of the Lease once.
+func TestLeaseLogsItsHolder(t *testing.T) {
 	t.Parallel()
 	var (
 		held resourcelock.LeaderElectionRecord

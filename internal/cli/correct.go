@@ -47,7 +47,7 @@ settings; text that the AMI family cannot parse. Causes that only the console
 output shows are named with --without-flag, --without-program, --forgive or
 --max-pods.
 
-Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
+Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 		Example: `  joiner correct web --diff
   kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web)"
   joiner correct web --check TAINT-2
@@ -121,7 +121,7 @@ func value(text *string) string {
 	return *text
 }
 
-// knowCluster sets the facts of the cluster. Without manifests it reads them from the cluster and the kubeconfig.
+// knowCluster sets the facts of the cluster. Without manifests it reads the facts from the cluster and the kubeconfig.
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
@@ -194,7 +194,7 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if none does.
+// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if no field sets the flag.
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

@@ -39,7 +39,7 @@ func newCRDsApply() *cobra.Command {
 		Use:   "apply",
 		Short: "Apply this program's definitions, unless the cluster's are newer",
 		Long: `Applies the CRDs with server-side apply, waits until the API server serves them, and
-prints what was done to each. A CRD of another program stays unchanged if it has
+prints the result for each. A CRD of another program stays unchanged if it has
 fields that this program does not know, because objects would lose them; --force
 overwrites it.
 
@@ -132,8 +132,8 @@ func newCRDsDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete the definitions, if no object of their kinds is left",
-		Long: `For the end, when Joiner is uninstalled: deletes the definitions. It refuses while
-there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.`,
+		Long: `Deletes the definitions when Joiner is uninstalled. It refuses while a NodePool,
+NodeClaim, NodeOverlay or EC2NodeClass exists, because the deletion would delete it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {

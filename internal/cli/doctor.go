@@ -72,7 +72,7 @@ evaluates it anywhere, without a cluster or AWS.
 confirm; --yes confirms in a script. You need the permissions of the printed commands.
 
 If Kubernetes or AWS cannot be read at all, the last line gives the reason. Checks
-that need only the other one still run.
+that need only the other system still run.
 
 Exit status: 0 no problem, or all fixed; 1 a problem was found; 2 the evidence could
 not be read or the fix not applied, also when no problem was found and Kubernetes or
@@ -117,7 +117,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
-	var lost error // of the bundle; findings are printed nevertheless
+	var lost error // error of writing the bundle; findings are printed nevertheless
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
@@ -202,7 +202,7 @@ type doctorReport struct {
 	At       time.Time           `json:"at"`
 	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
 	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
-	// Truncated names the lists that were read only in part, each with the number of objects read.
+	// Truncated names the lists that were read only partly, each with the number of objects read.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
@@ -255,8 +255,8 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, clients)
 }
 
-// openKube creates the client of Kubernetes. It returns the UID of the cluster, and takes the cluster's name from the controller's settings
-// if no flag gives it.
+// openKube creates the client of Kubernetes, and returns the UID of the cluster. If no flag gives the cluster's name, openKube takes it from
+// the controller's settings.
 func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
@@ -323,7 +323,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 
 func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	if uid == "" {
-		uid = "unknown" // whose an instance is, is judged later and by what is known then
+		uid = "unknown" // the owner of an instance is determined later, from all evidence
 	}
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3

@@ -81,7 +81,7 @@ func knownCheck(name string) (string, error) {
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }
 
-// fixable returns the findings of a check that have a fix of their own; none if the check passed.
+// fixable returns the findings of a check whose fix can be applied; none if the check passed.
 func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {

@@ -41,7 +41,7 @@ func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]dia
 	}
 }
 
-// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is no certificate.
+// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is not a certificate.
 func (r *renderFlags) trust(authority string) {
 	if isCertificate(authority) {
 		r.authority, r.cluster.CA = authority, authority
@@ -69,7 +69,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 	return out
 }
 
-// input returns the user data of a class with what is known about its AMI family and the cluster.
+// input returns the user data of a class, with its AMI family and the facts of the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
 	if !r.nameless {

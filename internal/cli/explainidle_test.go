@@ -60,7 +60,7 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[withoutNamespace(r.URL.Path)]
-		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // one of a name
+		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // a request for one object
 			w.WriteHeader(http.StatusNotFound)
 			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
 				"reason": "NotFound", "code": 404, "message": "none"})
@@ -114,12 +114,12 @@ func TestNoControllerIsNoted(t *testing.T) {
 		leases, deployments, denied string
 		notes                       bool
 	}{
-		"it was killed":           {leases: lease(now.Add(-time.Minute)), notes: true},
-		"it acts":                 {leases: lease(now.Add(time.Hour))},
-		"there is no lease":       {},
-		"leases may not be read":  {leases: lease(now.Add(-time.Minute)), denied: "leases"},
-		"whose lease is not seen": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
-		"it acts without a lease": {leases: lease(now.Add(-time.Minute)), deployments: alone},
+		"killed":                 {leases: lease(now.Add(-time.Minute)), notes: true},
+		"active":                 {leases: lease(now.Add(time.Hour))},
+		"no Lease":               {},
+		"Leases are denied":      {leases: lease(now.Add(-time.Minute)), denied: "leases"},
+		"Deployments are denied": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
+		"no leader election":     {leases: lease(now.Add(-time.Minute)), deployments: alone},
 	} {
 		for _, format := range []string{"wide", "json"} {
 			t.Run(name+" "+format, func(t *testing.T) {

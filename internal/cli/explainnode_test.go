@@ -73,7 +73,7 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 		t.Errorf("by name: %+v, %v", rows, err)
 	}
 	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "is claim-n1 meant?") {
-		t.Errorf("a slip of the pen is told as %v", err)
+		t.Errorf("a misspelt name: %v", err)
 	}
 	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)
 	o.Claims[0].Name, o.Claims[len(o.Claims)-1].Name = "claim-first", "claim-last"
@@ -81,6 +81,6 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 		t.Errorf("a claim that has no Node yet: %+v, %v", rows, err)
 	}
 	if got := output.NodeStays(nil, 0); got != "There is no node of a NodePool.\n" {
-		t.Errorf("nothing is told as %q", got)
+		t.Errorf("no nodes: %q", got)
 	}
 }

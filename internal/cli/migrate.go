@@ -34,8 +34,8 @@ func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Show what changes when Joiner replaces Karpenter",
-		Long: `Joiner serves the NodePools, NodeClaims and EC2NodeClasses of Karpenter as they
-are, and takes the nodes over as they are. These commands say what else changes.`,
+		Long: `Joiner uses the NodePools, NodeClaims and EC2NodeClasses of Karpenter unchanged, and
+takes over the nodes unchanged. These commands show what else changes.`,
 	}
 	cmd.AddCommand(newMigrateCheck())
 	return cmd
@@ -52,10 +52,11 @@ blocks a migration, what Joiner does differently, and what stays the same, and p
 the commands for the migration and for the way back.
 
 It reads the cluster of your kubeconfig, and AWS if there are credentials; with -f it
-reads only the files. What it could not read is reported with the missing permission.
+reads only the files. For each item that it could not read, it prints the missing
+permission.
 
-Exit status: 0 nothing blocks the migration, 1 something does, 2 it could not read
-something that may block it. AWS without credentials does not lead to 2.`,
+Exit status: 0 nothing blocks the migration, 1 something blocks it, 2 an item that may
+block it could not be read. AWS without credentials does not lead to 2.`,
 		Example: `  joiner migrate check                      the cluster of your kubeconfig
   kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
   joiner migrate check -f objects.yaml --values karpenter-values.yaml

@@ -75,7 +75,7 @@ func gated(pods []*corev1.Pod) []string {
 // fargate is the scheduler of pods that run on Fargate. Package kube ignores them.
 const fargate = "fargate-scheduler"
 
-// schedulers returns notes about the pods for which isToPlan holds and that name another scheduler than kube-scheduler.
+// schedulers returns notes about the pods for which isToPlan holds and that name a scheduler other than kube-scheduler.
 func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	by := map[string][]string{}
 	for _, p := range pods {
@@ -146,12 +146,12 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	return out
 }
 
-// waits reports whether a pod of a manifest is to be planned: not bound, not gated, not finished.
+// waits reports whether a plan includes a pod of a manifest: the pod is not bound, not gated and not finished.
 func waits(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !conversion.IsFinished(p)
 }
 
-// first returns the first of the names and the number of the others.
+// first returns the first of the names and the number of further names.
 func first(names []string) string {
 	if len(names) == 1 {
 		return names[0]

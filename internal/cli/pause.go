@@ -63,8 +63,9 @@ func newResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODEPOOL...]",
 		Short: "Resume voluntary disruption for some or all NodePools",
-		Long: `Takes back what joiner pause with the same names did. The pause of all NodePools
-and that of one do not end each other; it says which NodePools are still paused.`,
+		Long: `Ends the pause that joiner pause with the same names started. Without names it ends
+only the pause of all NodePools, and with names only the pauses of these. It prints
+which NodePools are still paused.`,
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -210,7 +211,7 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	return nil
 }
 
-// sayOfAll says if all NodePools are paused, as far as that can be seen.
+// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if that cannot be read.
 func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {

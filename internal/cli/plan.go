@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// planFlags are those of joiner plan.
+// planFlags are the flags of joiner plan.
 type planFlags struct {
 	files   []string
 	cluster clusterFlags
@@ -29,7 +29,7 @@ type planFlags struct {
 	strict  bool
 
 	minValues string         // Strict or BestEffort
-	instances map[string]int // left in capacity reservations, by id
+	instances map[string]int // available instances of capacity reservations, by ID
 }
 
 func newPlan() *cobra.Command {
@@ -163,7 +163,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
 }
 
-// classesOf returns what the catalog of each EC2NodeClass depends on, and a note about the capacity reservations that
+// classesOf returns the inputs of the catalog of each EC2NodeClass, and a note about the capacity reservations that
 // are ignored because their available instance count is not known.
 func (p *planFlags) classesOf(o snapshot.Objects) (map[string]wanted, []string, error) {
 	settings, err := o.Settings()

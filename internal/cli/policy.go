@@ -23,13 +23,13 @@ func newRenderPolicy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "iam-policy --cluster-name NAME --account ID --region REGION [POLICY]",
 		Short: "Render the IAM policies that the controller needs",
-		Long: `Writes the policies that allow the controller what it does, and nothing beyond
-its own cluster. IAM takes each of them by itself: launch, profiles, reading,
-and interruption; doctor, which only reads, is for joiner doctor. Named alone, a policy is written as IAM takes it; without a
-name, all are written as one object, by their names.
+		Long: `Prints the IAM policies that the controller needs for its own cluster, and no more.
+The policies launch, profiles, reading and interruption are for the controller; the
+policy doctor, which only reads, is for joiner doctor. With the name of a policy, the
+output is its policy document; without a name, an object with all policies by name.
 
-With --cluster-uid, another cluster of the same name in the same account and
-region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
+With --cluster-uid, the policies also exclude another cluster of the same name in the
+same account and region. The command calls neither AWS nor the cluster.`,
 		Example: `  joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 launch > launch.json
   joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 \
     --cluster-uid "$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})"`,

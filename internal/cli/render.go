@@ -34,12 +34,12 @@ type renderFlags struct {
 	out    format
 	live   clusterFlags
 
-	class, pool   string // names; empty: the only one there is
+	class, pool   string // names; empty: the only EC2NodeClass or NodePool
 	instanceType  string
 	capacityType  string
 	cluster       bootstrap.Cluster
 	reservedENIs  int64
-	clusterIsMade bool   // some setting of the cluster is a placeholder
+	clusterIsMade bool   // at least one setting of the cluster is a placeholder
 	nameless      bool   // the cluster's name is a placeholder
 	authority     string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
@@ -64,7 +64,7 @@ Settings of the AMI itself are not shown.
 
 The EC2NodeClass comes from the manifests; without -f from the cluster of your
 kubeconfig. If a NodePool uses it, the user data includes its labels and taints. The
-AMI is that of the status; without a status, the version that the alias pins.
+AMI comes from the status, or without a status from the version that the alias pins.
 
 Facts about the cluster come from flags. An omitted one is replaced by a placeholder,
 with a note.

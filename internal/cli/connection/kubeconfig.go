@@ -48,7 +48,7 @@ func KubeconfigProblem(paths []string, err error) error {
 	return err
 }
 
-// RewriteKubeconfig is what to do about a kubeconfig that is damaged.
+// RewriteKubeconfig is the advice for a damaged kubeconfig.
 const RewriteKubeconfig = "write it again, for instance with aws eks update-kubeconfig --name CLUSTER"
 
 // mostContexts is the maximum number of contexts that an error lists.
@@ -122,7 +122,7 @@ func isBase64(text string) bool {
 	return err == nil
 }
 
-// unlike says why a file is not a kubeconfig. The text of client-go names Go types and its own source files instead.
+// unlike returns the reason why a file is not a kubeconfig. The error of client-go names Go types and its own source files instead.
 func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem

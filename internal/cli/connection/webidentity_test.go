@@ -28,7 +28,7 @@ func TestWebIdentityProblem(t *testing.T) {
 			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces it"},
 		"no provider": {file, "InvalidIdentityToken",
 			"No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
-		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is meant for sts.amazonaws.com"},
+		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is for the audience sts.amazonaws.com"},
 		"other keys": {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider",
 			"must be that of this cluster, oidc.example.com/id/A"},
 		"no token":    {"/none", "AccessDenied", "no", "AssumeRoleWithWebIdentity: AccessDenied: no"},

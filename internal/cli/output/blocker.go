@@ -3,7 +3,7 @@ package output
 // Blocker prevents nodes from being drained: a PodDisruptionBudget, or an annotation of pods.
 type Blocker struct {
 	Kind      string   `json:"kind"`     // NeverAllows, NeedsAll, SeveralGuard, NoRoomNow, AskedFor
-	Deadlock  bool     `json:"deadlock"` // it ends only when a user changes an object
+	Deadlock  bool     `json:"deadlock"` // the blocker remains until a user changes an object
 	Budgets   []string `json:"podDisruptionBudgets,omitempty"`
 	Why       string   `json:"why"`
 	Fix       string   `json:"fix,omitempty"`

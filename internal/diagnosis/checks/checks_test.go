@@ -19,7 +19,7 @@ type fault struct {
 	cause  string // part of it
 	fix    string // part of it
 	notTop bool   // another finding is the root cause and comes first
-	hint   bool   // it is suspicious, not broken
+	hint   bool   // the verdict is suspicious, not broken
 }
 
 // faults returns faults by check; several for checks with several causes.
@@ -296,7 +296,7 @@ func TestChecks(t *testing.T) {
 	all := faults()
 	for _, c := range Checks() {
 		if len(all[c.ID]) == 0 {
-			t.Errorf("%s has no fault that it finds", c.ID)
+			t.Errorf("no fault tests %s", c.ID)
 		}
 	}
 	for id, list := range all {
@@ -315,13 +315,13 @@ func TestChecks(t *testing.T) {
 					t.Errorf("the verdict is %s, want %s", got.Verdict, want)
 				}
 				if i > 0 && !f.notTop {
-					t.Errorf("it is number %d:\n%s", i+1, failures(found))
+					t.Errorf("the finding is number %d:\n%s", i+1, failures(found))
 				}
 				if !strings.Contains(got.Fix.String(), f.fix) || f.fix == "" {
 					t.Errorf("the fix is %q, want %q in it", got.Fix, f.fix)
 				}
 				if len(got.Evidence) == 0 && got.Follows == "" {
-					t.Error("it rests on no evidence")
+					t.Error("the finding has no evidence")
 				}
 				if got.Certainty == "" || got.Page != "docs/checks/"+id+".md" || got.Title == "" {
 					t.Errorf("%+v", got)

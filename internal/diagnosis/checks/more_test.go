@@ -138,7 +138,7 @@ func launchFaults() map[string][]fault {
 	}
 }
 
-// lost sets a condition of the class that reports that nothing was found.
+// lost sets a condition of the class that reports a selector without a match.
 func lost(condition, reason string) func(*situation) {
 	return func(s *situation) {
 		s.class().Conditions = append(s.class().Conditions, Condition{Type: condition, Status: "False", Reason: reason, Message: "found nothing"})
@@ -262,7 +262,7 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killed ends the controller, which held the Lease until that long ago. Its Deployment has no pods.
+// killed simulates a controller that held the Lease until the given time ago. Its Deployment has no pods.
 func (s *situation) killed(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.own().Ready, s.own().Phase = false, "Succeeded"
@@ -299,7 +299,7 @@ func leaderFaults() map[string][]fault {
 			fix: "CLUSTER_NAME=prod AWS_REGION=us-east-1 joiner controller"},
 		{breaks: dead(func(s *situation) { s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods = "joiner", nil }),
 			cause: "no controller has been active since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
-		{breaks: dead(func(s *situation) { // scaled to zero, it lets the lease go
+		{breaks: dead(func(s *situation) { // a controller that is scaled to zero releases the Lease
 			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1
 			s.e.Claims.Value = s.e.Claims.Value[:1]
 		}), cause: "pods get no nodes", fix: "joiner"},
@@ -312,7 +312,7 @@ func leaderFaults() map[string][]fault {
 			cause: "no controller seems to have been active since", fix: "joiner controller", hint: true},
 		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }),
 			cause: "pod joiner-0 runs, but does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
-		{breaks: dead(func(s *situation) { // which of two is to act is not for doctor to say
+		{breaks: dead(func(s *situation) { // with two controllers, the user decides which is active
 			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil,
 				[]string{"kube-system/karpenter"}
 		}), cause: "no controller has been active since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},
