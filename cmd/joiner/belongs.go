@@ -27,8 +27,8 @@ func belongs(settings config.Settings, facts eks.Facts) error {
 	return nil
 }
 
-// knownRegion returns a hint if the embedded table does not have the configured region but a similar one; empty otherwise.
-// The region may still exist, so the hint is only added to an error.
+// knownRegion returns a hint if the embedded table does not have the configured region but a similar one; empty
+// otherwise. The region may still exist, so the hint is only added to an error.
 func knownRegion(name string, known []string) string {
 	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {

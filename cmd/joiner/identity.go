@@ -21,7 +21,8 @@ import (
 )
 
 // prove checks that the EKS cluster with the configured name is the cluster of the API server. If the two certainly
-// differ, prove emits an event on the NodePools and returns an error, which stops the process before it changes anything.
+// differ, prove emits an event on the NodePools and returns an error, which stops the process before it changes
+// anything.
 func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
 	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {

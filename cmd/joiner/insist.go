@@ -26,8 +26,8 @@ func sortAWS(err error) verdict {
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// insist calls do up to tries times, as long as sort says that a retry may help. The error is one line with a hint. what names the
-// operation in messages.
+// insist calls do up to tries times, as long as sort says that a retry may help. The error is one line with a hint.
+// what names the operation in messages.
 func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It writes directly to
-// paths that are not regular files, such as pipes, and to files that can be written but not replaced. Such files keep their mode.
+// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It
+// writes directly to paths that are not regular files, such as pipes, and to files that can be written but not
+// replaced. Such files keep their mode.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
 	var wrong *os.PathError

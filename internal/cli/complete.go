@@ -182,7 +182,8 @@ func beginning(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
 
-// completeFlags registers the completion of flags that mean the same in every command below cmd. For other flags, commands call completes.
+// completeFlags registers the completion of flags that mean the same in every command below cmd. For other flags,
+// commands call completes.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),

@@ -255,8 +255,8 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, clients)
 }
 
-// openKube creates the client of Kubernetes, and returns the UID of the cluster. If no flag gives the cluster's name, openKube takes it from
-// the controller's settings.
+// openKube creates the client of Kubernetes, and returns the UID of the cluster. If no flag gives the cluster's name,
+// openKube takes it from the controller's settings.
 func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {

@@ -72,8 +72,8 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	return e.print(s, rows, e.leaderless(ctx))
 }
 
-// leaderless returns since when no controller is active. It is zero if a controller is active. It is also zero if the Lease cannot be read,
-// because the explanation of the nodes is useful without that time.
+// leaderless returns since when no controller is active. It is zero if a controller is active. It is also zero if the
+// Lease cannot be read, because the explanation of the nodes is useful without that time.
 func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	cfg, err := e.cluster.config()
 	if err != nil {
@@ -86,7 +86,8 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	return leader.Leaderless(collector.Leader(ctx, w))
 }
 
-// print prints the rows. If no controller is active since the given time, print adds a note and removes looksAgain from the rows.
+// print prints the rows. If no controller is active since the given time, print adds a note and removes looksAgain from
+// the rows.
 func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {

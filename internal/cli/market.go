@@ -210,8 +210,8 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: its own, or else checkAWS. If the user has set another endpoint, checkAWS also replaces
-// a hint about the network to AWS.
+// advised returns err with one hint: its own, or else checkAWS. If the user has set another endpoint, checkAWS also
+// replaces a hint about the network to AWS.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {

@@ -98,8 +98,8 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	return migration.Stranger
 }
 
-// strays reads the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer exist are left out.
-// Failed requests are recorded once, because they usually have the same cause.
+// strays reads the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer
+// exist are left out. Failed requests are recorded once, because they usually have the same cause.
 func (m *migrationAWS) strays(ctx context.Context) {
 	var lost error
 	for _, c := range m.seen.Claims {

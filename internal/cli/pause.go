@@ -211,7 +211,8 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	return nil
 }
 
-// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if that cannot be read.
+// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if that cannot be
+// read.
 func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {

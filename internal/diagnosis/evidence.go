@@ -1,8 +1,9 @@
-// Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package diagnosis/checks
-// makes the diagnosis.
+// Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package
+// diagnosis/checks makes the diagnosis.
 //
 // In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
-// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of evidence, fix.
+// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of
+// evidence, fix.
 // Never: a call, a clock, or the judgement of a check.
 package diagnosis
 
@@ -57,7 +58,8 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if the item is known.
+// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if
+// the item is known.
 func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
@@ -124,7 +126,8 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
 	Events     Item[[]Event]     `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no problems.
+	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no
+	// problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 

@@ -59,7 +59,8 @@ type Finding struct {
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
 	Page     string    `json:"page"` // in the documentation
-	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits because of it.
+	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits
+	// because of it.
 	Unused bool `json:"unused,omitempty"`
 
 	Holds bool  `json:"-"` // pods wait because of the finding, or NodeClaims of its subject are not initialized

@@ -21,7 +21,8 @@ func WellKnown(key string) bool {
 	return false
 }
 
-// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label remains.
+// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label
+// remains.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
@@ -161,7 +162,8 @@ type Pool struct {
 	Conditions   []Condition       `json:"conditions,omitempty"`
 	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
-	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or needed.
+	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or
+	// needed.
 	Loosened *Loosening `json:"mend,omitempty"`
 }
 
@@ -241,13 +243,15 @@ type Pod struct {
 	UID       string `json:"uid,omitempty"`
 	Scheduler string `json:"scheduler,omitempty"` // spec.schedulerName
 	Node      string `json:"node,omitempty"`
-	// Owner is the owner's kind and name: "DaemonSet/aws-node". A kind of a custom resource has its API group: "Rollout.argoproj.io/web".
+	// Owner is the owner's kind and name: "DaemonSet/aws-node". A kind of a custom resource has its API group:
+	// "Rollout.argoproj.io/web".
 	Owner    string            `json:"owner,omitempty"`
 	Selector map[string]string `json:"selector,omitempty"` // spec.nodeSelector
 	Created  time.Time         `json:"created,omitzero"`
 	Host     bool              `json:"host,omitempty"`     // spec.hostNetwork
 	Messages []string          `json:"messages,omitempty"` // of its conditions and containers
-	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have written them.
+	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have
+	// written them.
 	Events []string `json:"events,omitempty"`
 }
 
@@ -269,8 +273,8 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"` // only of aws-node: settings of its address management
 }
 
-// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show that the controller
-// wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show
+// that the controller wrote it.
 type Event struct {
 	Kind      string    `json:"kind"`
 	Name      string    `json:"name"`
@@ -307,16 +311,16 @@ func (c Controller) IsAlone() bool {
 	return err == nil && is
 }
 
-// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint must first be pulled
-// and started.
+// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint
+// must first be pulled and started.
 const Lingering = 75 * time.Second
 
-// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint.
-// Package diagnosis/ready parses the event.
+// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its
+// startup taint. Package diagnosis/ready parses the event.
 const TakenAwayBy = "taken away by "
 
-// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are Kubernetes, the cloud
-// controller, kubectl and autoscalers. The result is nil if all are expected.
+// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are
+// Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all are expected.
 func StrangeTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}

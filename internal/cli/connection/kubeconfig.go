@@ -122,7 +122,8 @@ func isBase64(text string) bool {
 	return err == nil
 }
 
-// unlike returns the reason why a file is not a kubeconfig. The error of client-go names Go types and its own source files instead.
+// unlike returns the reason why a file is not a kubeconfig. The error of client-go names Go types and its own source
+// files instead.
 func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem

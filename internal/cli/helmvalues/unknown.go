@@ -35,8 +35,8 @@ func chartPaths() []string {
 	}
 }
 
-// UnknownValues returns the values that no chart has, sorted by path, with the path that was probably meant. Values below settings are
-// checked with the environment instead.
+// UnknownValues returns the values that no chart has, sorted by path, with the path that was probably meant. Values
+// below settings are checked with the environment instead.
 func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue

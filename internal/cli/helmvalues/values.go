@@ -150,8 +150,8 @@ func (v ChartValues) installed() evidence.Installed {
 	return out
 }
 
-// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings. If they have an error,
-// only the cluster name is set.
+// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings. If
+// they have an error, only the cluster name is set.
 func SettingsOf(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
 	isTheirs := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {

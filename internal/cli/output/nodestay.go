@@ -9,8 +9,8 @@ type NodeStay struct {
 	Pool  string `json:"nodePool"`
 	Cause string `json:"cause"` // a disruption.Cause, a label value of the metric joiner_nodes_staying
 	Why   string `json:"why"`   // a sentence without its full stop
-	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: a controller is active, or that is
-	// not known.
+	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: a
+	// controller is active, or that is not known.
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 

@@ -112,7 +112,8 @@ func (t Table) line(cells [][]string, widths []int, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrapped splits text into lines of at most width characters. It splits at a blank, or else after one of "-./,:_", or else anywhere.
+// wrapped splits text into lines of at most width characters. It splits at a blank, or else after one of "-./,:_", or
+// else anywhere.
 func wrapped(text string, width int) []string {
 	var out []string
 	rest := []rune(text)

@@ -91,7 +91,8 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 	return out
 }
 
-// loosen is the step with the smallest change that leaves instance types. If no such change is known, it removes the requirement.
+// loosen is the step with the smallest change that leaves instance types. If no such change is known, it removes the
+// requirement.
 func loosen(p diagnosis.Pool, requirement string) fix.Step {
 	m := p.Loosened
 	if m == nil {
@@ -121,7 +122,8 @@ func stepsLine(steps []diagnosis.Step) string {
 	return strings.Join(out, "; ")
 }
 
-// wantedArchitectures returns the architectures that the pools of a class allow and for which instance types are left; nil if not known.
+// wantedArchitectures returns the architectures that the pools of a class allow and for which instance types are left;
+// nil if not known.
 func wantedArchitectures(ix *index.Index, class string) []string {
 	var out []string
 	for _, p := range ix.Evidence.Pools.Value {
@@ -181,7 +183,8 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// imageFor is the step that adds an image for an architecture: AWS's images if the family has images for all architectures.
+// imageFor is the step that adds an image for an architecture: AWS's images if the family has images for all
+// architectures.
 func imageFor(c diagnosis.Class, arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+
@@ -344,8 +347,8 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that the pod's author
-// controls, so a command names only known kinds that have a pod template.
+// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that
+// the pod's author controls, so a command names only known kinds that have a pod template.
 func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
@@ -384,7 +387,8 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeA1 reports pools that allow A1 instances with Amazon Linux 2023, which uses instructions that the first Graviton lacks.
+// judgeA1 reports pools that allow A1 instances with Amazon Linux 2023, which uses instructions that the first Graviton
+// lacks.
 func judgeA1(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}

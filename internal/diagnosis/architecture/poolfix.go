@@ -16,8 +16,8 @@ func without(p diagnosis.Pool, requirement string) fix.Step {
 	return remove(p, i).With("or loosen it: %s", requirement)
 }
 
-// withoutArchitecture is the step that removes one architecture from the pool's requirement on the architecture. It keeps the
-// architectures for which instance types are left.
+// withoutArchitecture is the step that removes one architecture from the pool's requirement on the architecture. It
+// keeps the architectures for which instance types are left.
 func withoutArchitecture(p diagnosis.Pool, without string, left diagnosis.Step) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.Key == diagnosis.LabelArch && r.Operator == "In" })
 	if i < 0 {

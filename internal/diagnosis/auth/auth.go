@@ -43,7 +43,8 @@ func Checks() []index.Check {
 	}
 }
 
-// eachRole calls f for each class whose node role is known, and returns the findings. For other classes it returns an Unknown finding.
+// eachRole calls f for each class whose node role is known, and returns the findings. For other classes it returns an
+// Unknown finding.
 func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
@@ -77,7 +78,8 @@ func whyNoRole(ix *index.Index, c diagnosis.Class) string {
 	return "instance profile " + c.Profile + " has no role"
 }
 
-// MappingGap reports whether the mappings that the cluster reads are known. If not, gap is the Unknown finding of a check that needs them.
+// MappingGap reports whether the mappings that the cluster reads are known. If not, gap is the Unknown finding of a
+// check that needs them.
 func MappingGap(ix *index.Index) (gap diagnosis.Finding, known bool) {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's authentication mode"); ok {
 		return gap, false
@@ -119,8 +121,8 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// judgeEntry checks, if the cluster reads access entries, that the node role has an access entry of a node type. A row in aws-auth also
-// suffices if the cluster reads aws-auth.
+// judgeEntry checks, if the cluster reads access entries, that the node role has an access entry of a node type. A row
+// in aws-auth also suffices if the cluster reads aws-auth.
 func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -179,8 +181,8 @@ func principals(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth and the role has no access entry, which would
-// take precedence.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth and the role has no access
+// entry, which would take precedence.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -225,7 +227,8 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// rewriteAuthMap returns the steps that save an aws-auth that cannot be parsed, and replace it by rows for the node roles.
+// rewriteAuthMap returns the steps that save an aws-auth that cannot be parsed, and replace it by rows for the node
+// roles.
 func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
 	done := map[string]bool{}
@@ -265,8 +268,8 @@ func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 		With(ix.Evidence.AuthMap.Source).FixedBy(MapRoles(WithRow(ix, nodeRow(ix, role))))}
 }
 
-// judgeStaleEntry reports access entries that are older than their role. An entry refers to the role's unique ID, and a recreated role has
-// another ID.
+// judgeStaleEntry reports access entries that are older than their role. An entry refers to the role's unique ID, and a
+// recreated role has another ID.
 func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -292,7 +295,8 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// controllerMapped returns a role that is mapped as a node role, but is the controller's role or a role that only pods can assume.
+// controllerMapped returns a role that is mapped as a node role, but is the controller's role or a role that only pods
+// can assume.
 func controllerMapped(ix *index.Index) (role string, ok bool) {
 	var candidates []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -324,7 +328,8 @@ func isMistakenRole(ix *index.Index, role string) bool {
 	return mapped || isControllers(ix, role)
 }
 
-// isForPods reports whether, according to the role's trust policy, only pods can assume the role. It is false if the policy was not read.
+// isForPods reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
+// policy was not read.
 func isForPods(ix *index.Index, role string) bool {
 	r := ix.Evidence.Roles[RoleName(role)]
 	if !r.Known() || len(r.Value.Trusts) == 0 || trustsEC2(r.Value) {
@@ -340,7 +345,8 @@ func trustsEC2(r diagnosis.Role) bool {
 		slices.Contains(r.Trusts, "*")
 }
 
-// judgeMistakenRole reports that the controller's role is used in place of the node role, in the mapping or in the EC2NodeClass.
+// judgeMistakenRole reports that the controller's role is used in place of the node role, in the mapping or in the
+// EC2NodeClass.
 func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -370,7 +376,8 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// roleLine returns the evidence for the use of a role, on one line: its service account, or its trust policy. It is empty if not known.
+// roleLine returns the evidence for the use of a role, on one line: its service account, or its trust policy. It is
+// empty if not known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

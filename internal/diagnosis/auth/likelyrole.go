@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyRoles returns the names of the roles that the instances of a class should probably have: the role that most other classes use, or
-// else the mapped roles. Several roles are equally likely.
+// likelyRoles returns the names of the roles that the instances of a class should probably have: the role that most
+// other classes use, or else the mapped roles. Several roles are equally likely.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {

@@ -84,7 +84,8 @@ const (
 	entryWindows = "EC2_WINDOWS"
 )
 
-// entryFor returns the type of access entry that a role needs, from the AMI families of the EC2NodeClasses that use the role.
+// entryFor returns the type of access entry that a role needs, from the AMI families of the EC2NodeClasses that use the
+// role.
 func entryFor(ix *index.Index, role string) fix.Value {
 	windows := func(c diagnosis.Class) bool {
 		arn := nodeRole(ix, c)
@@ -129,7 +130,8 @@ func mapped(ix *index.Index, role string) bool {
 		slices.ContainsFunc(MapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
 }
 
-// mapRole is the step that maps a role: with an access entry if the cluster reads entries, otherwise with a row in aws-auth.
+// mapRole is the step that maps a role: with an access entry if the cluster reads entries, otherwise with a row in
+// aws-auth.
 func mapRole(ix *index.Index, role string) fix.Step {
 	if ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return CreateEntry(ix, role, entryFor(ix, role))
@@ -149,7 +151,8 @@ func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
 		fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
 }
 
-// WithRow returns the text of mapRoles in which the row replaces those of its role. Other rows, their order and comments are unchanged.
+// WithRow returns the text of mapRoles in which the row replaces those of its role. Other rows, their order and
+// comments are unchanged.
 func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	if bad := invalid(row); len(bad) > 0 {
 		return bad[0]

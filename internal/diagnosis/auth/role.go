@@ -55,8 +55,8 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// lackingPolicies reports missing managed policies that nodes need. If the role has policies whose text was not read, it reports only if a
-// console shows a missing permission.
+// lackingPolicies reports missing managed policies that nodes need. If the role has policies whose text was not read,
+// it reports only if a console shows a missing permission.
 func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	has := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
@@ -172,7 +172,8 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passRoleFix is the step that adds an inline policy. It does not change an existing policy, because the text of policies is not read.
+// passRoleFix is the step that adds an inline policy. It does not change an existing policy, because the text of
+// policies is not read.
 func passRoleFix(ix *index.Index, role string) fix.Step {
 	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
 		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),

@@ -214,7 +214,8 @@ func familyOf(name string) (family string, official bool) {
 	return "", false
 }
 
-// judgeFamily checks that the image of a class belongs to its AMI family. Images do not understand the user data of other families.
+// judgeFamily checks that the image of a class belongs to its AMI family. Images do not understand the user data of
+// other families.
 func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -279,7 +280,8 @@ func minorOf(name string) (int, bool) {
 	return 0, false
 }
 
-// judgeSkew checks that the kubelet of the image is not newer than the control plane, and at most three minor versions older.
+// judgeSkew checks that the kubelet of the image is not newer than the control plane, and at most three minor versions
+// older.
 func judgeSkew(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's version"); ok {
 		return []diagnosis.Finding{gap}

@@ -37,8 +37,8 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// replaceInstance is the step that replaces an instance that has not joined. It relies on the NodeClaim and not on the instance's tags,
-// because anyone with permission to tag can write those.
+// replaceInstance is the step that replaces an instance that has not joined. It relies on the NodeClaim and not on the
+// instance's tags, because anyone with permission to tag can write those.
 func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
 	switch {
@@ -55,7 +55,8 @@ func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 		fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 
-// judgeMetadata reports classes that switch off the instance metadata service, from which an instance reads its user data.
+// judgeMetadata reports classes that switch off the instance metadata service, from which an instance reads its user
+// data.
 func judgeMetadata(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

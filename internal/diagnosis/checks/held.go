@@ -18,8 +18,9 @@ func isUnused(ix *index.Index, subject string) bool {
 		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
 }
 
-// holdsPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not initialized, or if
-// the subject has no NodeClaims and pods wait. Findings of LayerFleet hold no pods, because they matter only after a node is ready.
+// holdsPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not
+// initialized, or if the subject has no NodeClaims and pods wait. Findings of LayerFleet hold no pods, because they
+// matter only after a node is ready.
 func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
 		return false

@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestOvercome: an earlier answer of EC2 is no longer a finding if a later instance of the class has become a node, if the NodeClaim was
-// launched later, or if the class is gone.
+// TestOvercome: an earlier answer of EC2 is no longer a finding if a later instance of the class has become a node, if
+// the NodeClaim was launched later, or if the class is gone.
 func TestOvercome(t *testing.T) {
 	t.Parallel()
 	ended := func(s *situation) {

@@ -31,7 +31,8 @@ func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	return f
 }
 
-// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. ofClass selects the classes.
+// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. ofClass
+// selects the classes.
 func notJoined(ix *index.Index, ofClass func(class string) bool) []string {
 	var out []string
 	for _, c := range ix.Evidence.Claims.Value {

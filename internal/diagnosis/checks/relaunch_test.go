@@ -19,8 +19,8 @@ func fixOf(s *situation, id string) string {
 	return found[i].Fix.String()
 }
 
-// TestRelaunched: a fix that changes an EC2NodeClass also replaces the instances that cannot join with the old class. It
-// keeps instances that have joined.
+// TestRelaunched: a fix that changes an EC2NodeClass also replaces the instances that cannot join with the old class.
+// It keeps instances that have joined.
 func TestRelaunched(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -86,7 +86,8 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, sa
 	return f
 }
 
-// withPodDeletion adds to a fix the step that recreates the pods that Fargate refused for a profile. Fargate does not retry refused pods.
+// withPodDeletion adds to a fix the step that recreates the pods that Fargate refused for a profile. Fargate does not
+// retry refused pods.
 func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
 		profile, ok := profileOf(ix, pod)

@@ -1,4 +1,5 @@
-// Package fargate checks why the controller's own pods do not run, mainly on Fargate: profile, subnets, pod execution role and DNS.
+// Package fargate checks why the controller's own pods do not run, mainly on Fargate: profile, subnets, pod execution
+// role and DNS.
 //
 // In: an index.Index.
 // Out: findings of the checks FG.
@@ -71,14 +72,15 @@ func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargatePro
 	return ix.Evidence.Fargate.Value[i], true
 }
 
-// isForFargate reports whether a pod is for Fargate: a profile selects it, it was assigned to Fargate, or its messages are about Fargate.
+// isForFargate reports whether a pod is for Fargate: a profile selects it, it was assigned to Fargate, or its messages
+// are about Fargate.
 func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
 	_, selected := profileOf(ix, p)
 	return selected || onFargate(p) || taintMessage(ix, p) != ""
 }
 
-// taintMessage returns the message about a pod that does not tolerate Fargate's taint. Newer kube-schedulers do not name the taint. A
-// message without a name counts if the pod does not tolerate Fargate's taint and a node has it.
+// taintMessage returns the message about a pod that does not tolerate Fargate's taint. Newer kube-schedulers do not
+// name the taint. A message without a name counts if the pod does not tolerate Fargate's taint and a node has it.
 func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
 	if said := index.PodMessage(p, diagnosis.TaintFargate); said != "" {
 		return said
@@ -111,7 +113,8 @@ func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 	return out
 }
 
-// judgeFargateProfile checks that a Fargate profile is active and selects the controller's pods. Other pods go to the default scheduler.
+// judgeFargateProfile checks that a Fargate profile is active and selects the controller's pods. Other pods go to the
+// default scheduler.
 func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -181,8 +184,8 @@ func late(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
 	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
 }
 
-// judgeTooEarly reports pods that were created before their Fargate profile was active. EKS assigns a pod to Fargate only when the pod is
-// created.
+// judgeTooEarly reports pods that were created before their Fargate profile was active. EKS assigns a pod to Fargate
+// only when the pod is created.
 func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		profile, ok := profileOf(ix, p)
@@ -249,8 +252,8 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeFargateIdentity checks that the controller has its region and credentials without instance metadata and without the Pod Identity
-// agent, which do not exist on Fargate.
+// judgeFargateIdentity checks that the controller has its region and credentials without instance metadata and without
+// the Pod Identity agent, which do not exist on Fargate.
 func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	return eachOnFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
@@ -279,7 +282,8 @@ func eachOnFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject st
 	})
 }
 
-// judgeFargateDNS reports a controller that needs cluster DNS, while cluster DNS is not ready and may wait for the controller's nodes.
+// judgeFargateDNS reports a controller that needs cluster DNS, while cluster DNS is not ready and may wait for the
+// controller's nodes.
 func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -328,8 +332,8 @@ func judgeControllerNode(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeTolerations reports controller pods that lack the toleration for Fargate's taint. A list in a chart's values replaces the default
-// list, which has the toleration. A pod that is assigned to Fargate does not need it.
+// judgeTolerations reports controller pods that lack the toleration for Fargate's taint. A list in a chart's values
+// replaces the default list, which has the toleration. A pod that is assigned to Fargate does not need it.
 func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		if p.Scheduler == "fargate-scheduler" || taintMessage(ix, p) == "" || tolerates(p, diagnosis.TaintFargate) {

@@ -76,8 +76,8 @@ func ServiceAccount(namespace, name string) Object {
 // AuthMap is the ConfigMap aws-auth.
 func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
 
-// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds without a pod
-// template that a patch can change.
+// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds
+// without a pod template that a patch can change.
 func Workload(namespace, owner string) (o Object, ok bool) {
 	kind, name, _ := strings.Cut(owner, "/")
 	switch kind {
@@ -279,7 +279,8 @@ func Kubectl(words ...Value) Step {
 	return s
 }
 
-// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and identifiers.
+// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and
+// identifiers.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {

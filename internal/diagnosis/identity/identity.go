@@ -158,7 +158,8 @@ func instances(ids []string) []fix.Value {
 	return out
 }
 
-// judgeForeignEnd reports instances that a user or another program terminated while their NodeClaims were not being deleted.
+// judgeForeignEnd reports instances that a user or another program terminated while their NodeClaims were not being
+// deleted.
 func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -179,7 +180,8 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It does not report missing groups.
+// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It does not report
+// missing groups.
 func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}

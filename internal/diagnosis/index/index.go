@@ -1,5 +1,5 @@
-// Package index indexes the evidence for the checks of all subjects: the symptoms of instances, the Node of an instance, and statements
-// about launches.
+// Package index indexes the evidence for the checks of all subjects: the symptoms of instances, the Node of an
+// instance, and statements about launches.
 //
 // In: diagnosis.Evidence.
 // Out: an Index, which no check changes, and the type Check of the checks that judge it.
@@ -39,8 +39,8 @@ func New(e diagnosis.Evidence) *Index {
 	return ix
 }
 
-// IsForeign reports whether the instance does not belong to this cluster: it is tagged with another cluster's UID, or no NodeClaim has its
-// provider ID. Failures of such an instance are not judged.
+// IsForeign reports whether the instance does not belong to this cluster: it is tagged with another cluster's UID, or
+// no NodeClaim has its provider ID. Failures of such an instance are not judged.
 func (ix *Index) IsForeign(i diagnosis.Instance) bool {
 	return i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID || ix.Evidence.Claims.Known() && i.Claim == ""
 }
@@ -50,8 +50,8 @@ func (ix *Index) HasSymptom(s diagnosis.Symptom) bool {
 	return slices.ContainsFunc(ix.Occurrences, func(g Occurrence) bool { return g.Symptom == s })
 }
 
-// OccurrencesOf returns the occurrences of some symptoms, at most one for each instance and symptom. class restricts them to one
-// EC2NodeClass; empty means all.
+// OccurrencesOf returns the occurrences of some symptoms, at most one for each instance and symptom. class restricts
+// them to one EC2NodeClass; empty means all.
 func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occurrence {
 	var out []Occurrence
 	for _, g := range ix.Occurrences {
@@ -62,8 +62,8 @@ func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occur
 	return out
 }
 
-// Consoles returns the Unknown finding of a check that needs console output, if the console of an instance that has not joined could not
-// be read. ok is false if there is no such gap.
+// Consoles returns the Unknown finding of a check that needs console output, if the console of an instance that has not
+// joined could not be read. ok is false if there is no such gap.
 func (ix *Index) Consoles() (gap diagnosis.Finding, ok bool) {
 	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
 		return gap, true
@@ -89,8 +89,8 @@ func Lines(of []Occurrence) []string {
 	return out
 }
 
-// isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects have recovered or were
-// deleted.
+// isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects
+// have recovered or were deleted.
 func (ix *Index) isPast(v diagnosis.Event) bool {
 	since := func(all []diagnosis.Condition, kind string) bool {
 		c := diagnosis.FindCondition(all, kind)
@@ -125,7 +125,8 @@ func (ix *Index) IsOfSystem(p diagnosis.Pod) bool {
 	return p.Namespace == diagnosis.SystemNamespace || p.Namespace != "" && p.Namespace == ix.Evidence.Controller.Value.Namespace
 }
 
-// daemonSetNamespaces returns namespaces besides kube-system where administrators install DaemonSets, by a part of the DaemonSet's name.
+// daemonSetNamespaces returns namespaces besides kube-system where administrators install DaemonSets, by a part of the
+// DaemonSet's name.
 func daemonSetNamespaces() map[string][]string {
 	return map[string][]string{"cilium": {"cilium"}, "calico-node": {"calico-system"}, "kube-flannel-ds": {"kube-flannel"},
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}

@@ -1,4 +1,5 @@
-// Package launch checks for reasons why EC2 launches no instance: references, selectors, permissions, quotas, keys and volumes.
+// Package launch checks for reasons why EC2 launches no instance: references, selectors, permissions, quotas, keys and
+// volumes.
 //
 // In: an index.Index.
 // Out: findings of the checks LAUNCH.
@@ -65,7 +66,8 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSpotRole reports that the service-linked role for spot is missing and that the controller is not allowed to create it.
+// judgeSpotRole reports that the service-linked role for spot is missing and that the controller is not allowed to
+// create it.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	said := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)

@@ -21,8 +21,8 @@ func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	return []diagnosis.Finding{gap}, true
 }
 
-// anyStatement returns the statements that contain all words of at least one alternative. It leaves out statements that AUTH-8 and LAUNCH-3
-// judge.
+// anyStatement returns the statements that contain all words of at least one alternative. It leaves out statements that
+// AUTH-8 and LAUNCH-3 judge.
 func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, words := range alternatives {
@@ -48,8 +48,8 @@ func controllerARN(ix *index.Index) fix.Value {
 	return fix.RoleARN(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE_ARN")
 }
 
-// judgeKey reports that EC2 cannot use the KMS key of the volumes. EBS uses the key with the permissions of the caller that launches. EC2
-// reports a failure only as the reason why the instance ended.
+// judgeKey reports that EC2 cannot use the KMS key of the volumes. EBS uses the key with the permissions of the caller
+// that launches. EC2 reports a failure only as the reason why the instance ended.
 func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -76,7 +76,8 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 					fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
 }
 
-// keyOf returns the KMS key of a class. If the class is not known, keyOf returns the only key of all classes, or a placeholder.
+// keyOf returns the KMS key of a class. If the class is not known, keyOf returns the only key of all classes, or a
+// placeholder.
 func keyOf(ix *index.Index, name string) fix.Value {
 	var keys []string
 	for _, c := range ix.Evidence.Classes.Value {
@@ -91,8 +92,8 @@ func keyOf(ix *index.Index, name string) fix.Value {
 	return fix.Blank("KEY_ID")
 }
 
-// withClaimDeletion adds to a fix the step that deletes the NodeClaims of ended instances, so that the controller launches others at once.
-// Without the step, the controller finds the ended instances within two minutes.
+// withClaimDeletion adds to a fix the step that deletes the NodeClaims of ended instances, so that the controller
+// launches others at once. Without the step, the controller finds the ended instances within two minutes.
 func withClaimDeletion(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // what fits in a line
 	var claims []fix.Claim
@@ -110,7 +111,8 @@ func withClaimDeletion(ix *index.Index, said []index.Statement, steps ...fix.Ste
 	return append(steps, fix.DeleteClaims(claims...))
 }
 
-// judgeDenial reports policies that forbid launching. IAM names the denying policy if it is in the same account or organization.
+// judgeDenial reports policies that forbid launching. IAM names the denying policy if it is in the same account or
+// organization.
 func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -160,10 +162,10 @@ func policyIn(text string) string {
 // recently is how long statements about deleted NodeClaims count.
 const recently = 2 * time.Minute
 
-// recentStatements returns statements of events about deleted NodeClaims that contain all words of at least one alternative.
-// When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next only some time later. An
-// instance that was launched after the event shows that the problem is over. Because the UIDs of deleted NodeClaims are not
-// known, findings from these statements are never certain.
+// recentStatements returns statements of events about deleted NodeClaims that contain all words of at least one
+// alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next only some
+// time later. An instance that was launched after the event shows that the problem is over. Because the UIDs of deleted
+// NodeClaims are not known, findings from these statements are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {

@@ -43,7 +43,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clusterGroup is the step that gives instances the cluster security group. Its members reach each other and the control plane.
+// clusterGroup is the step that gives instances the cluster security group. Its members reach each other and the
+// control plane.
 func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	if ix.Evidence.Cluster.Value.Group == "" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")
@@ -97,8 +98,8 @@ func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// nearestClass is the step that changes a pool's reference to an existing class. It tries in turn the class with a similar name, the class
-// with the pool's own name, and the only class. If several remain, the user chooses.
+// nearestClass is the step that changes a pool's reference to an existing class. It tries in turn the class with a
+// similar name, the class with the pool's own name, and the only class. If several remain, the user chooses.
 func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
 	var names []string
 	for _, c := range ix.Evidence.Classes.Value {

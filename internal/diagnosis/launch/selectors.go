@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// selectGroups returns the steps that fix a class that selects no security group. They select the groups of other classes,
-// or else the cluster security group.
+// selectGroups returns the steps that fix a class that selects no security group. They select the groups of other
+// classes, or else the cluster security group.
 func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {

@@ -1,4 +1,5 @@
-// Package leader checks whether a controller is active in the cluster, by its Lease and by the conditions that it writes.
+// Package leader checks whether a controller is active in the cluster, by its Lease and by the conditions that it
+// writes.
 //
 // In: an index.Index.
 // Out: findings of the checks RUN.
@@ -25,8 +26,9 @@ func Checks() []index.Check {
 	return []index.Check{{ID: "RUN-1", Title: "a controller is active", Layer: diagnosis.LayerController, Judge: judgeLeader}}
 }
 
-// judgeLeader reports that no controller is active. A killed controller leaves an expired Lease and unfinished work behind. Within takeover
-// after the end of the Lease the verdict is Unknown, because another controller may be starting.
+// judgeLeader reports that no controller is active. A killed controller leaves an expired Lease and unfinished work
+// behind. Within takeover after the end of the Lease the verdict is Unknown, because another controller may be
+// starting.
 func judgeLeader(ix *index.Index) []diagnosis.Finding {
 	found := leaderless(ix)
 	l := ix.Evidence.Lease.Value
@@ -85,7 +87,8 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	return nil // the controller was stopped, and has no work
 }
 
-// hasEnded reports whether the lease has ended, NodePools or NodeClaims exist, and no controller has written anything since the end.
+// hasEnded reports whether the lease has ended, NodePools or NodeClaims exist, and no controller has written anything
+// since the end.
 func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
 	isServed := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
 	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
@@ -102,7 +105,8 @@ func Leaderless(e diagnosis.Evidence) time.Time {
 	return e.Lease.Value.End()
 }
 
-// neverActed returns a finding if there are NodePools and waiting pods, and no controller has ever written a NodeClaim or a condition.
+// neverActed returns a finding if there are NodePools and waiting pods, and no controller has ever written a NodeClaim
+// or a condition.
 func neverActed(ix *index.Index) []diagnosis.Finding {
 	isTouched := func(conditions []diagnosis.Condition) bool { return len(conditions) > 0 }
 	switch work := undone(ix); {

@@ -12,8 +12,9 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if the packets pass. The addresses of peers
-// are not known, so an allow entry for some addresses counts, and a deny entry for some addresses does not.
+// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if the packets pass. The
+// addresses of peers are not known, so an allow entry for some addresses counts, and a deny entry for some addresses
+// does not.
 func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
@@ -28,7 +29,8 @@ func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok 
 	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, listed or not
 }
 
-// freeNumber returns the highest free rule number below the given one. If below is 0, it is 100 or the next free number below.
+// freeNumber returns the highest free rule number below the given one. If below is 0, it is 100 or the next free number
+// below.
 func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	if below == 0 {
 		below = 101
@@ -87,7 +89,8 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// allowPackets is the step that adds an entry that allows packets. Its number is lower than that of the entry that drops them.
+// allowPackets is the step that adds an entry that allows packets. Its number is lower than that of the entry that
+// drops them.
 func allowPackets(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
 	direction := fix.P("--ingress")
 	if out {

@@ -52,8 +52,8 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// RoomierSubnets is the step that makes a class select other subnets with many free addresses: in each zone, the private
-// subnet with a default route that has the most.
+// RoomierSubnets is the step that makes a class select other subnets with many free addresses: in each zone, the
+// private subnet with a default route that has the most.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })
@@ -72,7 +72,8 @@ func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms"))
 }
 
-// SubnetsOfVPC is the step that keeps only the class's subnets in the cluster's VPC. If no subnet remains, it is RoomierSubnets.
+// SubnetsOfVPC is the step that keeps only the class's subnets in the cluster's VPC. If no subnet remains, it is
+// RoomierSubnets.
 func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	var terms fix.List
 	for _, s := range ix.Evidence.Subnets.Value {

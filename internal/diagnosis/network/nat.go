@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyNAT returns the NAT gateway that the subnet's zone uses, or else the only NAT gateway of the VPC; empty if the user must choose.
+// likelyNAT returns the NAT gateway that the subnet's zone uses, or else the only NAT gateway of the VPC; empty if the
+// user must choose.
 func likelyNAT(ix *index.Index, subnet string) string {
 	zone := func(id string) string {
 		i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })

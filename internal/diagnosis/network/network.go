@@ -33,7 +33,8 @@ func Checks() []index.Check {
 // apiPort is the port of EKS API servers.
 const apiPort = 443
 
-// location has the security groups and subnets of instances: those that a class selects, or those of an instance that has not joined.
+// location has the security groups and subnets of instances: those that a class selects, or those of an instance that
+// has not joined.
 type location struct {
 	subject string
 	class   diagnosis.Class
@@ -41,7 +42,8 @@ type location struct {
 	subnets []string
 }
 
-// locations returns the locations of the classes, and of instances whose security groups differ from those of their class.
+// locations returns the locations of the classes, and of instances whose security groups differ from those of their
+// class.
 func locations(ix *index.Index) []location {
 	var out []location
 	for _, c := range ix.Evidence.Classes.Value {
@@ -135,8 +137,8 @@ func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
-// allowsIngress reports whether a group lets in packets to a port from one of the groups in from. A rule for addresses or prefix lists also
-// counts, because the owners of addresses are not known.
+// allowsIngress reports whether a group lets in packets to a port from one of the groups in from. A rule for addresses
+// or prefix lists also counts, because the owners of addresses are not known.
 func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	return slices.ContainsFunc(g.In, func(r diagnosis.Rule) bool {
 		return r.Allows(port) && (len(r.CIDRs) > 0 || len(r.Lists) > 0 ||
@@ -156,7 +158,8 @@ func rulesLine(groups []diagnosis.Group) string {
 	return strings.Join(out, "; ")
 }
 
-// judgeDNS reports VPCs that do not resolve the API server's name. Only the VPC's own resolver knows the name of a private endpoint.
+// judgeDNS reports VPCs that do not resolve the API server's name. Only the VPC's own resolver knows the name of a
+// private endpoint.
 func judgeDNS(ix *index.Index) []diagnosis.Finding {
 	seen := index.Lines(ix.OccurrencesOf("", diagnosis.NoSuchHost))
 	if gap, ok := ix.Evidence.VPC.Gap("the DNS settings of the VPC"); ok && len(seen) == 0 {
@@ -237,7 +240,8 @@ func within(address string, blocks []string) bool {
 	})
 }
 
-// judgeRoutes checks that every subnet has a default route that works, or that the VPC has endpoints for all services that a node calls.
+// judgeRoutes checks that every subnet has a default route that works, or that the VPC has endpoints for all services
+// that a node calls.
 func judgeRoutes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -349,8 +353,8 @@ func LackingEndpoints(ix *index.Index) []string {
 	return out
 }
 
-// judgeCustomNetworking checks that the controller reserves a network interface when the VPC CNI uses custom networking. Pods then cannot
-// use the primary interface of a node.
+// judgeCustomNetworking checks that the controller reserves a network interface when the VPC CNI uses custom
+// networking. Pods then cannot use the primary interface of a node.
 func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Daemons.Gap("the DaemonSets"); ok {
 		return []diagnosis.Finding{gap}

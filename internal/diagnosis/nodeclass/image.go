@@ -68,7 +68,8 @@ func Resized(c diagnosis.Class, gib int) fix.Step {
 		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})
 }
 
-// FamilyOnConsole returns the AMI family of an image, derived from the user data that the image rejects; empty if not known.
+// FamilyOnConsole returns the AMI family of an image, derived from the user data that the image rejects; empty if not
+// known.
 func FamilyOnConsole(seen []index.Occurrence) string {
 	for _, g := range seen {
 		switch {

@@ -28,8 +28,8 @@ func Problems(ix *index.Index, id string) []diagnosis.Finding {
 	return out
 }
 
-// correctUserData is the step that corrects the user data of an EC2NodeClass. User data may hold secrets, so the evidence does not contain
-// it, and joiner correct writes the patch when the user runs the step.
+// correctUserData is the step that corrects the user data of an EC2NodeClass. User data may hold secrets, so the
+// evidence does not contain it, and joiner correct writes the patch when the user runs the step.
 func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.Step {
 	if ix.Evidence.Name != "" {
 		options = append([]fix.Value{fix.Text("--cluster-name"), fix.ClusterName(ix.Evidence.Name)}, options...)

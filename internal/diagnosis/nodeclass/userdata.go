@@ -23,7 +23,8 @@ func UserDataFixOr(ix *index.Index, check string, g index.Occurrence, other fix.
 	return other
 }
 
-// UserDataFix returns the step that fixes a symptom, derived from the console output; ok is false if the output does not suffice.
+// UserDataFix returns the step that fixes a symptom, derived from the console output; ok is false if the output does
+// not suffice.
 func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.Step, ok bool) {
 	c, ok := ix.Evidence.Class(g.Instance.Class)
 	if !ok {
@@ -85,7 +86,8 @@ func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	return step.With("AWS's newest image knows the type; or copy a newer image, or set spec.kubelet.maxPods"), ok
 }
 
-// withoutUserData is the step that removes spec.userData from a class. Joiner adds everything that instances need to join.
+// withoutUserData is the step that removes spec.userData from a class. Joiner adds everything that instances need to
+// join.
 func withoutUserData(class string) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
 }

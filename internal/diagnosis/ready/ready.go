@@ -28,8 +28,8 @@ func Checks() []index.Check {
 	}
 }
 
-// isOfDaemon reports whether a pod belongs to a system DaemonSet with one of the names. It checks the namespace too, because a tenant's pod
-// may name any owner.
+// isOfDaemon reports whether a pod belongs to a system DaemonSet with one of the names. It checks the namespace too,
+// because a tenant's pod may name any owner.
 func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 	s, ok := ix.FindDaemonSet(names...)
 	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) &&
@@ -85,7 +85,8 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeServiceAddress reports that the network plug-in cannot reach the address of the service kubernetes, which kube-proxy serves.
+// judgeServiceAddress reports that the network plug-in cannot reach the address of the service kubernetes, which
+// kube-proxy serves.
 func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 	// any process on an instance can write its console
 	seen, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely
@@ -137,8 +138,8 @@ func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
 
-// judgeHops reports pods that need the metadata service but cannot reach it. With a hop limit of 1, answers of the service reach only pods
-// on the host's network.
+// judgeHops reports pods that need the metadata service but cannot reach it. With a hop limit of 1, answers of the
+// service reach only pods on the host's network.
 func judgeHops(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -217,7 +218,8 @@ func judgeDevices(ix *index.Index) []diagnosis.Finding {
 // announcing is how long a running device plug-in takes to report its devices.
 const announcing = 10 * time.Second
 
-// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: its pod is new and does not run yet.
+// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: its pod is new and does not run
+// yet.
 func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	n, ok := ix.NodeOf(c)
 	return ok && slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool {
@@ -226,8 +228,8 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	})
 }
 
-// devicePlugin is the step that makes the plug-in for a device run on all nodes. It adds a toleration to an existing plug-in,
-// or else installs one.
+// devicePlugin is the step that makes the plug-in for a device run on all nodes. It adds a toleration to an existing
+// plug-in, or else installs one.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {

@@ -31,7 +31,8 @@ func TaintChecks() []index.Check {
 	}
 }
 
-// judgeStartTaint reports user data that will not register the taint karpenter.sh/unregistered, and nodes that registered without it.
+// judgeStartTaint reports user data that will not register the taint karpenter.sh/unregistered, and nodes that
+// registered without it.
 func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "TAINT-1")
 	for i := range out {
@@ -60,8 +61,8 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clockGrain is how much later than the creation of its Node the launch of an instance may seem to be. The API server truncates
-// creation times to seconds, and its clock differs from EC2's.
+// clockGrain is how much later than the creation of its Node the launch of an instance may seem to be. The API server
+// truncates creation times to seconds, and its clock differs from EC2's.
 const clockGrain = 10 * time.Second
 
 // judgeStaleNode reports instances whose Node existed before them. A kubelet takes over an existing Node of its name
@@ -95,8 +96,8 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeTaintRemover reports a client that changes the taints of a node before the controller has prepared the node. The API
-// server records only the last writer, so the controller names the writers that it found in its event.
+// judgeTaintRemover reports a client that changes the taints of a node before the controller has prepared the node. The
+// API server records only the last writer, so the controller names the writers that it found in its event.
 func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -123,8 +124,8 @@ func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopRemover returns the steps in which the user changes the client that removed the taint and replaces the node. Any client
-// that can write the Node or the event controls the client's name, so no command contains the name.
+// stopRemover returns the steps in which the user changes the client that removed the taint and replaces the node. Any
+// client that can write the Node or the event controls the client's name, so no command contains the name.
 func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml",
 		"--show-managed-fields").With("then change %s so that it keeps "+diagnosis.TaintUnregistered, remover)}

@@ -39,8 +39,9 @@ type Clients struct {
 	// UserData returns the problems of the user data of the cluster's EC2NodeClasses. Nil: user data is not read.
 	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
 
-	// Late limits the requests to evidence of why instances do not join, for frequent use. Its keys are the IDs of the late instances, whose
-	// console output is read. If Late is empty, no instance is requested. Nil: everything is collected.
+	// Late limits the requests to evidence of why instances do not join, for frequent use. Its keys are the IDs of the
+	// late instances, whose console output is read. If Late is empty, no instance is requested. Nil: everything is
+	// collected.
 	Late map[string]bool
 
 	// NoIAM is true if IAM cannot be reached. If Late is set, IAM is then not called.
@@ -49,7 +50,8 @@ type Clients struct {
 	Cluster string // name of the EKS cluster
 	Region  string
 
-	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty: Collect finds it.
+	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
+	// Collect finds it.
 	Controller string
 	// Progress is called when the reading of an item starts and, with done true, when it ends. It may be called concurrently. Nil disables it.
 	Progress func(source string, done bool)
@@ -75,8 +77,8 @@ type collector struct {
 	e diagnosis.Evidence
 }
 
-// Collect requests all evidence. It never fails: items that cannot be read are marked absent. Items that depend on other
-// items are requested after them.
+// Collect requests all evidence. It never fails: items that cannot be read are marked absent. Items that depend on
+// other items are requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience

@@ -10,8 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining requests only the items that show why instances do not join, because the controller calls it repeatedly and the
-// number of API calls is limited. It requests only roles that the cluster does not map, and only instances that are late.
+// joining requests only the items that show why instances do not join, because the controller calls it repeatedly and
+// the number of API calls is limited. It requests only roles that the cluster does not map, and only instances that are
+// late.
 func (c *collector) joining(ctx context.Context) {
 	e, w := &c.e, c.Kube
 	const beyond = "it does not affect whether instances join"
@@ -48,8 +49,8 @@ func (c *collector) joining(ctx context.Context) {
 	}
 }
 
-// joiningClaims sets the NodeClaim and EC2NodeClass of each instance from NodeClaims in place of the instance's tags. The NodeClaims
-// themselves are not part of this evidence.
+// joiningClaims sets the NodeClaim and EC2NodeClass of each instance from NodeClaims in place of the instance's tags.
+// The NodeClaims themselves are not part of this evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return
@@ -116,7 +117,8 @@ func (c *collector) knows(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// ownRole sets the controller's role to the role of the caller, unless EC2 may assume that role, because it may then be meant for both.
+// ownRole sets the controller's role to the role of the caller, unless EC2 may assume that role, because it may then be
+// meant for both.
 func (c *collector) ownRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")

@@ -17,8 +17,8 @@ import (
 )
 
 // TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does
-// not map the role of a class, instances only if some are late. The evidence suffices for findings that are certain before
-// a launch.
+// not map the role of a class, instances only if some are late. The evidence suffices for findings that are certain
+// before a launch.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -71,11 +71,12 @@ func isEmpty(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
-// mostOptions is the maximum number of values that would help; a fix proposes the first. With more values, the user must choose.
+// mostOptions is the maximum number of values that would help; a fix proposes the first. With more values, the user
+// must choose.
 const mostOptions = 3
 
-// loosening returns the smallest change after which a pool without instance types has some: one more value for the requirement with the
-// fewest options. It is nil if there are more than mostOptions values, or one value is not enough.
+// loosening returns the smallest change after which a pool without instance types has some: one more value for the
+// requirement with the fewest options. It is nil if there are more than mostOptions values, or one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	types, keys := offeredTypes(family, region)
 	var best *diagnosis.Loosening

@@ -31,7 +31,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is no change if several are equally good.
+// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is no change if
+// several are equally good.
 func TestLoosening(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {

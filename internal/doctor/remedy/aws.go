@@ -126,7 +126,8 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// expected returns the access entry of a principal as text, or an error if the entry differs from the one in the diagnosis.
+// expected returns the access entry of a principal as text, or an error if the entry differs from the one in the
+// diagnosis.
 func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil {

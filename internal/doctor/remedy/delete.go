@@ -41,7 +41,8 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 	}}, nil
 }
 
-// tryDelete makes a dry run of the deletion of a NodeClaim. The error says how the NodeClaim differs from the diagnosis.
+// tryDelete makes a dry run of the deletion of a NodeClaim. The error says how the NodeClaim differs from the
+// diagnosis.
 func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kubeclient.Deletion, found bool, err error) {
 	one, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {

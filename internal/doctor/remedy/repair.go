@@ -2,8 +2,8 @@
 //
 // In: the steps of a fix; clients of Kubernetes and AWS with the user's permissions.
 // Out: the changes, each with the state before and after; the number of changes that were made.
-// Never: a change that was not printed first, a program of the user's computer, a part of a fix of which it cannot apply
-// all, or a deletion of an object that has changed since the diagnosis.
+// Never: a change that was not printed first, a program of the user's computer, a part of a fix of which it cannot
+// apply all, or a deletion of an object that has changed since the diagnosis.
 package remedy
 
 import (
@@ -30,7 +30,8 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// Ask runs joiner with arguments of a read-only command, joiner correct, and returns its output. Nil: fixes that need it are refused.
+	// Ask runs joiner with arguments of a read-only command, joiner correct, and returns its output. Nil: fixes that
+	// need it are refused.
 	Ask func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.
@@ -46,7 +47,8 @@ type Change struct {
 	apply func(context.Context) error
 }
 
-// ByHand is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported step.
+// ByHand is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
+// step.
 type ByHand struct {
 	Line string // the step that only the user can do
 	Why  string // the reason
@@ -56,8 +58,8 @@ func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.
 
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
-// Plan returns the changes that the steps of a fix would make, and changes nothing. Read-only steps are left out. The error
-// is a *ByHand if only the user can do one of the other steps.
+// Plan returns the changes that the steps of a fix would make, and changes nothing. Read-only steps are left out. The
+// error is a *ByHand if only the user can do one of the other steps.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
