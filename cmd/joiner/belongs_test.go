@@ -33,7 +33,7 @@ func TestBelongs(t *testing.T) {
 			ClusterCABundle: authority("b")}, eks.Facts{}, ""},
 		"endpoint of another cluster": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
-			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": is ` + endpoint + " meant?",
+			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c" (did you mean ` + endpoint + "?)",
 		},
 		"certificates of another cluster": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
 	} {

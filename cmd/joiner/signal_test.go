@@ -43,7 +43,7 @@ func TestStoppedAtStart(t *testing.T) {
 			}
 		}), nil))
 		got := insist(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
-		if name == "somewhere else" {
+		if name == "outside a call" {
 			got = odd
 		}
 		if got = stoppedOr(ctx, got); got == nil || got.Error() != c.want {

@@ -89,7 +89,7 @@ func TestPauseFindsTheController(t *testing.T) {
 		"set by LEADER_ELECTION_NAMESPACE": {objects: []client.Object{elsewhere}, want: "leases"},
 		"Karpenter's chart":                {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
 		"two Deployments": {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")},
-			wantErr: "namespaces a, b; say which"},
+			wantErr: "namespaces a, b; choose one"},
 		"tenant's Deployment too":    {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
 		"only a tenant's Deployment": {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
 		"none":                       {wantErr: "there is no Deployment of Joiner"},

@@ -25,7 +25,7 @@ func TestWebIdentityProblem(t *testing.T) {
 			"there is no role arn:aws:iam::111122223333:role/r, or its trust policy does not allow this service account: allow sts:AssumeRoleWithWebIdentity to the OIDC provider" +
 				" oidc.example.com/id/A where oidc.example.com/id/A:sub is system:serviceaccount:kube-system:joiner and oidc.example.com/id/A:aud is sts.amazonaws.com"},
 		"expired": {file, "ExpiredTokenException", "Token expired",
-			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces it"},
+			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces a token"},
 		"no provider": {file, "InvalidIdentityToken",
 			"No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
 		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is for the audience sts.amazonaws.com"},

@@ -48,7 +48,7 @@ func TestBadBundles(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"format": -1}`:                              "its format is -1, and the only format is 1",
 		`{"format": 0, "name": "prod"}`:               "its format is 0, and the only format is 1",
-		`{"format": "1"}`:                             "its format is no number",
+		`{"format": "1"}`:                             "its format is not a number",
 		`{"format": 2, "cluster": []}`:                "use a newer joiner",
 		`{"format": 1} {"format": 1}`:                 "text follows the JSON object",
 		`{"format": 1}}`:                              "text follows the JSON object",

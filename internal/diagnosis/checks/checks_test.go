@@ -124,12 +124,12 @@ func authFaults() map[string][]fault {
 		"AUTH-8": {{breaks: func(s *situation) {
 			s.e.Instances.Value = nil
 			s.e.PassRole[nodeRole] = has("iam:SimulatePrincipalPolicy", false)
-		}, cause: "may not pass", fix: "put-role-policy"},
+		}, cause: "is not allowed to pass", fix: "put-role-policy"},
 			{breaks: func(s *situation) {
 				s.class().Conditions = append(s.class().Conditions,
 					Condition{Type: "ValidationSucceeded", Status: "False", Reason: "Unauthorized",
 						Message: "not authorized to perform: iam:PassRole on resource: " + nodeRole})
-			}, cause: "may not pass", fix: "put-role-policy"}},
+			}, cause: "is not allowed to pass", fix: "put-role-policy"}},
 		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) },
 			cause: "register under a name that differs", fix: "create-access-entry"},
 			{breaks: func(s *situation) {
@@ -287,7 +287,7 @@ func bootFaults() map[string][]fault {
 					"Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
 			}, cause: "taint-cleaner removed the startup taint of the node", fix: "kubectl -n kube-system edit daemonset taint-cleaner", hint: true}},
 		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"},
-			{breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
+			{breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for an architecture other than", fix: "uname -m"}},
 	}
 }
 

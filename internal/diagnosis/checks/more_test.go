@@ -76,7 +76,7 @@ func planFaults() map[string][]fault {
 		"ARCH-7": {{breaks: func(s *situation) {
 			s.pool().Requirements = append(s.pool().Requirements,
 				Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
-		}, cause: "allows A1 instances", fix: "leave a1 out", hint: true}},
+		}, cause: "allows A1 instances", fix: "exclude a1", hint: true}},
 	}
 }
 
@@ -120,7 +120,7 @@ func launchFaults() map[string][]fault {
 			{breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384",
 			fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"),
-			cause: "larger than the 16384", fix: "shorten"}},
+			cause: "limit of 16384", fix: "shorten"}},
 		"LAUNCH-8": {
 			{breaks: lost("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},
 			{breaks: func(s *situation) {
@@ -240,7 +240,7 @@ func fargateFaults() map[string][]fault {
 		"FG-6": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
 			s.e.Home.Value.DNSReady = false
-		}, cause: "asks cluster DNS", fix: `"dnsPolicy":"Default"`}},
+		}, cause: "needs cluster DNS", fix: `"dnsPolicy":"Default"`}},
 		"FG-7": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", "0/2 nodes are available: 2 Too many pods.")
 			s.e.Fargate.Value = nil
@@ -305,7 +305,7 @@ func leaderFaults() map[string][]fault {
 		}), cause: "pods get no nodes", fix: "joiner"},
 		{breaks: dead(func(s *situation) {
 			s.pending("default-scheduler", "ip-10-0-0-1.ec2.internal", "CrashLoopBackOff: back-off")
-		}), cause: "no controller acts", fix: "kubectl -n karpenter describe pod joiner-0"},
+		}), cause: "no controller has been active", fix: "kubectl -n karpenter describe pod joiner-0"},
 		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }),
 			cause: "no controller seems to have been active since", fix: "joiner controller", hint: true},
 		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }),

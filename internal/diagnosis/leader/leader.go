@@ -222,5 +222,5 @@ func startController(ix *index.Index) fix.Step {
 		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
 	}
 	return fix.Controller(fix.ClusterName(ix.Evidence.Name).Or("NAME"), fix.Region(ix.Evidence.Region).Or("REGION")).
-		With("on the machine where it ran before, with its other settings; or install the chart: docs/installation.md")
+		With("on the host where it ran before, with its other settings; or install the chart: docs/installation.md")
 }
