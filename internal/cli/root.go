@@ -27,8 +27,8 @@ const (
 
 // Streams are the standard input, output and error of a command.
 type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
+	In       io.Reader // standard input
+	Out, Err io.Writer // standard output and error
 }
 
 // Root returns the command "joiner" with the commands of this package and

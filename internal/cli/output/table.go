@@ -15,7 +15,7 @@ import (
 
 // Table is a table with a header.
 type Table struct {
-	Header []string
+	Header []string // titles of the columns
 	// Right has the indices of right-aligned columns, which hold numbers.
 	Right []int
 	Rows  [][]string

@@ -7,10 +7,10 @@ import (
 
 // Kubernetes is an action on Kubernetes objects.
 type Kubernetes struct {
-	Verb            string // "patch", "delete", "edit", "get", …
-	Group, Resource string // "apps", "deployment"
-	Namespace       string // empty for cluster-scoped objects
-	Names           []string
+	Verb            string   // "patch", "delete", "edit", "get", …
+	Group, Resource string   // "apps", "deployment"
+	Namespace       string   // empty for cluster-scoped objects
+	Names           []string // empty: all objects of the kind
 	PatchType       string   // "merge" or "json"
 	Patch           string   // JSON; empty if Correct prints it
 	Correct         []string // arguments of joiner that print the patch
@@ -24,7 +24,7 @@ func (k Kubernetes) clone() Kubernetes {
 
 // Claim is a NodeClaim to be deleted, with its preconditions.
 type Claim struct {
-	Name     string
+	Name     string // of the NodeClaim
 	Instance string // instance ID that status.providerID must name; empty: any
 	Joined   bool   // it may have a node; otherwise it is deleted only while it has none
 }

@@ -32,7 +32,7 @@ type Step struct {
 
 // Word is one word of a command.
 type Word struct {
-	Text string
+	Text string // before quoting; empty if From is set
 	From []Word // if not empty, the word is the output of this command
 }
 

@@ -48,7 +48,7 @@ type Clients struct {
 	NoIAM bool
 
 	Cluster string // name of the EKS cluster
-	Region  string
+	Region  string // AWS region
 
 	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
 	// Collect finds it.
