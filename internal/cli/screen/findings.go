@@ -205,7 +205,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	})
 	for i, why := range all {
 		if i == mostUnknown && len(all) > mostUnknown {
-			out = append(out, fmt.Sprintf("and more reasons, %d, why checks could not be made: -o json has them", len(all)-i))
+			out = append(out, fmt.Sprintf("and %d more reasons why checks could not run: -o json has them", len(all)-i))
 			break
 		}
 		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
@@ -221,7 +221,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	}
 	sum := output.Count(good, "check") + " fine"
 	if len(open) > 0 {
-		sum += fmt.Sprintf(", %d could not be made", len(open))
+		sum += fmt.Sprintf(", %d could not run", len(open))
 	}
 	out = append(out, sum)
 	for _, u := range unseen {
