@@ -95,7 +95,7 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [t4g]}",
 			"{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
-	const cause = "runs a program that is for another architecture than instance type t4g."
+	const cause = "runs a program for an architecture other than that of instance type t4g."
 	within(t, l, time.Minute, "the NodeClaim to say what the console does", func(ctx context.Context) (bool, error) {
 		var claims karpenterv1.NodeClaimList
 		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil || len(claims.Items) == 0 {

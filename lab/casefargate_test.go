@@ -79,7 +79,7 @@ func (s *serverless) podsBeforeProfile() {
 	s.run("install", "joiner", chartFolder(s.t), "-n", fargateHome, "--set", "settings.clusterName="+s.l.Cluster)
 	s.pending("no nodes available to schedule pods", "default-scheduler")
 	s.makeProfile(fargateProfile, fargateHome, map[string]string{"app.kubernetes.io/name": "joiner"})
-	s.fixes("FG-2", "was made before Fargate profile "+fargateProfile+" was active")
+	s.fixes("FG-2", "was created before Fargate profile "+fargateProfile+" was active")
 }
 
 // mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
@@ -123,7 +123,7 @@ func (s *serverless) missedByWebhook() {
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
 	s.pending("Too many pods", "default-scheduler")
 	s.l.Serverless.SetDeaf(false)
-	s.fixes("FG-2", "was not given to Fargate when it was made")
+	s.fixes("FG-2", "was not assigned to Fargate when it was created")
 }
 
 // makeProfile makes a Fargate profile, and waits until it is active.

@@ -50,7 +50,7 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	})
 
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
-	if err != nil || code != 1 || !strings.Contains(printed, "nothing was changed: this is no terminal") || !strings.Contains(printed, "+ ") {
+	if err != nil || code != 1 || !strings.Contains(printed, "nothing was changed: standard input is not a terminal") || !strings.Contains(printed, "+ ") {
 		t.Fatalf("without a terminal it ends with %d, %v:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)

@@ -40,7 +40,7 @@ func TestControllerStaysDead(t *testing.T) {
 		if err == nil && first.Check != "RUN-1" {
 			err = fmt.Errorf("it says %+v", first)
 		}
-		return err == nil && first.Verdict == "broken" && strings.Contains(first.Cause, "no controller acts since"), err
+		return err == nil && first.Verdict == "broken" && strings.Contains(first.Cause, "no controller has been active since"), err
 	})
 	restart(t, l, "DISABLE_LEADER_ELECTION=false")
 	within(t, l, 2*time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {

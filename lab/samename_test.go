@@ -47,7 +47,7 @@ func TestCaseSameName(t *testing.T) {
 
 	printed, code, err := l.Doctor(t.Context(), joiner)
 	t.Log("\n" + printed)
-	firstLines(t, printed, "ID-3 suspicious, certain", "another cluster goes by the name "+l.Cluster, otherUID)
+	firstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
 		t.Errorf("it ends with %d, %v, or does not say what to do", code, err)
 	}
@@ -98,7 +98,7 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	poolReports(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
 	printed, code := ownersDoctor(t, l, joiner, "--cluster-name", other)
 	t.Log("\n" + printed)
-	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster that Kubernetes answered for")
+	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster of the kubeconfig")
 	if code != 1 || !strings.Contains(printed, "settings.clusterName (CLUSTER_NAME)") {
 		t.Errorf("it ends with %d, or does not say what to set", code)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// lacks are the missing optional permissions.
+// lacks has the consequences of missing optional permissions.
 type lacks struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
@@ -40,12 +40,12 @@ type silent struct{}
 
 func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// request is one permission that the controller needs.
+// request is one permission that the controller needs, in one namespace.
 type request struct {
 	permissions.Request
 
-	namespace string
-	rule      permissions.Rule
+	namespace string           // empty: cluster-wide
+	rule      permissions.Rule // the rule that needs the permission
 }
 
 // String returns the permission in words: "patch nodeclaims/status.karpenter.sh".
@@ -79,12 +79,12 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 	wanted := wantedRights(settings)
 	for try := 1; ; try++ {
 		var missing []request
-		err := insist(ctx, log, "ask the API server what it allows", sortKube, func(ctx context.Context) error {
+		err := insist(ctx, log, "read the permissions of the controller", sortKube, func(ctx context.Context) error {
 			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kubeclient.IsForbidden(err) { // without this permission, the call itself reports what is missing
-			log.Warn("cannot find out what the API server allows the controller", "error", err.Error())
+		if kubeclient.IsForbidden(err) { // without this permission, each later call reports its own missing permission
+			log.Warn("cannot read the permissions of the controller from the API server", "error", err.Error())
 			return nil
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func isWanted(rule permissions.Rule, settings config.Settings) bool {
 		return settings.NodeOverlays
 	case permissions.WhenScheduler:
 		return settings.SchedulerConfig != ""
-	case permissions.WhenCRDs: // type kinds reports missing permissions for CRDs
+	case permissions.WhenCRDs: // kinds.complete reports missing permissions for CRDs
 		return false
 	}
 	return true
@@ -192,11 +192,11 @@ func refusal(missing []request, settings config.Settings) error {
 	if len(must) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the controller's service account may not %s; give it the chart's roles (rbac.create=true), or their rules to your own: helm template shows them",
+	return fmt.Errorf("the controller's service account is not allowed to %s; give it the chart's roles (rbac.create=true), or their rules to your own: helm template shows them",
 		strings.Join(must, ", "))
 }
 
-// tellLacks logs what the controller does not do because of missing permissions, one line for each consequence.
+// tellLacks logs one line for each thing that the controller does not do because of missing permissions.
 func tellLacks(missing []request, log *slog.Logger) lacks {
 	var out lacks
 	for i := 0; i < len(missing); {
@@ -206,7 +206,7 @@ func tellLacks(missing []request, log *slog.Logger) lacks {
 			out.overlays = out.overlays || missing[i].Resource == "nodeoverlays"
 			out.events = out.events || missing[i].Resource == "events"
 		}
-		log.Warn(without, "cause", "the controller's service account may not "+strings.Join(names, ", "),
+		log.Warn(without, "cause", "the controller's service account is not allowed to "+strings.Join(names, ", "),
 			"hint", "give it the chart's roles (rbac.create=true), or their rules to your own")
 	}
 	return out

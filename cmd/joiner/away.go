@@ -52,7 +52,7 @@ type away struct {
 	shifts  *eks.ZonalShifts     // nil unless zonal shifts are enabled
 
 	plain aws.Config // configuration of all clients, without rate limit
-	// inquiry are the clients that diagnose why nodes do not join, with a rate limit of their own.
+	// inquiry has the clients that diagnose why nodes do not join. They have their own rate limit.
 	inquiry collector.Clients
 
 	calls *calls
@@ -88,7 +88,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	}
 	if settings.ZonalShift {
 		if a.arn == "" {
-			return nil, errors.New("follow zonal shifts: EKS does not say what the cluster's ARN is: allow eks:DescribeCluster, or leave out --enable-zonal-shift (ENABLE_ZONAL_SHIFT)")
+			return nil, errors.New("follow zonal shifts: EKS does not return the cluster's ARN: allow eks:DescribeCluster, or leave out --enable-zonal-shift (ENABLE_ZONAL_SHIFT)")
 		}
 		a.shifts = eks.NewZonalShifts(cfg, a.arn)
 	}
@@ -99,7 +99,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	return a, nil
 }
 
-// configure loads region and credentials.
+// configure loads the AWS configuration, with region and credentials, and sets up the rate limit of all clients.
 func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
 	giver := &tokenGiver{}
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log)), giver.option()}
@@ -118,7 +118,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	if cfg.Region == "" {
 		out, err := imds.NewFromConfig(cfg).GetRegion(once, &imds.GetRegionInput{})
 		if err != nil {
-			return cfg, errors.New("find the AWS region: it is set nowhere, and there is no instance metadata to ask: set AWS_REGION")
+			return cfg, errors.New("find the AWS region: it is not set, and there is no instance metadata service: set AWS_REGION")
 		}
 		cfg.Region = out.Region
 	}
@@ -144,7 +144,7 @@ func said(log *slog.Logger) logging.Logger {
 	})
 }
 
-// learn reads the cluster from EKS, and checks that it is the cluster of the API server.
+// learn reads the facts of the cluster from EKS, and checks that it is the cluster of the API server.
 func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
 	var facts eks.Facts
 	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	case err != nil && settings.ClusterEndpoint == "":
 		return err
 	case err != nil:
-		log.Warn("EKS does not say anything about the cluster: AL2023 nodes need its service CIDR, and whether the cluster's name is this cluster's is not proven",
+		log.Warn("EKS does not describe the cluster: AL2023 nodes need its service CIDR, and it is not proven that the configured name is this cluster's",
 			"error", err.Error(), "hint", "allow eks:DescribeCluster")
 	}
 	ca := settings.ClusterCABundle
@@ -213,7 +213,7 @@ func authority(cfg *rest.Config) []byte {
 }
 
 // sameAuthority reports whether EKS and the kubeconfig have a certificate in common. It is also true if one of them has
-// none.
+// no certificate.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
 	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
 	same, known := eks.SameAuthority(theirs, authority(cfg))

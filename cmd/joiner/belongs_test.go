@@ -24,18 +24,18 @@ func TestBelongs(t *testing.T) {
 		facts    eks.Facts
 		want     string // of the error; empty for none
 	}{
-		"nothing given":              {config.Settings{}, facts, ""},
-		"its own":                    {config.Settings{ClusterEndpoint: endpoint, ClusterCABundle: authority("a")}, facts, ""},
-		"its own, written otherwise": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
-		"its own, by the other name": {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
-		"a name of one's own":        {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
+		"nothing given":                    {config.Settings{}, facts, ""},
+		"own endpoint and certificates":    {config.Settings{ClusterEndpoint: endpoint, ClusterCABundle: authority("a")}, facts, ""},
+		"own endpoint in another spelling": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
+		"its own, by the other name":       {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
+		"a name of one's own":              {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
 		"EKS does not say": {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com",
 			ClusterCABundle: authority("b")}, eks.Facts{}, ""},
-		"another one's endpoint": {
+		"endpoint of another cluster": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
-			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": did you mean ` + endpoint + "?",
+			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c" (did you mean ` + endpoint + "?)",
 		},
-		"another one's certificates": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
+		"certificates of another cluster": {config.Settings{ClusterCABundle: authority("b")}, facts, "CLUSTER_CA_BUNDLE) is not that of EKS cluster"},
 	} {
 		text := ""
 		if err := belongs(c.settings, c.facts); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// calls counts the calls to AWS once metrics exist, and stops the stopwatch of launches at CreateFleet. Its methods may
-// be called concurrently.
+// calls counts the calls to AWS as soon as metrics exist, and stops the stopwatch of launches at CreateFleet. Its
+// methods may be called concurrently.
 type calls struct {
 	metrics  atomic.Pointer[metrics.Metrics]
 	launches atomic.Pointer[provisioner.Stopwatch]

@@ -42,7 +42,8 @@ func newController() *cobra.Command {
 		Use:   "controller",
 		Short: "Run the autoscaler",
 		Long: `Runs in the cluster it serves, or anywhere with a kubeconfig and AWS credentials.
-It ends with 2 when it cannot start, after a line that says what to do.
+
+Exit status: 2 the controller cannot start; the last line of the log says how to fix it.
 
 Settings:
 ` + config.Help(),
@@ -136,7 +137,7 @@ type parts struct {
 	log      *slog.Logger
 }
 
-// wire creates the controllers and connects them with the clients and with each other. It is the only place that does.
+// wire creates the controllers and connects them with the clients and with each other. No other function does that.
 func wire(p parts) controller.Controllers {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers

@@ -20,7 +20,7 @@ var offline = regexp.MustCompile(`^bin/joiner (plan -f|catalog --region|render) 
 
 // TestDocumentedCommands: every joiner command in the guides has valid flags, and the offline ones succeed.
 func TestDocumentedCommands(t *testing.T) {
-	t.Chdir("../..") // guides speak from the root of the repository
+	t.Chdir("../..") // paths in guides are relative to the root of the repository
 	seen, ran := 0, 0
 	for _, page := range guides(t) {
 		for _, command := range commandsOf(t, page) {
@@ -37,7 +37,7 @@ func TestDocumentedCommands(t *testing.T) {
 			root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, commands()...)
 			cmd, rest, err := root.Find(args)
 			if err != nil || cmd == root {
-				t.Errorf("%s: %q is no command of ours: %v", page, command, err)
+				t.Errorf("%s: %q is not a joiner command: %v", page, command, err)
 				continue
 			}
 			if cmd.DisableFlagParsing {
@@ -90,7 +90,7 @@ func commandsOf(t *testing.T, page string) [][]string {
 	for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
 		script, err := syntax.NewParser().Parse(strings.NewReader(m[2]), page)
 		if err != nil {
-			t.Errorf("%s: an example is no shell: %v", page, err)
+			t.Errorf("%s: an example is not valid shell: %v", page, err)
 			continue
 		}
 		syntax.Walk(script, func(n syntax.Node) bool {
@@ -133,7 +133,7 @@ func TestDocumentedSettings(t *testing.T) {
 		}
 		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
 			if !slices.Contains(flags, m[1]) && !strings.HasPrefix(m[1], "AWS_") && !strings.HasPrefix(m[1], "LAB_") {
-				t.Errorf("%s speaks of %s, which is no setting", page, m[1])
+				t.Errorf("%s mentions %s, which is not a setting", page, m[1])
 			}
 		}
 	}

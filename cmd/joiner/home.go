@@ -33,7 +33,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// home has the client and the facts of the cluster.
+// home has the Kubernetes clients and the facts of the cluster.
 type home struct {
 	config    *rest.Config
 	uid       string // UID of the namespace kube-system
@@ -88,7 +88,7 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 			return nil, fmt.Errorf("find the kind NodeOverlay, which --feature-gates (FEATURE_GATES) switches on: %w; install its definition, or leave the gate out", err)
 		}
 	}
-	if err := insist(ctx, log, "find out about the cluster", sortKube,
+	if err := insist(ctx, log, "read the facts of the cluster", sortKube,
 		func(ctx context.Context) error { return h.learn(ctx, live) }); err != nil {
 		return nil, err
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove checks that the EKS cluster with the configured name is the cluster of the API server. If it is certainly
-// another one, prove returns an error, which stops the process before it changes anything, and emits an event on the
-// NodePools.
+// prove checks that the EKS cluster with the configured name is the cluster of the API server. If the two certainly
+// differ, prove emits an event on the NodePools and returns an error, which stops the process before it changes
+// anything.
 func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
 	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
-			log.Warn("it is not proven that the cluster's name is this cluster's: EKS and the cluster say nothing that can be compared", "cluster", a.identity.Name,
+			log.Warn("it is not proven that the cluster's name is this cluster's: EKS and the cluster have no fact in common that could be compared", "cluster", a.identity.Name,
 				"hint", "let the controller's service account read /.well-known/openid-configuration: ClusterRole system:service-account-issuer-discovery")
 		}
 		return proof, nil
@@ -44,12 +44,12 @@ func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Lo
 func (h *home) issuer(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	var said struct {
+	var discovered struct {
 		Issuer string `json:"issuer"`
 	}
 	text, err := h.discovery.RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
-	if err == nil && json.Unmarshal(text, &said) == nil && said.Issuer != "" {
-		return said.Issuer
+	if err == nil && json.Unmarshal(text, &discovered) == nil && discovered.Issuer != "" {
+		return discovered.Issuer
 	}
 	return issuerOf(h.config)
 }
@@ -82,7 +82,7 @@ func bearer(cfg *rest.Config) string {
 	return strings.TrimSpace(string(text))
 }
 
-// announce emits an event on all NodePools, since users look there when no node is launched.
+// announce emits an event on all NodePools, because users check the NodePools when no node is launched.
 func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message s
 	return nil
 }
 
-// tellProof sets the metric of each mark that may prove the cluster's identity.
+// tellProof sets, for each fact that can prove the cluster's identity, the metric that shows whether the fact agrees.
 func (a *away) tellProof(numbers *metrics.Metrics) {
 	for _, mark := range eks.Marks() {
 		value := 0.0

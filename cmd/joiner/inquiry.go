@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// openInquiry creates the AWS clients that diagnose why nodes do not join. They use the same credentials as the others, but a rate limit of
-// their own, so that launches never wait for a diagnosis.
+// openInquiry creates the AWS clients that diagnose why nodes do not join. They use the credentials of all clients, but
+// their own rate limit, so that launches never wait for a diagnosis.
 func (a *away) openInquiry(settings config.Settings) error {
 	cfg := a.plain.Copy()
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)

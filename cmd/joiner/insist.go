@@ -26,7 +26,8 @@ func sortAWS(err error) verdict {
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// insist calls do, and retries it while that may help. The error is one line with a hint.
+// insist calls do up to tries times, as long as sort says that a retry may help. The error is one line with a hint.
+// what names the operation in messages.
 func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
@@ -36,12 +37,12 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil { // the error of the call only says that its context ended
+		if ctx.Err() != nil { // the call's own error says only that its context ended
 			return fmt.Errorf("%w while waiting to %s", context.Cause(ctx), what)
 		}
 		v := sort(err)
 		if !v.retry || try == tries {
-			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // whose text holds the hint
+			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // the text of such an error contains the hint
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			return fmt.Errorf("%s: %w (%s)", what, err, v.hint)

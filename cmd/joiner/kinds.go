@@ -39,7 +39,7 @@ func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 func (k *kinds) complete(ctx context.Context) error {
 	err := k.bring(ctx, kubeclient.Lacking)
 	if kubeclient.WhatNext(err) == kubeclient.Tell {
-		k.log.Warn("cannot look after the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
+		k.log.Warn("cannot check the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
 		k.current.Store(true) // no later try helps
 		return nil
 	}
@@ -54,7 +54,7 @@ func (k *kinds) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, kindsPatience)
 	defer cancel()
 	if err := k.bring(ctx, kubeclient.Stale); err != nil {
-		k.log.Warn("cannot bring the definitions of the API up to date yet", "error", err.Error(), "hint", kubeclient.Hint(err))
+		k.log.Warn("cannot update the definitions of the API yet", "error", err.Error(), "hint", kubeclient.Hint(err))
 		return
 	}
 	k.current.Store(true)
@@ -63,7 +63,7 @@ func (k *kinds) renew(ctx context.Context) {
 func (k *kinds) bring(ctx context.Context, which kubeclient.Which) error {
 	seen, err := k.bringer.Bring(ctx, which)
 	if err != nil {
-		return fmt.Errorf("bring the definitions of the API: %w", err)
+		return fmt.Errorf("apply the definitions of the API: %w", err)
 	}
 	for _, s := range seen {
 		switch {

@@ -109,7 +109,7 @@ func (l *lease) saw(holder string) {
 	switch holder {
 	case "": // it was released, and another replica takes it
 	case l.Identity():
-		l.log.Info("this controller acts: it holds the lease", "lease", l.Describe())
+		l.log.Info("this controller is active: it holds the lease", "lease", l.Describe())
 	default:
 		l.log.Info("standing by: another controller holds the lease", "lease", l.Describe(), "holder", holder)
 	}

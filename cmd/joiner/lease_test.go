@@ -34,8 +34,8 @@ func (r record) Update(_ context.Context, next resourcelock.LeaderElectionRecord
 	return nil
 }
 
-// TestLeaseTellsItsHolder: a standby controller logs the holder of the Lease once.
-func TestLeaseTellsItsHolder(t *testing.T) {
+// TestLeaseLogsItsHolder: a standby controller logs the holder of the Lease once.
+func TestLeaseLogsItsHolder(t *testing.T) {
 	t.Parallel()
 	var (
 		held resourcelock.LeaderElectionRecord
@@ -62,7 +62,7 @@ func TestLeaseTellsItsHolder(t *testing.T) {
 		{func() error { return look(b) }, ""},
 		{func() error { return hold(a, "") }, ""},
 		{func() error { return look(b) }, ""},
-		{func() error { return hold(b, "b") }, `this controller acts: it holds the lease" by=b`},
+		{func() error { return hold(b, "b") }, `this controller is active: it holds the lease" by=b`},
 		{func() error { return look(a) }, `standing by: another controller holds the lease" by=a lease=kube-system/l holder=b`},
 	} {
 		out.Reset()

@@ -41,10 +41,10 @@ func TestCommandsPage(t *testing.T) {
 	have := strings.Split(string(got), "\n")
 	for _, line := range strings.Split(b.String(), "\n") {
 		if !slices.Contains(have, line) {
-			t.Errorf("%s is not what the code says: %s", commandsPage, line)
+			t.Errorf("%s differs from the code: %s", commandsPage, line)
 		}
 	}
-	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite writes it anew", commandsPage)
+	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite updates the page", commandsPage)
 }
 
 // describe writes the section of a command, and those of its subcommands.
@@ -53,7 +53,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 		return
 	}
 	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
-	if cmd.Name() == "completion" { // cobra's; each says in its help where its output goes
+	if cmd.Name() == "completion" { // cobra's command; its subcommands document their output
 		b.WriteString("Writes the script by which a shell completes commands, flags and the names of what is in the cluster. For kubectl, make `kubectl_complete-joiner` on\n" +
 			"the `PATH` a link to `kubectl-joiner`.\n")
 		for _, c := range cmd.Commands() {
@@ -66,7 +66,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	if about == "" {
 		about = cmd.Short + "."
 	}
-	if cmd.DisableFlagParsing { // its help ends with the settings, which have a page of their own
+	if cmd.DisableFlagParsing { // the settings at the end of its help have their own page
 		about, _, _ = strings.Cut(about, "\nSettings:\n")
 		about = strings.TrimSpace(about) + "\n\nIts settings: [settings.md](settings.md)."
 	}

@@ -17,10 +17,10 @@ func TestStoppedAtStart(t *testing.T) {
 		during bool // during the call; false: during the pause after it
 		want   string
 	}{
-		"during a call":  {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
-		"between two":    {syscall.SIGTERM, false, "stopped by SIGTERM while waiting to reach it: broken"},
-		"by the key":     {syscall.SIGINT, true, "stopped by interrupt while waiting to reach it"},
-		"somewhere else": {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
+		"during a call":     {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
+		"between two calls": {syscall.SIGTERM, false, "stopped by SIGTERM while waiting to reach it: broken"},
+		"interrupt":         {syscall.SIGINT, true, "stopped by interrupt while waiting to reach it"},
+		"outside a call":    {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
 	} {
 		ctx, stop := untilSignal(t.Context())
 		kill := func() {
@@ -43,7 +43,7 @@ func TestStoppedAtStart(t *testing.T) {
 			}
 		}), nil))
 		got := insist(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
-		if name == "somewhere else" {
+		if name == "outside a call" {
 			got = odd
 		}
 		if got = stoppedOr(ctx, got); got == nil || got.Error() != c.want {

@@ -29,7 +29,7 @@ func TestControllerRefusesToStart(t *testing.T) {
 	}{
 		"no cluster name": {want: "CLUSTER_NAME"},
 		"a bad setting":   {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
-		"an unknown one":  {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
+		"unknown flag":    {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
 		"a misspelt variable": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"INTERUPTION_QUEUE": "q"},
 			want: "there is no variable INTERUPTION_QUEUE: did you mean INTERRUPTION_QUEUE (--interruption-queue)?",
@@ -101,13 +101,13 @@ func TestInsist(t *testing.T) {
 		wantTook  time.Duration
 		want      string // of the error; empty for none
 	}{
-		"at once":        {nil, 1, 0, ""},
-		"the third time": {[]error{transient, transient}, 3, 3 * time.Second, ""},
-		"never": {[]error{transient, transient, transient, transient, transient, transient}, tries,
+		"first attempt succeeds": {nil, 1, 0, ""},
+		"third attempt succeeds": {[]error{transient, transient}, 3, 3 * time.Second, ""},
+		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, tries,
 			15 * time.Second, "do it: X: try later"},
-		"no use in trying again":  {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
-		"hope, and then no hope":  {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
-		"what nobody ever sorted": {[]error{errors.New("odd")}, 1, 0, "do it: odd"},
+		"error without retry":             {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
+		"retry, then error without retry": {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
+		"unclassified error":              {[]error{errors.New("odd")}, 1, 0, "do it: odd"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun, tried := time.Now(), 0
@@ -145,13 +145,13 @@ func TestSameAuthority(t *testing.T) {
 		ours    []byte
 		want    bool
 	}{
-		"the same":              {encoded(certificate("a")), certificate("a"), true},
-		"one of several":        {encoded(certificate("a", "b")), certificate("b", "c"), true},
-		"another cluster's":     {encoded(certificate("a")), certificate("b"), false},
-		"EKS was not asked":     {"", certificate("b"), true},
-		"none in kubeconfig":    {encoded(certificate("a")), nil, true},
-		"not base64":            {"%%", certificate("b"), true},
-		"no certificates in it": {encoded([]byte("hello")), certificate("b"), true},
+		"the same":           {encoded(certificate("a")), certificate("a"), true},
+		"one of several":     {encoded(certificate("a", "b")), certificate("b", "c"), true},
+		"another cluster's":  {encoded(certificate("a")), certificate("b"), false},
+		"EKS was not asked":  {"", certificate("b"), true},
+		"none in kubeconfig": {encoded(certificate("a")), nil, true},
+		"not base64":         {"%%", certificate("b"), true},
+		"no certificates":    {encoded([]byte("hello")), certificate("b"), true},
 	} {
 		if got := sameAuthority(c.fromEKS, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ours}}); got != c.want {
 			t.Errorf("%s: %t", name, got)

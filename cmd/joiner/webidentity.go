@@ -29,7 +29,7 @@ func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {
 	if t.client == nil {
-		return nil, errors.New("credentials are asked for before the AWS configuration is read")
+		return nil, errors.New("credentials are requested before the AWS configuration is read")
 	}
 	return t.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }

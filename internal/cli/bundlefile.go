@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It writes directly to
-// paths that are no regular files, such as pipes, and to files that can be written but not replaced; those keep their mode.
+// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It
+// writes directly to paths that are not regular files, such as pipes, and to files that can be written but not
+// replaced. Such files keep their mode.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
 	var wrong *os.PathError
@@ -30,11 +31,11 @@ func writeBundle(path string, text []byte) error {
 // writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its target.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
-	case clean == "/dev/stdout": // not opened once more, for then what is said on the screen would be written over it
+	case clean == "/dev/stdout": // not opened again, because the two streams would overwrite each other
 		return func(_ string, text []byte) error { _, err := os.Stdout.Write(text); return err }
 	case clean == "/dev/stderr":
 		return func(_ string, text []byte) error { _, err := os.Stderr.Write(text); return err }
-	case strings.HasPrefix(clean, "/dev/"), strings.HasPrefix(clean, "/proc/"): // a link there leads to what is open, and not to a name
+	case strings.HasPrefix(clean, "/dev/"), strings.HasPrefix(clean, "/proc/"): // a link there refers to an open file and not to a path
 		return writeThrough
 	}
 	if target, err := filepath.EvalSymlinks(*path); err == nil {

@@ -15,9 +15,9 @@ func newCatalog() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
 		Short: "List the instance types and offerings of a region",
-		Long: `Lists the instance types of a region that can be nodes, with their labels, what
-a node of an EC2NodeClass that sets nothing (Amazon Linux 2023) offers to pods,
-zones, capacity types and prices.
+		Long: `Lists the instance types of a region that can be nodes, with their labels, zones,
+capacity types, prices, and allocatable resources. The resources are those of a node
+of an EC2NodeClass with default settings (Amazon Linux 2023).
 
 The embedded table works without AWS, but is only as new as this program. It has no
 spot prices: spot is estimated as a share of the on-demand price (--spot-estimate).

@@ -95,7 +95,7 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// chosen returns the selected context; ok is false if there is none.
+// chosen returns the selected context; ok is false if no context is selected.
 func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig

@@ -131,7 +131,7 @@ func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live c
 		if slices.Contains(*files, "-") {
 			return nil, cobra.ShellCompDirectiveNoFileComp // reading standard input here would consume it
 		}
-		m, _ := manifest.ReadFiles(*files, strings.NewReader("")) // what could be read comes beside the error
+		m, _ := manifest.ReadFiles(*files, strings.NewReader("")) // the objects that could be read are returned with the error
 		names := pick(m)
 		slices.Sort(names)
 		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
@@ -182,8 +182,8 @@ func beginning(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
 
-// completeFlags registers the completion of flags that mean the same in every command below cmd. Commands register their own
-// with completes.
+// completeFlags registers the completion of flags that mean the same in every command below cmd. For other flags,
+// commands call completes.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
@@ -213,7 +213,7 @@ func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 			continue
 		}
 		if _, told := cmd.GetFlagCompletionFunc(name); !told {
-			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it is registered twice
+			_ = cmd.RegisterFlagCompletionFunc(name, how) // fails only for a missing flag, or one that is registered twice
 		}
 	}
 }

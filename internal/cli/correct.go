@@ -35,7 +35,7 @@ func newCorrect() *cobra.Command {
 	var c correctFlags
 	cmd := &cobra.Command{
 		Use:   "correct NODECLASS",
-		Short: "Write the patch that puts an EC2NodeClass's user data right",
+		Short: "Print the patch that corrects the user data of an EC2NodeClass",
 		Long: `Parses the user data of an EC2NodeClass as its instances would, fixes its problems,
 and prints a merge patch of the EC2NodeClass for kubectl patch. It changes nothing
 itself. The fixes of joiner doctor use this command, so they do not repeat user
@@ -47,7 +47,7 @@ settings; text that the AMI family cannot parse. Causes that only the console
 output shows are named with --without-flag, --without-program, --forgive or
 --max-pods.
 
-Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
+Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 		Example: `  joiner correct web --diff
   kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web)"
   joiner correct web --check TAINT-2
@@ -62,14 +62,14 @@ Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
 		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
-	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
+	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
-	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")
-	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
-	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
+	flags.StringVar(&c.wish.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
+	flags.StringVar(&c.wish.Program, "without-program", "", "remove the calls of this `PROGRAM`")
+	flags.StringVar(&c.wish.Forgive, "forgive", "", "continue the script if this `PROGRAM` fails")
 	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
-	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
+	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
 	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
 	completes(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
@@ -121,7 +121,7 @@ func value(text *string) string {
 	return *text
 }
 
-// knowCluster sets the facts of the cluster. Without manifests it reads them from the cluster and the kubeconfig.
+// knowCluster sets the facts of the cluster. Without manifests it reads the facts from the cluster and the kubeconfig.
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
@@ -194,7 +194,7 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if none does.
+// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if no field sets the flag.
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

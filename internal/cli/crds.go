@@ -20,7 +20,7 @@ const crdsPatience = time.Minute
 func newCRDs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds",
-		Short: "Bring the CustomResourceDefinitions of the API up to date",
+		Short: "Manage the CustomResourceDefinitions of the API",
 		Long: `Manage the CRDs of NodePool, NodeClaim, NodeOverlay and EC2NodeClass. The controller
 installs and updates them on startup unless APPLY_CRDS=false. A CRD that is newer
 than the one of this program is never downgraded.`,
@@ -37,9 +37,9 @@ func newCRDsApply() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Apply this program's definitions, where the cluster's are not newer",
+		Short: "Apply this program's definitions, unless the cluster's are newer",
 		Long: `Applies the CRDs with server-side apply, waits until the API server serves them, and
-prints what was done to each. A CRD of another program stays unchanged if it has
+prints the result for each. A CRD of another program stays unchanged if it has
 fields that this program does not know, because objects would lose them; --force
 overwrites it.
 
@@ -58,7 +58,7 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 	}
 	cluster.flags(cmd.Flags())
 	out.flag(cmd.Flags())
-	cmd.Flags().BoolVar(&force, "force", false, "take over definitions that have fields which this program does not know")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite definitions that have fields which this program does not know")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func newCRDsCheck() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say how the cluster's definitions compare with this program's",
+		Short: "Check the cluster's definitions against this program's",
 		Long: `Compares the CRDs of the cluster with those of this program, and changes nothing.
 
 Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another program.`,
@@ -95,7 +95,7 @@ func newCRDsPrint() *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
 		Use:   "print",
-		Short: "Write this program's definitions as YAML, for tools that apply them",
+		Short: "Print this program's definitions as YAML, for tools that apply them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := kubeclient.DefinitionManifests()
@@ -131,9 +131,9 @@ func newCRDsDelete() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete the definitions, when no object of theirs is left",
-		Long: `For the end, when Joiner is uninstalled: deletes the definitions. It refuses while
-there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.`,
+		Short: "Delete the definitions, if no object of their kinds is left",
+		Long: `Deletes the definitions when Joiner is uninstalled. It refuses while a NodePool,
+NodeClaim, NodeOverlay or EC2NodeClass exists, because the deletion would delete it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {

@@ -72,7 +72,7 @@ evaluates it anywhere, without a cluster or AWS.
 confirm; --yes confirms in a script. You need the permissions of the printed commands.
 
 If Kubernetes or AWS cannot be read at all, the last line gives the reason. Checks
-that need only the other one still run.
+that need only the other system still run.
 
 Exit status: 0 no problem, or all fixed; 1 a problem was found; 2 the evidence could
 not be read or the fix not applied, also when no problem was found and Kubernetes or
@@ -91,13 +91,13 @@ AWS could not be read at all. A single missing permission does not lead to 2.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&d.file, "filename", "f", "", "evaluate the bundle in this `FILE`, without a cluster or AWS; - is standard input")
-	flags.StringVar(&d.bundle, "bundle", "", "also write what was seen to a `FILE`; secrets are left out")
+	flags.StringVar(&d.bundle, "bundle", "", "also write the evidence to a `FILE`, without secrets")
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
-	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
-	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
-	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the one whose service account may write the status of NodeClaims")
-	flags.StringVar(&d.fix, "fix", "", "make the fix of this `CHECK`, after showing it and asking")
-	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; only for what is certain")
+	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
+	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
+	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the Deployment whose service account can write the status of NodeClaims")
+	flags.StringVar(&d.fix, "fix", "", "apply the fix of this `CHECK`, after printing it and asking for confirmation")
+	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; accepted only for certain findings")
 	d.cluster.instead = "a bundle with -f"
 	d.cluster.flags(flags)
 	d.out.flag(flags)
@@ -117,7 +117,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
-	var lost error // of the bundle; findings are printed nevertheless
+	var lost error // error of writing the bundle; findings are printed nevertheless
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
@@ -128,7 +128,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
 	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
-		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why,
+		return errors.Join(fmt.Errorf("read the evidence: neither Kubernetes nor AWS could be reached. Kubernetes: %s. AWS: %s", unseen[0].Why,
 			unseen[1].Why), lost)
 	}
 	if d.fix != "" {
@@ -170,11 +170,11 @@ func (d *doctorFlags) check() error {
 	case d.own != "" && d.file != "":
 		return errors.New("--controller and -f exclude each other: -f reads a bundle instead of a cluster; leave one of them out")
 	case d.yes && d.fix == "":
-		return errors.New("--yes goes with --fix CHECK: it says yes to that fix")
+		return errors.New("--yes needs --fix CHECK, whose fix it confirms")
 	case d.fix != "" && d.file != "":
-		return errors.New("--fix changes the cluster that it looks at, and -f is a bundle: leave one of them out")
+		return errors.New("--fix changes a cluster, and -f reads a bundle: leave one of them out")
 	case d.fix != "" && d.mask:
-		return errors.New("--fix needs the account ids that --mask-accounts takes out: leave one of them out")
+		return errors.New("--fix needs the account ids that --mask-accounts removes: leave one of them out")
 	case d.fix != "":
 		_, err := knownCheck(d.fix)
 		return err
@@ -202,7 +202,7 @@ type doctorReport struct {
 	At       time.Time           `json:"at"`
 	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
 	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
-	// Truncated names the lists that were read only in part, each with the number of objects read.
+	// Truncated names the lists that were read only partly, each with the number of objects read.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
@@ -255,8 +255,8 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, clients)
 }
 
-// openKube creates the client of Kubernetes. It returns the UID of the cluster, and takes the cluster's name from the controller's settings
-// if no flag gives it.
+// openKube creates the client of Kubernetes, and returns the UID of the cluster. If no flag gives the cluster's name,
+// openKube takes it from the controller's settings.
 func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
@@ -295,7 +295,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return fmt.Errorf("read the AWS configuration: %w; correct it, or set AWS_PROFILE to a profile that it has", err)
+		return fmt.Errorf("read the AWS configuration: %w; correct it, or set AWS_PROFILE to an existing profile", err)
 	}
 	if err := connection.EndpointProblem(cfg); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 
 func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	if uid == "" {
-		uid = "unknown" // whose an instance is, is judged later and by what is known then
+		uid = "unknown" // the owner of an instance is determined later, from all evidence
 	}
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3

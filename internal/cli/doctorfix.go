@@ -81,20 +81,20 @@ func knownCheck(name string) (string, error) {
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }
 
-// fixable returns the findings of a check that have a fix of their own; none if the check passed.
+// fixable returns the findings of a check whose fix can be applied; none if the check passed.
 func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {
 		switch {
 		case f.Check != id || f.Verdict == diagnosis.Fine:
 		case f.Verdict == diagnosis.Unknown:
-			return nil, fmt.Errorf("fix %s: it is not known whether it is broken: %s", id, f.Cause)
+			return nil, fmt.Errorf("fix %s: it is not known whether the check fails: %s", id, f.Cause)
 		case f.Follows != "":
-			return nil, fmt.Errorf("fix %s: it follows from %s, and goes with it: joiner doctor --fix %s", id, f.Follows, f.Follows)
+			return nil, fmt.Errorf("fix %s: it follows from %s, whose fix also fixes it: joiner doctor --fix %s", id, f.Follows, f.Follows)
 		case f.Certainty == diagnosis.Possible:
-			return nil, fmt.Errorf("fix %s: this is only one of several explanations, and has to be decided by a person: %s", id, f.Cause)
+			return nil, fmt.Errorf("fix %s: this is only one of several explanations, so you must decide: %s", id, f.Cause)
 		case d.yes && f.Certainty != diagnosis.Certain:
-			return nil, fmt.Errorf("fix %s: it is likely and not certain, so --yes is not enough: run it in a terminal, and say yes there", id)
+			return nil, fmt.Errorf("fix %s: it is likely and not certain, so --yes is not enough: run it in a terminal, and answer yes there", id)
 		case !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Fix.String() == f.Fix.String() }):
 			out = append(out, f)
 		}
@@ -145,7 +145,7 @@ func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) erro
 		}
 		lines = append(lines, "change  "+message.OneLine(c.What))
 		if c.Before == c.After {
-			lines = append(lines, "        nothing: it is so already")
+			lines = append(lines, "        nothing: no change is needed")
 		}
 		for _, line := range output.Difference(c.Before, c.After) {
 			lines = append(lines, "  "+message.OneLine(line))
@@ -161,10 +161,10 @@ func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
 		return true, nil
 	}
 	if !isTerminal(s.In) {
-		_, err := fmt.Fprintln(s.Out, "nothing was changed: this is no terminal; --yes makes it without asking")
+		_, err := fmt.Fprintln(s.Out, "nothing was changed: standard input is not a terminal; --yes applies the fix without asking")
 		return false, err
 	}
-	if _, err := fmt.Fprintf(s.Out, "Fix %s? Only yes does it: ", f.Check); err != nil {
+	if _, err := fmt.Fprintf(s.Out, "Fix %s? Only yes applies it: ", f.Check); err != nil {
 		return false, err
 	}
 	answer, err := bufio.NewReader(s.In).ReadString('\n')

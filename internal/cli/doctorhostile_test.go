@@ -52,7 +52,7 @@ func TestDoctorHostile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*diagnosis.Evidence)
-		check  string // that reports it; empty: none
+		check  string // ID of the check that reports the text; empty: none
 	}{
 		"ownerref-pod.yaml": {pods("ownerref-pod.yaml"), "ARCH-5"},
 		"ownerref-fix.json": {pods("ownerref-fix.json"), "ARCH-5"},
@@ -137,7 +137,7 @@ func judgeOutput(t *testing.T, bundle, format, check string) {
 		t.Errorf("%s: %s is not reported:\n%s", format, check, out.String())
 	}
 	if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
-		t.Errorf("%s: it commands the terminal: %q", format, out.String())
+		t.Errorf("%s: the output has control characters: %q", format, out.String())
 	}
 	var report struct {
 		Findings []struct{ Check, Fix, Look string }

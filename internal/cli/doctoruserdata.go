@@ -41,7 +41,7 @@ func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]dia
 	}
 }
 
-// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is no certificate.
+// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is not a certificate.
 func (r *renderFlags) trust(authority string) {
 	if isCertificate(authority) {
 		r.authority, r.cluster.CA = authority, authority
@@ -69,7 +69,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 	return out
 }
 
-// input returns the user data of a class with what is known about its AMI family and the cluster.
+// input returns the user data of a class, with its AMI family and the facts of the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
 	if !r.nameless {
@@ -120,7 +120,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 	}
 	if n := len(value(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
 		return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins,
-			Cause: fmt.Sprintf("its user data has %d bytes, and EC2 takes %d, with what Joiner adds to it", n, bootstrap.MaxBytes)}}
+			Cause: fmt.Sprintf("its user data has %d bytes with the part that Joiner adds, and EC2 takes %d", n, bootstrap.MaxBytes)}}
 	}
 	in.Family, in.Own = node.Family, node.UserData
 	if foreign, ok := reading.Foreign(in); ok {

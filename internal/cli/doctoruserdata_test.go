@@ -17,10 +17,10 @@ func TestUserDataOfDoctor(t *testing.T) {
 		family, data string
 		check        string // "" for no problem
 	}{
-		"all is well":    {"AL2023", "#!/bin/bash\necho hello\n", ""},
-		"no taint":       {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
-		"a setting":      {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
-		"lost in quotes": {"Custom", lost, "TAINT-2"},
+		"correct":              {"AL2023", "#!/bin/bash\necho hello\n", ""},
+		"no taint":             {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
+		"misspelt setting":     {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
+		"taint lost in quotes": {"Custom", lost, "TAINT-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +33,7 @@ func TestUserDataOfDoctor(t *testing.T) {
 			}
 			got := r.problemsOf(class)
 			if c.check == "" && len(got) > 0 {
-				t.Errorf("problems %v of user data that is right", got)
+				t.Errorf("problems %v of correct user data", got)
 			}
 			seen := map[diagnosis.UserDataProblem]bool{}
 			for _, p := range got {

@@ -109,7 +109,7 @@ func blockersText(rows []output.Blocker) string {
 // mostNamed is the maximum number of names in a line.
 const mostNamed = 5
 
-// some lists the first names and the number of the others.
+// some lists the first names and the number of further names.
 func some(names []string) string {
 	if len(names) <= mostNamed {
 		return strings.Join(names, ", ")

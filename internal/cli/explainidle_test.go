@@ -60,7 +60,7 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[withoutNamespace(r.URL.Path)]
-		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // one of a name
+		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // a request for one object
 			w.WriteHeader(http.StatusNotFound)
 			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
 				"reason": "NotFound", "code": 404, "message": "none"})
@@ -107,19 +107,19 @@ func TestNoControllerIsNoted(t *testing.T) {
 	alone := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
 		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
 	ended := now.Add(-45 * time.Second)
-	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known that keeps it"
-	note := "note: no controller acts since " + ended.Format("2006-01-02 15:04:05Z") +
-		" (its lease has ended): what is said of nodes is as it was then\n"
+	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known"
+	note := "note: no controller has been active since " + ended.Format("2006-01-02 15:04:05Z") +
+		" (its lease has ended): the causes may be outdated\n"
 	for name, c := range map[string]struct {
 		leases, deployments, denied string
 		notes                       bool
 	}{
-		"it was killed":           {leases: lease(now.Add(-time.Minute)), notes: true},
-		"it acts":                 {leases: lease(now.Add(time.Hour))},
-		"there is no lease":       {},
-		"leases may not be read":  {leases: lease(now.Add(-time.Minute)), denied: "leases"},
-		"whose lease is not seen": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
-		"it acts without a lease": {leases: lease(now.Add(-time.Minute)), deployments: alone},
+		"killed":                 {leases: lease(now.Add(-time.Minute)), notes: true},
+		"active":                 {leases: lease(now.Add(time.Hour))},
+		"no Lease":               {},
+		"Leases are denied":      {leases: lease(now.Add(-time.Minute)), denied: "leases"},
+		"Deployments are denied": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
+		"no leader election":     {leases: lease(now.Add(-time.Minute)), deployments: alone},
 	} {
 		for _, format := range []string{"wide", "json"} {
 			t.Run(name+" "+format, func(t *testing.T) {

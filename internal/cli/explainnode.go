@@ -34,7 +34,7 @@ func newExplainNode() *cobra.Command {
 		Short: "Explain why a node is not being disrupted",
 		Long: `Prints for each node of a NodePool what blocks its voluntary disruption: the policy of
 the NodePool, a budget, a pod, a pause, or that moving its pods would save too
-little. A name is that of a Node or of a NodeClaim.
+little. NAME is the name of a Node or of a NodeClaim.
 
 The causes come from the NodeClaims, where the controller writes a cause that has
 lasted for 30 seconds; blocking pods are read now. If the controller's Lease has
@@ -45,9 +45,9 @@ expired, a note gives the time.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case e.all && len(args) > 0:
-				return errors.New("name nodes or say --all, not both")
+				return errors.New("name nodes or use --all, not both")
 			case !e.all && len(args) == 0:
-				return errors.New("name nodes, or say --all")
+				return errors.New("name nodes, or use --all")
 			}
 			return e.run(cmd.Context(), Streams{Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}, args)
 		},
@@ -72,8 +72,8 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	return e.print(s, rows, e.leaderless(ctx))
 }
 
-// leaderless returns since when no controller is active. It is zero if one is active or the Lease cannot be read, because the explanation
-// of the nodes is useful without it.
+// leaderless returns since when no controller is active. It is zero if a controller is active. It is also zero if the
+// Lease cannot be read, because the explanation of the nodes is useful without that time.
 func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	cfg, err := e.cluster.config()
 	if err != nil {
@@ -86,7 +86,8 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	return leader.Leaderless(collector.Leader(ctx, w))
 }
 
-// print prints the rows and, if no controller is active since the given time, a note. It then removes looksAgain from the rows.
+// print prints the rows. If no controller is active since the given time, print adds a note and removes looksAgain from
+// the rows.
 func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
@@ -97,7 +98,7 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 		return err
 	}
 	if !since.IsZero() {
-		fmt.Fprintf(s.Err, "note: no controller acts since %s (its lease has ended): what is said of nodes is as it was then\n", since.UTC().Format("2006-01-02 15:04:05Z"))
+		fmt.Fprintf(s.Err, "note: no controller has been active since %s (its lease has ended): the causes may be outdated\n", since.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 	return rows, errors.Join(wrong...)
 }
 
-// looksAgain is what happens next to a node without a known reason.
+// looksAgain is added to the explanation of a node without a known reason.
 const looksAgain = "; the controller checks it again within seconds"
 
 // Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not import.
@@ -168,9 +169,9 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.No
 	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
 		out.Cause, out.Why = undecided, hold.String()+looksAgain
 	case stays:
-		out.Cause, out.Why = undecided, "the reason that kept it is gone ("+stay.Message+")"+looksAgain
+		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+looksAgain
 	default:
-		out.Cause, out.Why = undecided, "no reason is known that keeps it"+looksAgain
+		out.Cause, out.Why = undecided, "no reason is known"+looksAgain
 	}
 	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()

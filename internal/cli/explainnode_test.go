@@ -59,11 +59,11 @@ func TestNodesAreExplained(t *testing.T) {
 n1    web       Budget          as many leave as may
 n2    web       Leaving         its pods are about to be moved: Drifted
 n3    web       Leaving         its NodeClaim is being deleted
-n4    web       Undecided       no reason is known that keeps it; the controller checks it again within seconds
+n4    web       Undecided       no reason is known; the controller checks it again within seconds
 n5    web       Undecided       pod a/x has the annotation karpenter.sh/do-not-disrupt; the controller checks it again within seconds
 n6    web       NotInitialized  it is not ready for pods yet
 n7    web       Never           consolidateAfter is Never; also, pod a/x has the annotation karpenter.sh/do-not-disrupt
-n8    web       Undecided       the reason that kept it is gone (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller checks it again within seconds
+n8    web       Undecided       the last reason no longer applies (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller checks it again within seconds
 n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 `
 	if got := output.NodeStays(rows, 0); got != want {
@@ -73,7 +73,7 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 		t.Errorf("by name: %+v, %v", rows, err)
 	}
 	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "did you mean claim-n1?") {
-		t.Errorf("a slip of the pen is told as %v", err)
+		t.Errorf("a misspelt name: %v", err)
 	}
 	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)
 	o.Claims[0].Name, o.Claims[len(o.Claims)-1].Name = "claim-first", "claim-last"
@@ -81,6 +81,6 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 		t.Errorf("a claim that has no Node yet: %+v, %v", rows, err)
 	}
 	if got := output.NodeStays(nil, 0); got != "There is no node of a NodePool.\n" {
-		t.Errorf("nothing is told as %q", got)
+		t.Errorf("no nodes: %q", got)
 	}
 }

@@ -34,7 +34,7 @@ func TestEveryCommandTakesFormats(t *testing.T) {
 }
 
 // TestSignalsStopCommands: a command whose work cannot be interrupted ends at once when a signal comes, with the code that shells know.
-func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals are the process's
+func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals are sent to the whole process
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int
@@ -60,7 +60,7 @@ func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals ar
 				t.Errorf("it ended with %d and %q, want %d and %q", code, errs.String(), c.code, c.says)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("it goes on")
+			t.Fatal("the command does not end")
 		}
 		close(release)
 		signal.Stop(guard)

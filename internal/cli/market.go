@@ -33,7 +33,7 @@ const (
 	fromEmbedded = "embedded"
 )
 
-// usualRegion is the region if neither flags nor the AWS configuration have one.
+// usualRegion is the region if neither flags nor the AWS configuration name one.
 const usualRegion = "us-east-1"
 
 // usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to 90 % below the
@@ -41,7 +41,7 @@ const usualRegion = "us-east-1"
 const usualSpotShare = 0.4
 
 // awsPatience is the timeout for reading instance types and prices from AWS,
-// about forty pages, including retries. The user waits for it.
+// about forty pages, including retries.
 const awsPatience = 30 * time.Second
 
 // awsAttempts is the maximum number of attempts of a call, unless AWS_MAX_ATTEMPTS is set.
@@ -76,7 +76,7 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
-// wanted is what the catalog of an EC2NodeClass depends on.
+// wanted has the inputs of the catalog of an EC2NodeClass.
 type wanted struct {
 	settings catalog.Settings
 	zones    []catalog.Zone // zones with subnets; none: unknown, so all zones
@@ -196,7 +196,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	}
 	awsClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := awsClient.Refresh(ctx); err != nil {
-		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", message.OneLine(err.Error()))
+		fmt.Fprintf(notes, "note: some prices are old, because AWS did not return them: %s\n", message.OneLine(err.Error()))
 	}
 	m.prices = pricesOf(awsClient.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
@@ -210,8 +210,8 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: its own, or checkAWS if it has none. An own hint about
-// the network to AWS is replaced too if the user has set another endpoint.
+// advised returns err with one hint: its own, or else checkAWS. If the user has set another endpoint, checkAWS also
+// replaces a hint about the network to AWS.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
@@ -232,7 +232,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
+		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to an existing profile, "+
 			"or use --from embedded", err)
 	}
 	if err := connection.EndpointProblem(cfg); err != nil {
@@ -263,7 +263,7 @@ func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.
 	return c
 }
 
-// within keeps the offerings in these zones, and sets the zones' ids. Without
+// within keeps the offerings in these zones, and sets their zone IDs. Without
 // zones it keeps all offerings.
 func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	if len(zones) == 0 {

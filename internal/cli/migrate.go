@@ -33,9 +33,9 @@ type migrateFlags struct {
 func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "See what changes when Joiner takes Karpenter's place",
-		Long: `Joiner serves the NodePools, NodeClaims and EC2NodeClasses of Karpenter as they
-are, and takes the nodes over as they are. These commands say what else changes.`,
+		Short: "Show what changes when Joiner replaces Karpenter",
+		Long: `Joiner uses the NodePools, NodeClaims and EC2NodeClasses of Karpenter unchanged, and
+takes over the nodes unchanged. These commands show what else changes.`,
 	}
 	cmd.AddCommand(newMigrateCheck())
 	return cmd
@@ -45,17 +45,18 @@ func newMigrateCheck() *cobra.Command {
 	var m migrateFlags
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say what stops a change-over, what differs and what stays, with the commands",
+		Short: "Check what blocks a migration, what changes and what stays, with the commands",
 		Long: `Reads an installation of Karpenter: its Deployment and settings, CRDs, objects, nodes,
 instances, and the permissions of its role. It changes nothing. Then it lists what
 blocks a migration, what Joiner does differently, and what stays the same, and prints
 the commands for the migration and for the way back.
 
 It reads the cluster of your kubeconfig, and AWS if there are credentials; with -f it
-reads only the files. What it could not read is reported with the missing permission.
+reads only the files. For each item that it could not read, it prints the missing
+permission.
 
-Exit status: 0 nothing blocks the migration, 1 something does, 2 it could not read
-something that may block it. AWS without credentials does not lead to 2.`,
+Exit status: 0 nothing blocks the migration, 1 something blocks it, 2 an item that may
+block it could not be read. AWS without credentials does not lead to 2.`,
 		Example: `  joiner migrate check                      the cluster of your kubeconfig
   kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
   joiner migrate check -f objects.yaml --values karpenter-values.yaml
@@ -72,10 +73,10 @@ something that may block it. AWS without credentials does not lead to 2.`,
 	flags.StringArrayVarP(&m.files, "filename", "f", nil, "check the manifests in this `PATH`, a file or a folder, without a cluster or AWS; - is standard input; may be repeated")
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
 	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
-	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, CLUSTER_NAME, then what the kubeconfig says")
-	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it that of Karpenter's role")
-	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, what the kubeconfig says, then your AWS configuration")
-	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it that of its service account")
+	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it Karpenter's setting, CLUSTER_NAME, then the kubeconfig")
+	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it the account of Karpenter's role")
+	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
+	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it the role of its service account")
 	m.cluster.instead = manifestsGiven
 	m.cluster.flags(flags)
 	m.out.flag(flags)
@@ -158,7 +159,7 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (mi
 		seen, installed, err := evidence.Migrants(all)
 		if err == nil && len(m.files) > 0 &&
 			len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
-			err = errors.New("the files have nothing of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
+			err = errors.New("the files have no object of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
 		}
 		return seen, installed, err
 	}

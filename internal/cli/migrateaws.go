@@ -26,7 +26,7 @@ type migrationAWS struct {
 	clients  collector.Clients
 }
 
-// look adds what AWS answers to seen. Offline reads no AWS API, only the policy files.
+// look adds the evidence from AWS to seen. If offline is true, look calls no AWS API and reads only the policy files.
 func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 	policies, err := m.readPolicies()
 	if err != nil {
@@ -98,8 +98,8 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	return migration.Stranger
 }
 
-// strays reads the instances of NodeClaims that lack the tags by which instances are found. Instances that no longer exist are left out.
-// Failed requests are recorded once, because they usually have the same cause.
+// strays reads the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer
+// exist are left out. Failed requests are recorded once, because they usually have the same cause.
 func (m *migrationAWS) strays(ctx context.Context) {
 	var lost error
 	for _, c := range m.seen.Claims {
@@ -178,7 +178,7 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	return s, ""
 }
 
-// permissions evaluates the permissions of the role: by the policies of --policy, else with IAM's policy simulator.
+// permissions evaluates the permissions of the role with the policies of --policy, or else with IAM's policy simulator.
 func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {

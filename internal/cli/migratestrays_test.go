@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestStrays: an instance that EC2 does not return may stop a hand-over; an instance that no longer exists does not.
+// TestStrays: an instance that EC2 does not return may block a migration; an instance that no longer exists does not.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestStrays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("X-Amzn-Requestid", "r-1") // else it is no answer of AWS
+				w.Header().Set("X-Amzn-Requestid", "r-1") // without it, the answer does not count as one of AWS
 				w.WriteHeader(c.code)
 				_, _ = io.WriteString(w, c.answer)
 			}))

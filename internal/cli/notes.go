@@ -75,7 +75,7 @@ func gated(pods []*corev1.Pod) []string {
 // fargate is the scheduler of pods that run on Fargate. Package kube ignores them.
 const fargate = "fargate-scheduler"
 
-// schedulers returns notes about the pods for which isToPlan holds and that name another scheduler than kube-scheduler.
+// schedulers returns notes about the pods for which isToPlan holds and that name a scheduler other than kube-scheduler.
 func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	by := map[string][]string{}
 	for _, p := range pods {
@@ -87,7 +87,7 @@ func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		which := fmt.Sprintf("%s (%s)", output.Count(len(by[name]), "pod"), first(by[name]))
 		if name == fargate {
-			out = append(out, "left out, for Fargate runs them: "+which)
+			out = append(out, "left out, because Fargate runs them: "+which)
 			continue
 		}
 		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, which))
@@ -116,7 +116,7 @@ func missingVolumes(o snapshot.Objects) []string {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(missing))
-	return []string{fmt.Sprintf("%s not among the manifests (%s); such a volume is taken to go wherever its pods go",
+	return []string{fmt.Sprintf("%s not among the manifests (%s); the plan assumes that such a volume can be in any zone",
 		output.Count(len(names), "volume claim"), first(names))}
 }
 
@@ -146,12 +146,12 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	return out
 }
 
-// waits reports whether a pod of a manifest is to be planned: not bound, not gated, not finished.
+// waits reports whether a plan includes a pod of a manifest: the pod is not bound, not gated and not finished.
 func waits(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !conversion.IsFinished(p)
 }
 
-// first returns the first of the names and the number of the others.
+// first returns the first of the names and the number of further names.
 func first(names []string) string {
 	if len(names) == 1 {
 		return names[0]
@@ -166,7 +166,7 @@ const overlayKind = "NodeOverlay.karpenter.sh"
 func skipped(m manifest.Manifests) []string {
 	var out []string
 	if len(m.Strange) > 0 {
-		out = append(out, "not understood; if any of them makes pods, those are NOT planned: "+byKind(m.Strange))
+		out = append(out, "not understood; if any of them creates pods, those pods are NOT planned: "+byKind(m.Strange))
 	}
 	plain := maps.Clone(m.Skipped)
 	if n := plain[overlayKind]; n > 0 {
@@ -175,7 +175,7 @@ func skipped(m manifest.Manifests) []string {
 			output.Count(n, "NodeOverlay"))
 	}
 	if len(plain) > 0 {
-		out = append(out, "left out, for they do not matter to a plan: "+byKind(plain))
+		out = append(out, "left out, because they do not affect a plan: "+byKind(plain))
 	}
 	return out
 }

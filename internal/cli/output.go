@@ -24,7 +24,7 @@ const (
 	asTable format = "table"
 	asJSON  format = "json"
 	asYAML  format = "yaml"
-	asWide  format = "wide" // a table whose lines are as long as they are
+	asWide  format = "wide" // a table without a maximum width
 )
 
 // flag adds -o to a command.
@@ -78,7 +78,7 @@ func (o *format) width(w io.Writer) int {
 
 // reported is one line of output about an object.
 type reported struct {
-	Object string `json:"object,omitempty"` // empty: the line is about none
+	Object string `json:"object,omitempty"` // empty: the line is not about an object
 	Says   string `json:"says"`
 }
 

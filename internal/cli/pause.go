@@ -62,9 +62,10 @@ func newResume() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{
 		Use:   "resume [NODEPOOL...]",
-		Short: "End a pause, of some NodePools or of all",
-		Long: `Takes back what joiner pause with the same names did. The pause of all NodePools
-and that of one do not end each other; it says which NodePools are still paused.`,
+		Short: "Resume voluntary disruption for some or all NodePools",
+		Long: `Ends the pause that joiner pause with the same names started. Without names it ends
+only the pause of all NodePools, and with names only the pauses of these. It prints
+which NodePools are still paused.`,
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +78,7 @@ and that of one do not end each other; it says which NodePools are still paused.
 }
 
 func (p *pauseFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it that of its Deployment")
+	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it the namespace of its Deployment")
 	p.cluster.flags(cmd.Flags())
 	p.out.flag(cmd.Flags())
 	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
@@ -201,7 +202,7 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
 	if len(found) > 0 {
-		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out",
+		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: use --namespace %[1]s, or leave it out",
 			found[0], kubeclient.PauseName)
 	}
 	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
@@ -210,7 +211,8 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	return nil
 }
 
-// sayOfAll says if all NodePools are paused, as far as that can be seen.
+// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if that cannot be
+// read.
 func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {
@@ -237,9 +239,9 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	case err != nil:
 		return "", hinted(fmt.Errorf("find the controller: %w", err))
 	case len(found) == 0:
-		return "", errors.New("find the controller: there is no Deployment of Joiner; say its namespace with --namespace")
+		return "", errors.New("find the controller: there is no Deployment of Joiner; name its namespace with --namespace")
 	case len(found) > 1:
-		return "", fmt.Errorf("find the controller: it is in the namespaces %s; say which with --namespace", strings.Join(found, ", "))
+		return "", fmt.Errorf("find the controller: it is in the namespaces %s; choose one with --namespace", strings.Join(found, ", "))
 	}
 	return found[0], nil
 }

@@ -85,15 +85,15 @@ func TestPauseFindsTheController(t *testing.T) {
 		objects       []client.Object
 		want, wantErr string
 	}{
-		"its Deployment":    {objects: []client.Object{installed("a", "joiner"), installed("b", "web")}, want: "a"},
-		"what it is told":   {objects: []client.Object{elsewhere}, want: "leases"},
-		"Karpenter's chart": {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
-		"two of them": {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")},
-			wantErr: "namespaces a, b; say which"},
-		"a tenant's besides":     {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
-		"a tenant's alone":       {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
-		"none":                   {wantErr: "there is no Deployment of Joiner"},
-		"whatever the user says": {namespace: "x", want: "x"},
+		"Joiner's Deployment":              {objects: []client.Object{installed("a", "joiner"), installed("b", "web")}, want: "a"},
+		"set by LEADER_ELECTION_NAMESPACE": {objects: []client.Object{elsewhere}, want: "leases"},
+		"Karpenter's chart":                {objects: []client.Object{installed("kube-system", "karpenter")}, want: "kube-system"},
+		"two Deployments": {objects: []client.Object{installed("a", "joiner"), installed("b", "joiner")},
+			wantErr: "namespaces a, b; choose one"},
+		"tenant's Deployment too":    {objects: []client.Object{installed("a", "joiner"), installed("tenant", "joiner")}, want: "a"},
+		"only a tenant's Deployment": {objects: []client.Object{installed("tenant", "joiner")}, wantErr: "there is no Deployment of Joiner"},
+		"none":                       {wantErr: "there is no Deployment of Joiner"},
+		"flag of the user":           {namespace: "x", want: "x"},
 	} {
 		p := pauseFlags{namespace: c.namespace}
 		got, err := p.find(t.Context(), pauseCluster(t, c.objects...))
@@ -117,7 +117,7 @@ func TestPauseOfPools(t *testing.T) {
 	var out bytes.Buffer
 	if err := setPools(t.Context(), &out, api, []string{"web", "bacth"}, "true"); err == nil ||
 		!strings.Contains(err.Error(), "there is no NodePool bacth (did you mean batch?)") {
-		t.Errorf("a slip of the pen is told as %v", err)
+		t.Errorf("a misspelt name: %v", err)
 	}
 	if _, ok := noteOf("web"); ok {
 		t.Error("something was written although a name was wrong")
@@ -141,19 +141,19 @@ func TestPauseOfPools(t *testing.T) {
 	}
 }
 
-// TestPauseOfNobody: a pause in a namespace that no controller reads prints a note.
-func TestPauseOfNobody(t *testing.T) {
+// TestPauseWithoutReader: a pause in a namespace that no controller reads prints a note.
+func TestPauseWithoutReader(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		namespace string
 		objects   []client.Object
 		want      string
 	}{
-		"where it is": {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
-		"where it is not": {namespace: "b", objects: []client.Object{installed("a", "joiner")},
-			want: "note: the controller reads ConfigMap a/joiner, not this one: say --namespace a, or leave it out\n"},
-		"nobody knows": {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
-		"nobody asked": {objects: []client.Object{installed("a", "joiner")}},
+		"right namespace": {namespace: "a", objects: []client.Object{installed("a", "joiner")}},
+		"wrong namespace": {namespace: "b", objects: []client.Object{installed("a", "joiner")},
+			want: "note: the controller reads ConfigMap a/joiner, not this one: use --namespace a, or leave it out\n"},
+		"unknown namespace": {namespace: "b", want: "note: there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=b\n"},
+		"no flag":           {objects: []client.Object{installed("a", "joiner")}},
 	} {
 		for _, value := range []string{"true", ""} {
 			var out bytes.Buffer
@@ -211,7 +211,7 @@ func TestPauseOverAPause(t *testing.T) {
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
 	if err == nil || err.Error() != `there is no NodePool ""` {
-		t.Errorf("an empty name is told as %v", err)
+		t.Errorf("an empty name: %v", err)
 	}
 }
 
@@ -258,6 +258,6 @@ AskedFor pods have the annotation karpenter.sh/do-not-disrupt
 	}
 	out.Reset()
 	if err := b.tell(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
-		t.Errorf("nothing is told as %q, %v", out.String(), err)
+		t.Errorf("no NodePools: %q, %v", out.String(), err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// planFlags are those of joiner plan.
+// planFlags are the flags of joiner plan.
 type planFlags struct {
 	files   []string
 	cluster clusterFlags
@@ -29,7 +29,7 @@ type planFlags struct {
 	strict  bool
 
 	minValues string         // Strict or BestEffort
-	instances map[string]int // left in capacity reservations, by id
+	instances map[string]int // available instances of capacity reservations, by ID
 }
 
 func newPlan() *cobra.Command {
@@ -69,11 +69,11 @@ pod is unschedulable; 2 an input cannot be read.`,
 	p.market.flags(flags, fromAWS)
 	p.out.flag(flags)
 	flags.StringVar(&p.minValues, "min-values-policy", strictValues,
-		"where minValues of a NodePool cannot be met, leave pods without a place "+
+		"if minValues of a NodePool cannot be met, leave pods unscheduled "+
 			"("+strictValues+") or keep fewer choices ("+relaxedValues+")")
 	flags.StringToIntVar(&p.instances, "reservation", nil,
-		"how many instances are left in a capacity reservation, as `ID=COUNT`; may be repeated")
-	flags.BoolVar(&p.strict, "strict", false, "end with 1 if a pod has no place")
+		"number of available instances of a capacity reservation, as `ID=COUNT`; may be repeated")
+	flags.BoolVar(&p.strict, "strict", false, "exit with status 1 if a pod is unschedulable")
 	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 	return cmd
 }
@@ -100,7 +100,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.instances)) {
 		if n := p.instances[id]; n < 0 {
-			return fmt.Errorf("--reservation %s=%d: there cannot be less than none left; want a count of instances, from 0", id, n)
+			return fmt.Errorf("--reservation %s=%d: want a count of instances, from 0", id, n)
 		}
 	}
 	// 1. Read the cluster and the catalogs.
@@ -163,7 +163,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
 }
 
-// classesOf returns what the catalog of each EC2NodeClass depends on, and a note about the capacity reservations that
+// classesOf returns the inputs of the catalog of each EC2NodeClass, and a note about the capacity reservations that
 // are ignored because their available instance count is not known.
 func (p *planFlags) classesOf(o snapshot.Objects) (map[string]wanted, []string, error) {
 	settings, err := o.Settings()
@@ -194,6 +194,6 @@ func (p *planFlags) classesOf(o snapshot.Objects) (map[string]wanted, []string, 
 		return out, nil, nil
 	}
 	ids := slices.Sorted(maps.Keys(unknown))
-	return out, []string{fmt.Sprintf("left out, for it is not known how many instances they have left (--reservation ID=COUNT says it): %s (%s)",
+	return out, []string{fmt.Sprintf("left out, because their number of available instances is not known (set --reservation ID=COUNT): %s (%s)",
 		output.Count(len(ids), "capacity reservation"), first(ids))}, nil
 }

@@ -150,7 +150,8 @@ func flagProblem(cmd *cobra.Command, err error) error {
 // isLong matches well-formed durations. One that is refused nevertheless is longer than a time.Duration can be.
 var isLong = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// valueOf describes the valid values of a flag that was given an invalid one; empty for flags whose own error says it.
+// valueOf describes the valid values of a flag that was given an invalid value; empty for flags whose own error
+// describes them.
 func valueOf(flag *pflag.Flag, value string) string {
 	switch name, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":

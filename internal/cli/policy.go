@@ -22,14 +22,14 @@ func newRenderPolicy() *cobra.Command {
 	var p policyFlags
 	cmd := &cobra.Command{
 		Use:   "iam-policy --cluster-name NAME --account ID --region REGION [POLICY]",
-		Short: "Write the IAM policies that the controller needs",
-		Long: `Writes the policies that allow the controller what it does, and nothing beyond
-its own cluster. IAM takes each of them by itself: launch, profiles, reading,
-and interruption; doctor, which only reads, is for joiner doctor. Named alone, a policy is written as IAM takes it; without a
-name, all are written as one object, by their names.
+		Short: "Render the IAM policies that the controller needs",
+		Long: `Prints the IAM policies that the controller needs for its own cluster, and no more.
+The policies launch, profiles, reading and interruption are for the controller; the
+policy doctor, which only reads, is for joiner doctor. With the name of a policy, the
+output is its policy document; without a name, an object with all policies by name.
 
-With --cluster-uid, another cluster of the same name in the same account and
-region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
+With --cluster-uid, the policies also exclude another cluster of the same name in the
+same account and region. The command calls neither AWS nor the cluster.`,
 		Example: `  joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 launch > launch.json
   joiner render iam-policy --cluster-name prod --account 111122223333 --region eu-west-1 \
     --cluster-uid "$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})"`,
@@ -45,10 +45,10 @@ region is kept apart by IAM, too. Nothing is asked of AWS or the cluster.`,
 	flags.StringVar(&p.scope.Cluster, "cluster-name", "", "the `NAME` of the EKS cluster")
 	flags.StringVar(&p.scope.Account, "account", "", "the `ID` of the AWS account, 12 digits")
 	flags.StringVar(&p.scope.Region, "region", "", "the `REGION` of the cluster")
-	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default that of the region)")
+	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default: the partition of the region)")
 	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
 	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
-	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default that of the cluster)")
+	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default: the queue with the cluster's name)")
 	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil,
 		"the `NAME` of a parameter of your own that names an image; may be repeated")
 	return cmd

@@ -34,12 +34,12 @@ type renderFlags struct {
 	out    format
 	live   clusterFlags
 
-	class, pool   string // names; empty: the only one there is
+	class, pool   string // names; empty: the only EC2NodeClass or NodePool
 	instanceType  string
 	capacityType  string
 	cluster       bootstrap.Cluster
 	reservedENIs  int64
-	clusterIsMade bool   // some setting of the cluster is a placeholder
+	clusterIsMade bool   // at least one setting of the cluster is a placeholder
 	nameless      bool   // the cluster's name is a placeholder
 	authority     string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
@@ -47,7 +47,7 @@ type renderFlags struct {
 func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
-		Short: "Write what Joiner would send to AWS",
+		Short: "Render what Joiner would send to AWS",
 	}
 	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
 	return cmd
@@ -57,14 +57,14 @@ func newRenderUserData() *cobra.Command {
 	var r renderFlags
 	cmd := &cobra.Command{
 		Use:   "userdata [-f PATH…] --instance-type TYPE",
-		Short: "Write the user data of an EC2NodeClass for an instance type",
+		Short: "Render the user data of an EC2NodeClass for an instance type",
 		Long: `Prints the user data of an instance of the type under an EC2NodeClass, with the user's
 own user data merged in, and the kubelet's resulting arguments and configuration.
 Settings of the AMI itself are not shown.
 
 The EC2NodeClass comes from the manifests; without -f from the cluster of your
 kubeconfig. If a NodePool uses it, the user data includes its labels and taints. The
-AMI is that of the status; without a status, the version that the alias pins.
+AMI comes from the status, or without a status from the version that the alias pins.
 
 Facts about the cluster come from flags. An omitted one is replaced by a placeholder,
 with a note.
@@ -95,7 +95,7 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
 	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")
 	flags.StringVar(&r.pool, "nodepool", "", "the `NAME` of the NodePool; needed if several use the EC2NodeClass")
-	flags.StringVar(&r.capacityType, "capacity-type", catalog.OnDemand, "how the instance is paid for: on-demand, spot or reserved")
+	flags.StringVar(&r.capacityType, "capacity-type", catalog.OnDemand, "capacity type of the instance: on-demand, spot or reserved")
 	flags.StringVar(&r.cluster.Name, "cluster-name", "", "the `NAME` of the cluster; without it CLUSTER_NAME")
 	flags.StringVar(&r.cluster.Endpoint, "cluster-endpoint", "", "the `URL` of the cluster's API server")
 	flags.StringVar(&r.cluster.CA, "cluster-ca", "", "the cluster's certificate authority, as `BASE64` of PEM")

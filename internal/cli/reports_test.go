@@ -62,7 +62,7 @@ func TestReports(t *testing.T) {
 		delete(named, filepath.Base(input))
 	}
 	if missing := slices.Sorted(maps.Keys(named)); len(missing) > 0 {
-		t.Errorf("cases name %v, which are not there", missing)
+		t.Errorf("cases name missing inputs %v", missing)
 	}
 }
 

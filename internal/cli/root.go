@@ -27,8 +27,8 @@ const (
 
 // Streams are the standard input, output and error of a command.
 type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
+	In       io.Reader // standard input
+	Out, Err io.Writer // standard output and error
 }
 
 // Root returns the command "joiner" with the commands of this package and
@@ -36,7 +36,7 @@ type Streams struct {
 func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "joiner",
-		Short: "Launches nodes for pending pods, and explains why when it cannot",
+		Short: "Launch nodes for pending pods, and explain why a pod cannot be scheduled",
 		Long: `Joiner is a node autoscaler for Amazon EKS that speaks Karpenter's API.
 
 Exit status: 0 when the command succeeded, 1 when a check found a problem, 2 when
@@ -70,7 +70,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		err = execute(ctx, root, args)
 	}
 	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
-		err = fmt.Errorf("write the output: %w", message.Plain(out.lost)) // help texts ignore what becomes of them
+		err = fmt.Errorf("write the output: %w", message.Plain(out.lost)) // cobra ignores errors of writing help texts
 	}
 	var found Findings
 	var unseen Unseen
@@ -93,7 +93,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 // answer is standard output. It keeps the first write error.
 type answer struct {
 	w    io.Writer
-	lost error // first write error; nil: none
+	lost error // first write error; nil: no error
 }
 
 // Write writes to the underlying writer.

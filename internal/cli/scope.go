@@ -24,7 +24,8 @@ var (
 	parameterPattern = regexp.MustCompile(`^/?([\w.-]+/)*[\w.-]+$`)
 )
 
-// scopeProblem returns an error about the first invalid value of a scope, nil if there is none. The error names its flag.
+// scopeProblem returns an error about the first invalid value of a scope; nil if all are valid. The error names its
+// flag.
 func scopeProblem(s permissions.Scope) error {
 	switch {
 	case s.Cluster == "":

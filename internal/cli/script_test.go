@@ -70,9 +70,9 @@ func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
 	case !errors.As(err, &exit) || exit.ExitCode() != cli.ExitFailed:
 		ts.Fatalf("%q ended with %v, want exit code %d", args, err, cli.ExitFailed)
 	case strings.Count(stderr, "\n") != 1:
-		ts.Fatalf("%q complains in more than one line:\n%s", args, stderr)
+		ts.Fatalf("%q prints more than one line of errors:\n%s", args, stderr)
 	case ts.ReadFile("stdout") != "":
-		ts.Fatalf("%q has something to say although it failed", args)
+		ts.Fatalf("%q prints output although it failed", args)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// span is the duration of a flag: that of Go, optionally with days in front: "1d12h".
+// span is the duration of a flag: a Go duration, optionally with days before it: "1d12h".
 type span time.Duration
 
 // days matches the days before a duration.

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// terminalWidth returns the number of columns of a terminal; 0 if the file is no terminal.
+// terminalWidth returns the number of columns of a terminal; 0 if the file is not a terminal.
 func terminalWidth(f *os.File) int {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, wrong := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))

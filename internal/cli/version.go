@@ -8,7 +8,7 @@ import (
 
 // versionFacts is the output of joiner version -o json.
 type versionFacts struct {
-	Version  string `json:"version"` // and the commit, if it is known
+	Version  string `json:"version"` // release, and the commit if it is known
 	Go       string `json:"go"`
 	Platform string `json:"platform"` // "linux/arm64"
 }

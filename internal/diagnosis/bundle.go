@@ -17,8 +17,8 @@ const largest = 64 << 20
 // tiny values would take gigabytes of memory.
 const mostValues = 4 << 20
 
-// Write returns evidence as a bundle: JSON, the same bytes for the same evidence. It removes secrets from all texts again, because a
-// collector may have missed some.
+// Write returns evidence as a bundle: JSON, the same bytes for the same evidence. It removes secrets from all texts
+// again, because a collector may have missed some.
 func Write(e Evidence) ([]byte, error) {
 	e.Format = Format
 	plain, err := json.Marshal(e)

@@ -1,8 +1,9 @@
-// Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package diagnosis/checks
-// makes the diagnosis.
+// Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package
+// diagnosis/checks makes the diagnosis.
 //
 // In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
-// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of evidence, fix.
+// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of
+// evidence, fix.
 // Never: a call, a clock, or the judgement of a check.
 package diagnosis
 
@@ -32,11 +33,11 @@ const (
 // Item is one piece of evidence.
 type Item[T any] struct {
 	Source string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
-	At     time.Time `json:"at,omitzero"`
-	Absent Absence   `json:"absent,omitempty"`
-	Why    string    `json:"why,omitempty"` // reason of an absence, one line
-	Cut    string    `json:"cut,omitempty"` // how much of a list was read, one line; empty: all of it
-	Value  T         `json:"value,omitzero"`
+	At     time.Time `json:"at,omitzero"`      // when the item was read
+	Absent Absence   `json:"absent,omitempty"` // empty: the item is known
+	Why    string    `json:"why,omitempty"`    // reason of an absence, one line
+	Cut    string    `json:"cut,omitempty"`    // how much of a list was read, one line; empty: all of it
+	Value  T         `json:"value,omitzero"`   // zero if the item is absent
 }
 
 // Found makes an item that is known.
@@ -57,7 +58,8 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if the item is known.
+// Gap returns the Unknown finding of a check that needs the item. what is the item's name in messages. ok is false if
+// the item is known.
 func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
@@ -85,11 +87,11 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 
 // Evidence is the input of a diagnosis. Lists are sorted by name or ID.
 type Evidence struct {
-	Format  int       `json:"format"` // see Format
-	At      time.Time `json:"at"`     // when the evidence was collected
-	Name    string    `json:"name"`   // of the EKS cluster
-	Region  string    `json:"region"`
-	Account string    `json:"account,omitempty"`
+	Format  int       `json:"format"`            // see Format
+	At      time.Time `json:"at"`                // when the evidence was collected
+	Name    string    `json:"name"`              // of the EKS cluster
+	Region  string    `json:"region"`            // AWS region; empty: not known
+	Account string    `json:"account,omitempty"` // AWS account ID; empty: not known
 
 	// From AWS.
 	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
@@ -99,7 +101,7 @@ type Evidence struct {
 	Fargate      Item[[]FargateProfile]   `json:"fargate,omitzero"`
 	Roles        map[string]Item[Role]    `json:"roles,omitempty"`       // by name, without path
 	Profiles     map[string]Item[Profile] `json:"profiles,omitempty"`    // by name
-	PassRole     map[string]Item[bool]    `json:"passRole,omitempty"`    // by the role's ARN: whether the controller is allowed to pass the role
+	PassRole     map[string]Item[bool]    `json:"passRole,omitempty"`    // by role ARN: whether the controller may pass it
 	VPC          Item[VPC]                `json:"vpc,omitzero"`          // of the cluster
 	Subnets      Item[[]Subnet]           `json:"subnets,omitzero"`      // of the VPC
 	Routes       Item[[]RouteTable]       `json:"routes,omitzero"`       // of the VPC
@@ -124,16 +126,17 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
 	Events     Item[[]Event]     `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no problems.
+	// UserData lists the problems of user data. A caller that can read user data sets it; empty if there are no
+	// problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 
 // UserDataProblem is one problem of an EC2NodeClass's user data.
 type UserDataProblem struct {
-	Class     string    `json:"class"`
-	ID        string    `json:"id"`       // of the check that reports the problem: "TAINT-1", "ARCH-3", "BOOT-7"
-	Sentence  string    `json:"sentence"` // what is wrong, for the user
-	Certainty Certainty `json:"certainty"`
+	Class     string    `json:"class"`           // name of the EC2NodeClass
+	ID        string    `json:"id"`              // of the check that reports the problem: "TAINT-1", "ARCH-3", "BOOT-7"
+	Sentence  string    `json:"sentence"`        // what is wrong, for the user
+	Certainty Certainty `json:"certainty"`       // Certain makes the finding broken, others make it suspicious
 	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"
 	Fix       string    `json:"fix,omitempty"`   // the corrected line
 	// Corrected is true if joiner correct corrects the problem.

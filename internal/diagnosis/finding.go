@@ -46,24 +46,25 @@ const (
 
 // Finding is what a check found about one subject.
 type Finding struct {
-	Check     string    `json:"check"` // "AUTH-2"
-	Title     string    `json:"title"` // of the check
-	Verdict   Verdict   `json:"verdict"`
-	Subject   string    `json:"subject,omitempty"` // "EC2NodeClass default"; empty: the cluster
-	Cause     string    `json:"cause,omitempty"`   // one sentence; for Unknown, the missing evidence
-	Certainty Certainty `json:"certainty,omitempty"`
-	Evidence  []string  `json:"evidence,omitempty"` // one line each
-	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
+	Check     string    `json:"check"`               // "AUTH-2"
+	Title     string    `json:"title"`               // of the check
+	Verdict   Verdict   `json:"verdict"`             // of the check
+	Subject   string    `json:"subject,omitempty"`   // "EC2NodeClass default"; empty: the cluster
+	Cause     string    `json:"cause,omitempty"`     // one sentence; for Unknown, the missing evidence
+	Certainty Certainty `json:"certainty,omitempty"` // of the cause
+	Evidence  []string  `json:"evidence,omitempty"`  // one line each
+	Fix       fix.Fix   `json:"-"`                   // see MarshalJSON
 	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
 	Page     string    `json:"page"` // in the documentation
-	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits because of it.
+	// Unused is true if the finding is about an EC2NodeClass that no NodePool and no NodeClaim uses. No pod waits
+	// because of it.
 	Unused bool `json:"unused,omitempty"`
 
 	Holds bool  `json:"-"` // pods wait because of the finding, or NodeClaims of its subject are not initialized
-	Layer Layer `json:"-"`
+	Layer Layer `json:"-"` // stage of the node that the check is about
 	Seen  bool  `json:"-"` // a symptom in Explains was observed
 }
 

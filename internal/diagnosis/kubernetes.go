@@ -21,7 +21,8 @@ func WellKnown(key string) bool {
 	return false
 }
 
-// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label remains.
+// OwnLabels returns the user-defined labels, without those of Kubernetes, clouds and autoscalers; nil if no label
+// remains.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
@@ -57,29 +58,29 @@ type AuthMap struct {
 
 // Mapping is one row of mapRoles.
 type Mapping struct {
-	ARN      string   `json:"arn"`
-	Username string   `json:"username,omitempty"`
-	Groups   []string `json:"groups,omitempty"`
+	ARN      string   `json:"arn"`                // rolearn
+	Username string   `json:"username,omitempty"` // may contain placeholders: "system:node:{{EC2PrivateDNSName}}"
+	Groups   []string `json:"groups,omitempty"`   // Kubernetes groups
 }
 
 // Controller is the installation of the autoscaler.
 type Controller struct {
-	Namespace  string            `json:"namespace"`
+	Namespace  string            `json:"namespace"`            // of the Deployment
 	Deployment string            `json:"deployment,omitempty"` // its name; empty: not known
 	Account    string            `json:"account"`              // name of its service account
 	Role       string            `json:"role,omitempty"`       // ARN; empty: not known
 	How        string            `json:"how,omitempty"`        // how it gets the role: "annotation", "pod identity"
 	Settings   map[string]string `json:"settings,omitempty"`   // of its environment; only names that hold no secrets
 	Tolerates  []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
-	Pods       []ControllerPod   `json:"pods,omitempty"`
-	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
+	Pods       []ControllerPod   `json:"pods,omitempty"`       // of the Deployment
+	Others     []string          `json:"others,omitempty"`     // Deployments of this or another autoscaler, "namespace/name"
 }
 
 // Workload returns the name of the Deployment. If that is not known, Workload returns the name of the service account.
 func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
 
-// Release is the step that deletes pods so that they are recreated.
-func (c Controller) Release(pods []ControllerPod) fix.Step {
+// Recreate is the step that deletes pods so that they are recreated.
+func (c Controller) Recreate(pods []ControllerPod) fix.Step {
 	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
 		objects[i] = fix.Pod(c.Namespace, p.Name)
@@ -89,32 +90,32 @@ func (c Controller) Release(pods []ControllerPod) fix.Step {
 
 // ControllerPod is one of the controller's own pods.
 type ControllerPod struct {
-	Name      string            `json:"name"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Scheduler string            `json:"scheduler"` // spec.schedulerName
-	Node      string            `json:"node,omitempty"`
-	Phase     string            `json:"phase"`
-	Ready     bool              `json:"ready,omitempty"`
-	Created   time.Time         `json:"created,omitzero"`
-	DNSPolicy string            `json:"dnsPolicy,omitempty"`
+	Name      string            `json:"name"`                // of the pod
+	Labels    map[string]string `json:"labels,omitempty"`    // of the pod
+	Scheduler string            `json:"scheduler"`           // spec.schedulerName
+	Node      string            `json:"node,omitempty"`      // empty: not scheduled
+	Phase     string            `json:"phase"`               // "Pending", "Running"
+	Ready     bool              `json:"ready,omitempty"`     // condition Ready is True
+	Created   time.Time         `json:"created,omitzero"`    // zero: not known
+	DNSPolicy string            `json:"dnsPolicy,omitempty"` // spec.dnsPolicy
 	Tolerates []Taint           `json:"tolerates,omitempty"` // an empty key tolerates everything
 	Messages  []string          `json:"messages,omitempty"`  // of its conditions and events
 }
 
 // Taint is a taint, or a toleration.
 type Taint struct {
-	Key    string `json:"key"`
-	Value  string `json:"value,omitempty"`
+	Key    string `json:"key"`              // of the taint
+	Value  string `json:"value,omitempty"`  // empty: none
 	Effect string `json:"effect,omitempty"` // empty in a toleration: any
 }
 
 // Condition is a condition of an object's status.
 type Condition struct {
-	Type    string    `json:"type"`
-	Status  string    `json:"status"` // "True", "False", "Unknown"
-	Reason  string    `json:"reason,omitempty"`
-	Message string    `json:"message,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
+	Type    string    `json:"type"`              // "Ready"
+	Status  string    `json:"status"`            // "True", "False", "Unknown"
+	Reason  string    `json:"reason,omitempty"`  // one word
+	Message string    `json:"message,omitempty"` // for users
+	Since   time.Time `json:"since,omitzero"`    // lastTransitionTime; zero: not known
 }
 
 // FindCondition returns the condition of a type; the zero value if there is none.
@@ -128,8 +129,8 @@ func FindCondition(all []Condition, kind string) Condition {
 
 // Class is an EC2NodeClass.
 type Class struct {
-	Name       string            `json:"name"`
-	UID        string            `json:"uid,omitempty"`
+	Name       string            `json:"name"`                 // of the EC2NodeClass
+	UID        string            `json:"uid,omitempty"`        // empty: not known
 	Family     string            `json:"family,omitempty"`     // spec.amiFamily, or that of the alias
 	Role       string            `json:"role,omitempty"`       // spec.role
 	Profile    string            `json:"profile,omitempty"`    // spec.instanceProfile, else status.instanceProfile
@@ -146,37 +147,38 @@ type Class struct {
 	DataBytes  int               `json:"dataBytes,omitempty"`  // size of spec.userData
 	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume in the spec; 0: the size in the image
 	RootAt     int               `json:"rootAt,omitempty"`     // index of the root volume in spec.blockDeviceMappings
-	Conditions []Condition       `json:"conditions,omitempty"`
+	Conditions []Condition       `json:"conditions,omitempty"` // of its status
 }
 
 // Pool is a NodePool.
 type Pool struct {
-	Name         string            `json:"name"`
-	UID          string            `json:"uid,omitempty"`
-	Class        string            `json:"class"`
-	Labels       map[string]string `json:"labels,omitempty"` // of its nodes
-	Requirements []Requirement     `json:"requirements,omitempty"`
-	Taints       []Taint           `json:"taints,omitempty"`
-	Startup      []Taint           `json:"startup,omitempty"` // spec.template.spec.startupTaints
-	Conditions   []Condition       `json:"conditions,omitempty"`
+	Name         string            `json:"name"`                   // of the NodePool
+	UID          string            `json:"uid,omitempty"`          // empty: not known
+	Class        string            `json:"class"`                  // name of its EC2NodeClass
+	Labels       map[string]string `json:"labels,omitempty"`       // of its nodes
+	Requirements []Requirement     `json:"requirements,omitempty"` // spec.template.spec.requirements
+	Taints       []Taint           `json:"taints,omitempty"`       // spec.template.spec.taints
+	Startup      []Taint           `json:"startup,omitempty"`      // spec.template.spec.startupTaints
+	Conditions   []Condition       `json:"conditions,omitempty"`   // of its status
 	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
-	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or needed.
+	// Loosened is the smallest change after which a pool without instance types has some; nil if no change was found or
+	// needed.
 	Loosened *Loosening `json:"mend,omitempty"`
 }
 
 // Loosening adds one value to a requirement.
 type Loosening struct {
 	Index int    `json:"index"` // of the requirement, in spec.template.spec.requirements
-	Key   string `json:"key"`
-	Value string `json:"value"`
+	Key   string `json:"key"`   // label key
+	Value string `json:"value"` // label value to add
 }
 
 // Requirement is a requirement on a label.
 type Requirement struct {
-	Key      string   `json:"key"`
-	Operator string   `json:"operator"` // "In", "NotIn", "Exists", …
-	Values   []string `json:"values,omitempty"`
+	Key      string   `json:"key"`              // label key
+	Operator string   `json:"operator"`         // "In", "NotIn", "Exists", …
+	Values   []string `json:"values,omitempty"` // label values
 }
 
 // String returns the requirement as users write it.
@@ -208,46 +210,48 @@ func (p Pool) Architectures() []string {
 
 // Claim is a NodeClaim.
 type Claim struct {
-	Name       string      `json:"name"`
-	UID        string      `json:"uid,omitempty"`
-	Pool       string      `json:"pool,omitempty"`
-	Class      string      `json:"class,omitempty"`
-	ProviderID string      `json:"providerID,omitempty"`
-	Created    time.Time   `json:"created,omitzero"`
-	Deleting   bool        `json:"deleting,omitempty"`
-	Conditions []Condition `json:"conditions,omitempty"`
+	Name       string      `json:"name"`                 // of the NodeClaim
+	UID        string      `json:"uid,omitempty"`        // empty: not known
+	Pool       string      `json:"pool,omitempty"`       // name of its NodePool
+	Class      string      `json:"class,omitempty"`      // name of its EC2NodeClass
+	ProviderID string      `json:"providerID,omitempty"` // status.providerID; empty: not launched
+	Created    time.Time   `json:"created,omitzero"`     // zero: not known
+	Deleting   bool        `json:"deleting,omitempty"`   // it has a deletion timestamp
+	Conditions []Condition `json:"conditions,omitempty"` // of its status
 }
 
 // Node is a Node.
 type Node struct {
-	Name       string    `json:"name"`
-	ProviderID string    `json:"providerID,omitempty"`
-	Pool       string    `json:"pool,omitempty"`
-	Created    time.Time `json:"created,omitzero"`
-	Ready      bool      `json:"ready,omitempty"`
-	Message    string    `json:"message,omitempty"` // of its condition Ready
-	Taints     []Taint   `json:"taints,omitempty"`
-	TaintsBy   []string  `json:"taintsBy,omitempty"` // field managers of its taints, from managedFields
-	Zone       string    `json:"zone,omitempty"`
-	Arch       string    `json:"arch,omitempty"`
+	Name       string    `json:"name"`                 // of the Node
+	ProviderID string    `json:"providerID,omitempty"` // spec.providerID
+	Pool       string    `json:"pool,omitempty"`       // name of its NodePool; empty: none
+	Created    time.Time `json:"created,omitzero"`     // zero: not known
+	Ready      bool      `json:"ready,omitempty"`      // condition Ready is True
+	Message    string    `json:"message,omitempty"`    // of its condition Ready
+	Taints     []Taint   `json:"taints,omitempty"`     // spec.taints
+	TaintsBy   []string  `json:"taintsBy,omitempty"`   // field managers of its taints, from managedFields
+	Zone       string    `json:"zone,omitempty"`       // "us-east-1a"
+	Arch       string    `json:"arch,omitempty"`       // "amd64", "arm64"
 	// Labels has the user-defined labels: see OwnLabels.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Pod is a pod that does not run.
 type Pod struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid,omitempty"`
+	Namespace string `json:"namespace"`           // of the pod
+	Name      string `json:"name"`                // of the pod
+	UID       string `json:"uid,omitempty"`       // empty: not known
 	Scheduler string `json:"scheduler,omitempty"` // spec.schedulerName
-	Node      string `json:"node,omitempty"`
-	// Owner is the owner's kind and name: "DaemonSet/aws-node". A kind of a custom resource has its API group: "Rollout.argoproj.io/web".
+	Node      string `json:"node,omitempty"`      // empty: not scheduled
+	// Owner is the owner's kind and name: "DaemonSet/aws-node". A kind of a custom resource has its API group:
+	// "Rollout.argoproj.io/web".
 	Owner    string            `json:"owner,omitempty"`
 	Selector map[string]string `json:"selector,omitempty"` // spec.nodeSelector
-	Created  time.Time         `json:"created,omitzero"`
+	Created  time.Time         `json:"created,omitzero"`   // zero: not known
 	Host     bool              `json:"host,omitempty"`     // spec.hostNetwork
 	Messages []string          `json:"messages,omitempty"` // of its conditions and containers
-	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have written them.
+	// Events are the messages of events about the pod. Any user who can create events in the pod's namespace may have
+	// written them.
 	Events []string `json:"events,omitempty"`
 }
 
@@ -261,25 +265,25 @@ func (p Pod) IsDaemons() bool {
 
 // DaemonSet is a DaemonSet.
 type DaemonSet struct {
-	Namespace string            `json:"namespace"`
-	Name      string            `json:"name"`
-	Host      bool              `json:"host,omitempty"`
-	Desired   int               `json:"desired"`
-	Ready     int               `json:"ready"`
-	Env       map[string]string `json:"env,omitempty"` // only of aws-node: settings of its address management
+	Namespace string            `json:"namespace"`      // of the DaemonSet
+	Name      string            `json:"name"`           // of the DaemonSet
+	Host      bool              `json:"host,omitempty"` // its pods use the host network
+	Desired   int               `json:"desired"`        // number of pods that should run
+	Ready     int               `json:"ready"`          // number of ready pods
+	Env       map[string]string `json:"env,omitempty"`  // only of aws-node: settings of its address management
 }
 
-// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show that the controller
-// wrote it.
+// Event is a warning event about a NodePool, NodeClaim or EC2NodeClass. It counts only if By, Namespace and UID show
+// that the controller wrote it.
 type Event struct {
-	Kind      string    `json:"kind"`
-	Name      string    `json:"name"`
+	Kind      string    `json:"kind"`                // of the object
+	Name      string    `json:"name"`                // of the object
 	Namespace string    `json:"namespace,omitempty"` // of the event itself
 	UID       string    `json:"uid,omitempty"`       // of the object
 	By        string    `json:"by,omitempty"`        // source component in the event; not verified
-	Reason    string    `json:"reason"`
-	Message   string    `json:"message"`
-	Last      time.Time `json:"last,omitzero"`
+	Reason    string    `json:"reason"`              // one word
+	Message   string    `json:"message"`             // for users
+	Last      time.Time `json:"last,omitzero"`       // when it last occurred; zero: not known
 }
 
 // Labels and taints that checks use.
@@ -291,10 +295,10 @@ const (
 
 // Lease is the leader election Lease of the controller.
 type Lease struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Holder    string    `json:"holder,omitempty"` // empty: it was released
-	Renewed   time.Time `json:"renewed,omitzero"`
+	Namespace string    `json:"namespace"`         // of the Lease
+	Name      string    `json:"name"`              // of the Lease
+	Holder    string    `json:"holder,omitempty"`  // empty: it was released
+	Renewed   time.Time `json:"renewed,omitzero"`  // zero: never
 	Seconds   int       `json:"seconds,omitempty"` // validity after Renewed, in seconds
 }
 
@@ -307,16 +311,16 @@ func (c Controller) IsAlone() bool {
 	return err == nil && is
 }
 
-// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint must first be pulled
-// and started.
+// Lingering is how long a startup taint may stay on a node, because the image of the program that removes the taint
+// must first be pulled and started.
 const Lingering = 75 * time.Second
 
-// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint.
-// Package diagnosis/ready parses the event.
+// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its
+// startup taint. Package diagnosis/ready parses the event.
 const TakenAwayBy = "taken away by "
 
-// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are Kubernetes, the cloud
-// controller, kubectl and autoscalers. The result is nil if all are expected.
+// StrangeTaintWriters returns the unexpected field managers of a node's taints, in their order. Expected are
+// Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all are expected.
 func StrangeTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}

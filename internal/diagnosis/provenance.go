@@ -7,7 +7,8 @@ import (
 
 // Claimed returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
 // status has the instance's provider ID. Tags prove neither, because anyone who may tag an instance can write them. An
-// instance that has ended keeps the class in its tags, because its NodeClaim may be gone and no fix changes the instance.
+// instance that has ended keeps the class in its tags, because its NodeClaim may be gone and no fix changes the
+// instance.
 func Claimed(instances []Instance, claims []Claim) []Instance {
 	of := map[string]Claim{}
 	for _, c := range claims {
@@ -65,7 +66,8 @@ func (i Instance) hasName(name string) bool {
 	return label != "" && (label == own || label == i.ID)
 }
 
-// controllers returns the source components of the events that controllers write about NodePools, NodeClaims and EC2NodeClasses.
+// controllers returns the source components of the events that controllers write about NodePools, NodeClaims and
+// EC2NodeClasses.
 func controllers() []string { return []string{"joiner", "karpenter"} }
 
 // IsOfController reports whether the event has the namespace and component of the controller's events.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// shaped checks a JSON tree against the type into which it will be decoded. Its error names the JSON path of the first difference, while
-// the errors of encoding/json name Go types.
+// shaped checks a JSON tree against the type into which it will be decoded. Its error names the JSON path of the first
+// difference, while the errors of encoding/json name Go types.
 func shaped(path string, tree any, t reflect.Type) error {
 	if tree == nil {
 		return nil // null counts as absent
@@ -77,7 +77,8 @@ func shapedList(path string, list []any, t reflect.Type) error {
 	return nil
 }
 
-// shapedFields checks the fields of an object against those of the type. It ignores fields that the type does not have, as decoding does.
+// shapedFields checks the fields of an object against those of the type. It ignores fields that the type does not have,
+// as decoding does.
 func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	fields := map[string]reflect.Type{}
 	if t.Kind() == reflect.Struct {

@@ -44,8 +44,8 @@ type logPattern struct {
 	words   []string
 }
 
-// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The first match of a line
-// counts, so specific patterns precede general ones.
+// logPatterns returns the patterns of kubelet, nodeadm, bootstrap.sh, cloud-init, Bottlerocket and the kernel. The
+// first match of a line counts, so specific patterns precede general ones.
 func logPatterns() []logPattern {
 	return []logPattern{
 		{OtherName, []string{"is not allowed to modify node"}},

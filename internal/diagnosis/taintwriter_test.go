@@ -13,6 +13,6 @@ func TestStrangeTaintWriters(t *testing.T) {
 		t.Errorf("strange are %v, want %v", got, want)
 	}
 	if got := StrangeTaintWriters([]string{"kubelet"}); got != nil {
-		t.Errorf("strange are %v, want nobody", got)
+		t.Errorf("strange are %v, want none", got)
 	}
 }

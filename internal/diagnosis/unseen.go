@@ -45,8 +45,9 @@ func (u Unseen) String() string {
 	return u.System + " could not be reached: " + u.Why
 }
 
-// Explains reports whether the finding is unknown because the system did not answer. A finding contains only the reason, not the system, so
-// Explains compares reasons. It is false if an item of the other system is absent for the same reason.
+// Explains reports whether the finding is unknown because the system did not answer. A finding contains only the
+// reason, not the system, so Explains compares reasons. It is false if an item of the other system is absent for the
+// same reason.
 func (u Unseen) Explains(f Finding) bool {
 	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
 	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
@@ -79,8 +80,8 @@ func (e Evidence) ofKubernetes() []absent {
 		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
 }
 
-// ofAWS returns the items that are read from AWS, without two: reading the caller identity needs no permission, and images are not
-// requested if no EC2NodeClass is known.
+// ofAWS returns the items that are read from AWS, without two: reading the caller identity needs no permission, and
+// images are not requested if no EC2NodeClass is known.
 func (e Evidence) ofAWS() []absent {
 	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
 		outline(e.Subnets), outline(e.Routes),

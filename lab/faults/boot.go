@@ -81,7 +81,7 @@ func bootFaults() []Fault {
 		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7",
 			"only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
 		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names",
-			"BOOT-17", "the kubelet asks a proxy for the API server", withProxy)),
+			"BOOT-17", "the kubelet calls the API server through a proxy", withProxy)),
 		broken("other-cluster", "the user data names another cluster", "BOOT-7",
 			"the node asks for a token of the wrong cluster", ofOtherCluster),
 	)

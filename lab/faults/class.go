@@ -59,7 +59,7 @@ func classFaults() []Fault {
 			Name:  "class-of-other-name",
 			What:  "the NodePool names an EC2NodeClass that is not there",
 			Check: "LAUNCH-9",
-			Cause: "there is none of that name",
+			Cause: "which does not exist",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.NodeClassRef.Name = s.Name + "-nodes"
 				return nil

@@ -29,7 +29,7 @@ func daemonFaults() []Fault {
 			Name:  "device-plugin-without-toleration",
 			What:  "the NodePool taints its GPU nodes, and the device plug-in does not tolerate it",
 			Check: "READY-1",
-			Cause: "no device plug-in for it runs there",
+			Cause: "no device plug-in for it runs on the node",
 			After: true,
 			Alone: true,
 			Break: devices("nvidia-device-plugin-daemonset")},

@@ -77,14 +77,14 @@ func launchFaults() []Fault {
 			Name:  "role-denies-tags",
 			What:  "a policy of the controller's role denies ec2:CreateTags",
 			Check: "LAUNCH-4",
-			Cause: "a policy of the controller's role denies it",
+			Cause: "a policy of the controller's role denies launching",
 			Slow:  true,
 			Break: denial("ec2:CreateTags")},
 		{
 			Name:  "role-denies-instances",
 			What:  "a policy of the controller's role denies ec2:RunInstances",
 			Check: "LAUNCH-4",
-			Cause: "a policy of the controller's role denies it",
+			Cause: "a policy of the controller's role denies launching",
 			Slow:  true,
 			Break: denial("ec2:RunInstances")},
 		{

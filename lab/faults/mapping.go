@@ -114,7 +114,7 @@ func entryFaults() []Fault {
 			Name:  "role-not-mapped",
 			What:  "API_AND_CONFIG_MAP: nothing maps the node role",
 			Check: "AUTH-2",
-			Cause: "the cluster has no access entry for it, and aws-auth no row",
+			Cause: "the cluster has no access entry for it, and aws-auth has no row for it",
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
 		{
 			Name:     "role-not-mapped-api",
@@ -134,13 +134,13 @@ func entryFaults() []Fault {
 			Name:  "role-made-again",
 			What:  "the node role was deleted and made again, and its access entry is the old one's",
 			Check: "AUTH-4",
-			Cause: "stands for a role of that name that was deleted",
+			Cause: "belongs to a deleted role of the same name",
 			Break: roleMadeAgain},
 		{
 			Name:     "role-made-again-api",
 			What:     "API: the node role was deleted and made again, and its access entry is the old one's",
 			Check:    "AUTH-4",
-			Cause:    "stands for a role of that name that was deleted",
+			Cause:    "belongs to a deleted role of the same name",
 			AuthMode: ekscluster.AuthAPI,
 			Break:    roleMadeAgain},
 		{

@@ -111,7 +111,7 @@ func planFaults() []Fault {
 			Name:  "half-of-two-architectures",
 			What:  "the NodePool asks for both architectures and for families of one",
 			Check: "ARCH-1",
-			Cause: "of the architecture arm64 that it allows, no instance type is left",
+			Cause: "no arm64 instance type is left",
 			Hint:  true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "amd64", "arm64")

@@ -163,7 +163,7 @@ func roleFaults() []Fault {
 			Name:  "role-for-lambda",
 			What:  "the node role trusts another service than EC2",
 			Check: "AUTH-6",
-			Cause: "EC2 may not give instances the role",
+			Cause: "EC2 is not allowed to give instances the role",
 			Break: func(_ context.Context, s *Scene) error {
 				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
 					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
@@ -192,7 +192,7 @@ func roleFaults() []Fault {
 			Name:  "role-not-passed",
 			What:  "the controller may not pass the node role to instances",
 			Check: "AUTH-8",
-			Cause: "the controller may not pass the role",
+			Cause: "the controller is not allowed to pass the role",
 			Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// endpointVariable is the AWS SDK's variable for the endpoint of all services. With a suffix _SERVICE it is that of one service.
+// endpointVariable is the AWS SDK's variable for the endpoint of all services. With a suffix _SERVICE the variable is
+// for one service.
 const endpointVariable = "AWS_ENDPOINT_URL"
 
 // EndpointProblem returns an error that names the variable with an invalid endpoint; nil if all are valid. The SDK retries an
@@ -36,14 +37,14 @@ func EndpointProblem(cfg aws.Config) error {
 	return nil
 }
 
-// isEndpoint reports whether the SDK can use an endpoint. An empty one selects the default of the SDK.
+// isEndpoint reports whether the SDK can use an endpoint. The empty string selects the default of the SDK.
 func isEndpoint(at string) bool {
 	address, err := url.Parse(at)
 	return at == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// noEndpoint returns the error about an invalid endpoint. It hides everything before the last @, which may be a password: the masking of
-// URLs does not find it in invalid ones.
+// noEndpoint returns the error about an invalid endpoint. It hides everything before the last @, which may be a
+// password, because diagnosis.MaskURLs does not find every password in an invalid URL.
 func noEndpoint(name, at string) error {
 	if end := strings.LastIndex(at, "@"); end >= 0 {
 		at = diagnosis.Hidden + at[end:]

@@ -48,8 +48,8 @@ func KubeconfigProblem(paths []string, err error) error {
 	return err
 }
 
-// RewriteKubeconfig is what to do about a kubeconfig that is damaged.
-const RewriteKubeconfig = "write it anew, for instance with aws eks update-kubeconfig --name CLUSTER"
+// RewriteKubeconfig is the advice for a damaged kubeconfig.
+const RewriteKubeconfig = "write it again, for instance with aws eks update-kubeconfig --name CLUSTER"
 
 // mostContexts is the maximum number of contexts that an error lists.
 const mostContexts = 10
@@ -122,10 +122,11 @@ func isBase64(text string) bool {
 	return err == nil
 }
 
-// unlike says why a file is not a kubeconfig. The text of client-go names Go types and its own source files instead.
+// unlike returns the reason why a file is not a kubeconfig. The error of client-go names Go types and its own source
+// files instead.
 func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem
 	}
-	return "it should hold an object of kind Config, apiVersion v1"
+	return "the file should contain an object of kind Config, apiVersion v1"
 }

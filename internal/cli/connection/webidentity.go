@@ -75,18 +75,18 @@ func (t serviceToken) hint(code, message, role string) string {
 	case t.Issuer == "":
 		return ""
 	case code == "AccessDenied":
-		return fmt.Sprintf("there is no role %s, or its trust policy does not let this service account in: allow sts:AssumeRoleWithWebIdentity to the OIDC provider %s"+
+		return fmt.Sprintf("there is no role %s, or its trust policy does not allow this service account: allow sts:AssumeRoleWithWebIdentity to the OIDC provider %s"+
 			" where %s:sub is %s and %s:aud is %s", role, t.host(), t.host(), t.Subject, t.host(), t.audience())
 	case strings.HasPrefix(code, "ExpiredToken"):
-		return fmt.Sprintf("the token in %s ended at %s; the kubelet replaces it before, unless the file is a copy or is mounted with subPath; or a clock is wrong",
+		return fmt.Sprintf("the token in %s ended at %s; the kubelet replaces a token before its end, unless the file is a copy or is mounted with subPath; or a clock is wrong",
 			t.file, time.Unix(t.Expires, 0).UTC().Format(time.RFC3339))
 	case code != "InvalidIdentityToken":
 		return ""
 	case strings.Contains(message, "No OpenIDConnect provider"):
 		return fmt.Sprintf("make one: aws iam create-open-id-connect-provider --url %s --client-id-list sts.amazonaws.com, with the credentials of the account of %s", t.Issuer, role)
 	case strings.Contains(message, "audience"):
-		return fmt.Sprintf("the token is meant for %s, and the account's OIDC provider %s is not: give the service account the annotation eks.amazonaws.com/audience=sts.amazonaws.com",
+		return fmt.Sprintf("the token is for the audience %s, and the account's OIDC provider %s does not have that audience: give the service account the annotation eks.amazonaws.com/audience=sts.amazonaws.com",
 			t.audience(), t.host())
 	}
-	return fmt.Sprintf("the account's OIDC provider must be that of this cluster, %s: a cluster that was made anew has another one", t.host())
+	return fmt.Sprintf("the account's OIDC provider must be that of this cluster, %s: a recreated cluster has another provider", t.host())
 }

@@ -22,13 +22,13 @@ func TestWebIdentityProblem(t *testing.T) {
 	t.Setenv(roleVariable, "arn:aws:iam::111122223333:role/r")
 	for name, c := range map[string]struct{ file, code, message, want string }{
 		"trust policy": {file, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity",
-			"there is no role arn:aws:iam::111122223333:role/r, or its trust policy does not let this service account in: allow sts:AssumeRoleWithWebIdentity to the OIDC provider" +
+			"there is no role arn:aws:iam::111122223333:role/r, or its trust policy does not allow this service account: allow sts:AssumeRoleWithWebIdentity to the OIDC provider" +
 				" oidc.example.com/id/A where oidc.example.com/id/A:sub is system:serviceaccount:kube-system:joiner and oidc.example.com/id/A:aud is sts.amazonaws.com"},
 		"expired": {file, "ExpiredTokenException", "Token expired",
-			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces it"},
+			"the token in " + file + " ended at 2023-11-14T22:13:20Z; the kubelet replaces a token"},
 		"no provider": {file, "InvalidIdentityToken",
 			"No OpenIDConnect provider found in your account for https://oidc.example.com/id/A", "--url https://oidc.example.com/id/A --client-id-list sts.amazonaws.com"},
-		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is meant for sts.amazonaws.com"},
+		"audience": {file, "InvalidIdentityToken", "Incorrect token audience", "the token is for the audience sts.amazonaws.com"},
 		"other keys": {file, "InvalidIdentityToken", "Couldn't retrieve verification key from your identity provider",
 			"must be that of this cluster, oidc.example.com/id/A"},
 		"no token":    {"/none", "AccessDenied", "no", "AssumeRoleWithWebIdentity: AccessDenied: no"},

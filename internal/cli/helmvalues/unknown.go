@@ -35,8 +35,8 @@ func chartPaths() []string {
 	}
 }
 
-// UnknownValues returns the values that no chart has, sorted by path, with the path that is probably meant. Values below settings are
-// checked with the environment instead.
+// UnknownValues returns the values that no chart has, sorted by path, with the path that was probably meant. Values
+// below settings are checked with the environment instead.
 func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue
@@ -53,13 +53,13 @@ func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	return out
 }
 
-// unknownValue returns the shortest part of a path that no chart has, and the path that is probably meant. Both are
+// unknownValue returns the shortest part of a path that no chart has, and the path that was probably meant. Both are
 // empty if the chart has it.
 func unknownValue(path string, known []string) (bad, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {
 		if slices.Contains(known, strings.TrimSuffix(parent, ".")) {
-			return "", "" // whatever is below is the user's own
+			return "", "" // the values below are free-form
 		}
 		var siblings []string
 		for _, k := range known {

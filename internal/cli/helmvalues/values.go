@@ -1,7 +1,7 @@
 // Package helmvalues reads values files of Karpenter's and Joiner's Helm charts for joiner migrate.
 //
 // In: values files and the shapes that the chart allows.
-// Out: the settings that they make, and the values that no chart knows.
+// Out: the settings that the values result in, and the values that no chart knows.
 // Never: a call.
 package helmvalues
 
@@ -26,7 +26,7 @@ import (
 type ChartValues struct {
 	Flat    map[string]string   // by path; nil: no file was given
 	environ []string            // environment of the container that the chart renders
-	problem string              // the values that Joiner's chart refuses, as a sentence; empty: none
+	problem string              // sentence about the values that Joiner's chart refuses; empty: no value is refused
 	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
 }
 
@@ -146,12 +146,12 @@ func (v ChartValues) installed() evidence.Installed {
 		Version: v.Flat["controller.image.tag"],
 		Account: v.Flat["serviceAccount.name"],
 		Role:    v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
-	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
+	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // stays 0, not known, if the value is not a number
 	return out
 }
 
-// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
-// error only the cluster name is set.
+// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings. If
+// they have an error, only the cluster name is set.
 func SettingsOf(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
 	isTheirs := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
@@ -168,7 +168,7 @@ func SettingsOf(seen *migration.Installation, installed []evidence.Installed, ch
 			own = settings
 		}
 		if c.Product == migration.Karpenter && chart.problem != "" {
-			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value is why another is not set
+			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value may explain a missing setting
 		}
 		for _, n := range notes {
 			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Says})

@@ -1,4 +1,4 @@
-// Package message puts texts of libraries and files on one line, fit for a terminal.
+// Package message puts texts of libraries and files on one line that is safe for a terminal.
 //
 // In: an error or a text.
 // Out: one line without credentials and control characters.

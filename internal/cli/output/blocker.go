@@ -2,12 +2,12 @@ package output
 
 // Blocker prevents nodes from being drained: a PodDisruptionBudget, or an annotation of pods.
 type Blocker struct {
-	Kind      string   `json:"kind"`     // NeverAllows, NeedsAll, SeveralGuard, NoRoomNow, AskedFor
-	Deadlock  bool     `json:"deadlock"` // it ends only when a user changes an object
-	Budgets   []string `json:"podDisruptionBudgets,omitempty"`
-	Why       string   `json:"why"`
-	Fix       string   `json:"fix,omitempty"`
-	Workloads []string `json:"workloads,omitempty"` // "Deployment a/web"
-	Pods      []string `json:"pods"`
-	Nodes     []string `json:"nodes"`
+	Kind      string   `json:"kind"`                           // NeverAllows, NeedsAll, SeveralGuard, NoRoomNow, AskedFor
+	Deadlock  bool     `json:"deadlock"`                       // the blocker remains until a user changes an object
+	Budgets   []string `json:"podDisruptionBudgets,omitempty"` // "namespace/name"
+	Why       string   `json:"why"`                            // a sentence without its full stop
+	Fix       string   `json:"fix,omitempty"`                  // the change or command that removes the blocker
+	Workloads []string `json:"workloads,omitempty"`            // "Deployment a/web"
+	Pods      []string `json:"pods"`                           // "namespace/name"
+	Nodes     []string `json:"nodes"`                          // names of the blocked Nodes
 }

@@ -18,7 +18,7 @@ type Type struct {
 	Labels       map[string]string `json:"labels"`            // of its nodes
 	Capacity     map[string]string `json:"capacity"`          // capacity of a node
 	Allocatable  map[string]string `json:"allocatable"`       // allocatable resources of a node
-	Volumes      int64             `json:"volumes,omitempty"` // that can be attached for pods; 0: without limit
+	Volumes      int64             `json:"volumes,omitempty"` // number of volumes that can be attached for pods; 0: no limit
 	Offerings    []TypeOffering    `json:"offerings"`         // cheapest first
 }
 
@@ -37,9 +37,9 @@ type TypeOffering struct {
 // Reservation is the capacity reservation of an offering.
 type Reservation struct {
 	ID            string `json:"id"`                      // "cr-0123"
-	Type          string `json:"type,omitempty"`          // default or capacity-block; without it default
+	Type          string `json:"type,omitempty"`          // default or capacity-block; empty: default
 	Interruptible bool   `json:"interruptible,omitempty"` // EC2 may reclaim its instances
-	InstancesLeft int    `json:"instancesLeft"`           // all offerings of the id draw on them
+	InstancesLeft int    `json:"instancesLeft"`           // available instances, shared by all offerings with this ID
 }
 
 // CatalogOf returns the catalog as written to JSON.

@@ -23,7 +23,7 @@ type Prices struct {
 // InFlight lists the pods that need no new node, because NodeClaims for them are being launched.
 type InFlight struct {
 	Pods       []string `json:"pods"`       // "namespace/name"
-	NodeClaims []Flight `json:"nodeClaims"` // those that the pods wait for
+	NodeClaims []Flight `json:"nodeClaims"` // the NodeClaims that the pods wait for
 }
 
 // Flight is a NodeClaim that is not Initialized yet.
@@ -37,7 +37,7 @@ type Flight struct {
 // largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too low.
 const largeGap = 0.10
 
-// text returns a line for each of the facts.
+// text returns a line for each fact of the context.
 func (c Context) text(p packing.Plan) string {
 	var b strings.Builder
 	if p.LowerBound > 0 && p.Price.Dollars()/p.LowerBound.Dollars() > 1+largeGap {

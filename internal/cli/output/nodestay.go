@@ -4,12 +4,13 @@ import "time"
 
 // NodeStay is the reason why a node is not disrupted voluntarily.
 type NodeStay struct {
-	Node  string `json:"node,omitempty"` // empty as long as it has not joined
-	Claim string `json:"nodeClaim"`
-	Pool  string `json:"nodePool"`
-	Cause string `json:"cause"` // a disruption.Cause: what joiner_nodes_staying counts
-	Why   string `json:"why"`   // a sentence without its full stop
-	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: one is active, or it is unknown.
+	Node  string `json:"node,omitempty"` // name of the Node; empty until the instance has joined
+	Claim string `json:"nodeClaim"`      // name of the NodeClaim
+	Pool  string `json:"nodePool"`       // name of the NodePool
+	Cause string `json:"cause"`          // a disruption.Cause, a label value of the metric joiner_nodes_staying
+	Why   string `json:"why"`            // a sentence without its full stop
+	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: a
+	// controller is active, or that is not known.
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 

@@ -62,7 +62,7 @@ type Placement struct {
 type Refusal struct {
 	Pod     string   `json:"pod"`     // "namespace/name"
 	Reasons []Reason `json:"reasons"` // most frequent first
-	Hint    string   `json:"hint"`    // the change that would help; empty: none is known
+	Hint    string   `json:"hint"`    // the change that would help; empty: no such change is known
 }
 
 // Omission is a pod that was planned without some of its preferences about other pods.

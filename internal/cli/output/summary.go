@@ -102,8 +102,8 @@ func duration(seconds float64) string {
 
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// NodeClaims returns the rows of the nodes to launch, equal ones together, what
-// costs most first.
+// NodeClaims returns the table of the nodes to launch. Equal nodes share a row, and the
+// most expensive rows come first.
 func NodeClaims(p packing.Plan) Table {
 	groups := grouped(p.PlannedNodes)
 	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(sum(b), sum(a)) })
@@ -202,7 +202,7 @@ func nodes(p packing.Plan) Table {
 	return t
 }
 
-// some lists the first three names and the number of the others.
+// some lists the first three names and the number of further names.
 func some(names []string) string {
 	const most = 3
 	if len(names) <= most {

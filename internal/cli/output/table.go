@@ -15,7 +15,7 @@ import (
 
 // Table is a table with a header.
 type Table struct {
-	Header []string
+	Header []string // titles of the columns
 	// Right has the indices of right-aligned columns, which hold numbers.
 	Right []int
 	Rows  [][]string
@@ -112,7 +112,8 @@ func (t Table) line(cells [][]string, widths []int, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrapped splits text into lines of at most width characters: at blanks, else after one of "-./,:_", else anywhere.
+// wrapped splits text into lines of at most width characters. It splits at a blank, or else after one of "-./,:_", or
+// else anywhere.
 func wrapped(text string, width int) []string {
 	var out []string
 	rest := []rune(text)

@@ -118,7 +118,7 @@ func TestReservedAndRelaxed(t *testing.T) {
 	for _, want := range []string{"reserved cr-1",
 		"With fewer choices than minValues asks for:\n  2 nodes: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not said:\n%s", want, text)
+			t.Errorf("%q is not printed:\n%s", want, text)
 		}
 	}
 	data, err := json.Marshal(output.PlanOf(p, 0, output.Context{}))
@@ -131,20 +131,20 @@ func TestReservedAndRelaxed(t *testing.T) {
 	}
 }
 
-// TestCauseIsSaidOnce: a hint that only repeats the cause of a refusal is not printed.
-func TestCauseIsSaidOnce(t *testing.T) {
+// TestCauseIsPrintedOnce: a hint that only repeats the cause of a refusal is not printed.
+func TestCauseIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	const why = "general: EC2NodeClass default is not ready: found no subnet"
 	refusal := packing.Refusal{Pod: "a/b", Hint: "fix NodePool " + why,
 		Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
 	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{},
 		0); strings.Count(got, "found no subnet") != 1 {
-		t.Errorf("it is said more than once:\n%s", got)
+		t.Errorf("the cause is printed more than once:\n%s", got)
 	}
 	refusal.Reasons = append(refusal.Reasons[:0], packing.Reason{Code: packing.TooSmall, Count: 1, Detail: "cpu"})
 	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{},
 		0); !strings.Contains(got, "to do: fix NodePool "+why) {
-		t.Errorf("a hint that says something else is lost:\n%s", got)
+		t.Errorf("a different hint is lost:\n%s", got)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestSummaryIsHarmless(t *testing.T) {
 	}
 }
 
-// TestSentence: every code has a text of its own.
+// TestSentence: every code has its own text.
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[packing.Code]struct{ detail, want string }{
@@ -223,7 +223,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 		Zone: "us-east-1a", ZoneID: "use1-az1", CapacityType: catalog.Reserved, Price: 10, Available: true,
 		Reservation: catalog.Reservation{ID: "cr-1", Type: catalog.ReservationBlock, Interruptible: true, Left: 7},
 	}))
-	want.PodVolume = "" // of which the file says nothing
+	want.PodVolume = "" // not written to the file
 	data, err := json.Marshal(output.CatalogOf(want))
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestCatalogThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what is written is read as something else (-written +read):\n%s", diff)
+		t.Errorf("the catalog differs after reading (-written +read):\n%s", diff)
 	}
 }
 

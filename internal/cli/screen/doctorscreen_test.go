@@ -47,7 +47,7 @@ func TestScreen(t *testing.T) {
 		}
 		want := "1 check fine"
 		if n > 0 {
-			want += fmt.Sprintf(", %d could not be made", n)
+			want += fmt.Sprintf(", %d could not run", n)
 		}
 		if lines[len(lines)-1] != want {
 			t.Errorf("it ends with %q", lines[len(lines)-1])

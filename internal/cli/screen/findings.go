@@ -1,8 +1,8 @@
 // Package screen writes findings of doctor and migrate, and their progress, for a terminal.
 //
 // In: findings of diagnosis and of migration.
-// Out: text for a person, wrapped at the width of the terminal.
-// Never: a judgement; what a finding says comes from the checks.
+// Out: text for a user, wrapped at the width of the terminal.
+// Never: a judgement; the texts of findings come from the checks.
 package screen
 
 import (
@@ -31,7 +31,7 @@ type cause struct {
 	diagnosis.Finding
 	subjects []string
 	fix      []string // steps that correct the cause, of all subjects
-	look     []string // steps that only show something
+	look     []string // read-only steps
 	follows  []diagnosis.Finding
 }
 
@@ -97,7 +97,7 @@ func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated
 	return strings.Join(append(out, tail...), "\n") + "\n"
 }
 
-// FindingInFull returns the block of one finding, with all of its evidence.
+// FindingInFull returns the block of one finding with all its evidence.
 func FindingInFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
@@ -205,7 +205,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	})
 	for i, why := range all {
 		if i == mostUnknown && len(all) > mostUnknown {
-			out = append(out, fmt.Sprintf("and more reasons, %d, why checks could not be made: -o json has them", len(all)-i))
+			out = append(out, fmt.Sprintf("and %d more reasons why checks could not run: -o json has them", len(all)-i))
 			break
 		}
 		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
@@ -221,7 +221,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	}
 	sum := output.Count(good, "check") + " fine"
 	if len(open) > 0 {
-		sum += fmt.Sprintf(", %d could not be made", len(open))
+		sum += fmt.Sprintf(", %d could not run", len(open))
 	}
 	out = append(out, sum)
 	for _, u := range unseen {
@@ -230,7 +230,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	return out
 }
 
-// listed names the first few checks and the number of the others.
+// listed names the first few checks and the number of further checks.
 func listed(checks []string) string {
 	const most = 4
 	if len(checks) <= most {

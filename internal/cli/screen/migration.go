@@ -41,14 +41,14 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	}
 	switch {
 	case stopping > 0:
-		return message.OneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "thing"), name))
+		return message.OneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "problem"), name))
 	case len(r.Hidden) > 0:
-		return message.OneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s",
-			output.Count(len(r.Hidden), "thing"), name))
+		return message.OneLine(fmt.Sprintf("not judged: %s could not be read, and may block the migration%s",
+			output.Count(len(r.Hidden), "item"), name))
 	case unseen > 0:
-		return message.OneLine(fmt.Sprintf("go, as far as could be seen: nothing stops the hand-over%s", name))
+		return message.OneLine(fmt.Sprintf("go, as far as could be read: nothing blocks the migration%s", name))
 	}
-	return message.OneLine(fmt.Sprintf("go: nothing stops the hand-over%s", name))
+	return message.OneLine(fmt.Sprintf("go: nothing blocks the migration%s", name))
 }
 
 // found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room findings.

@@ -15,7 +15,7 @@ import (
 const (
 	progressEvery = 250 * time.Millisecond // between two updates
 	progressAfter = time.Second            // before the first update
-	progressSlow  = 3 * time.Second        // before an item gets a line of its own, without a terminal
+	progressSlow  = 3 * time.Second        // before an item gets its own line, without a terminal
 	progressWidth = 78
 )
 

@@ -30,7 +30,7 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeSteps names the first requirement after which nothing is left, for each architecture.
+// judgeSteps names, for each architecture, the first requirement that excludes the last instance type.
 func judgeSteps(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -56,7 +56,7 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 			Verdict:   diagnosis.Unknown,
 			Certainty: diagnosis.Certain,
 			Subject:   subject,
-			Cause:     "the instance types that it allows were not counted",
+			Cause:     "the instance types that the NodePool allows were not counted",
 		}}
 	}
 	total := func(s diagnosis.Step) int {
@@ -74,34 +74,35 @@ func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
 			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
+			"no instance type is left after the requirement %s; before it there were %s", p.Steps[i].Name, before).
 			With(stepsLine(p.Steps)).FixedBy(loosen(p, p.Steps[i].Name))}
 	}
 	var out []diagnosis.Finding
 	class, _ := ix.Evidence.Class(p.Class)
 	for _, arch := range p.Architectures() {
-		if last.Left[arch] > 0 || arch != "amd64" && isWindows(class) { // Windows is for amd64 alone, whatever else a pool allows
+		if last.Left[arch] > 0 || arch != "amd64" && isWindows(class) { // Windows runs only on amd64, whatever a pool allows
 			continue
 		}
 		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return s.Left[arch] == 0 })
 		out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Certain,
-			"of the architecture %s that it allows, no instance type is left after the requirement %s", arch, p.Steps[i].Name).
-			With(stepsLine(p.Steps)).FixedBy(only(p, arch, last)))
+			"no %s instance type is left after the requirement %s, although the NodePool allows that architecture", arch, p.Steps[i].Name).
+			With(stepsLine(p.Steps)).FixedBy(withoutArchitecture(p, arch, last)))
 	}
 	return out
 }
 
-// loosen is the step with the smallest change, or advice if there are several.
+// loosen is the step with the smallest change that leaves instance types. If no such change is known, it removes the
+// requirement.
 func loosen(p diagnosis.Pool, requirement string) fix.Step {
 	m := p.Loosened
 	if m == nil {
 		return without(p, requirement)
 	}
 	if m.Key == diagnosis.LabelArch && m.Index < len(p.Requirements) {
-		// The architectures that it allows now have no types, so the new value replaces them.
+		// The architectures in the requirement have no instance types, so the new value replaces them.
 		return setValues(p, m.Index, fix.List{fix.Architecture(m.Value)})
 	}
-	return fix.JSONPatch(fix.NodePool(p.Name), still(m.Index, m.Key),
+	return fix.JSONPatch(fix.NodePool(p.Name), keyTest(m.Index, m.Key),
 		fix.Fields{
 			"op":    fix.Text("add"),
 			"path":  fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index),
@@ -121,7 +122,8 @@ func stepsLine(steps []diagnosis.Step) string {
 	return strings.Join(out, "; ")
 }
 
-// wantedArchitectures are the architectures of the pools of a class, as far as any is left; nil if pools do not say.
+// wantedArchitectures returns the architectures that the pools of a class allow and for which instance types are left;
+// nil if not known.
 func wantedArchitectures(ix *index.Index, class string) []string {
 	var out []string
 	for _, p := range ix.Evidence.Pools.Value {
@@ -142,7 +144,7 @@ func wantedArchitectures(ix *index.Index, class string) []string {
 	return slices.Compact(out)
 }
 
-// judgeImageArch: a class that selects images by hand must have one for each architecture that its pools launch.
+// judgeImageArch checks that a class has an image for each architecture that its pools launch.
 func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -181,7 +183,8 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// imageFor is the step that adds an image for an architecture: AWS's images if the family exists for all.
+// imageFor is the step that adds an image for an architecture: AWS's images if the family has images for all
+// architectures.
 func imageFor(c diagnosis.Class, arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+
@@ -190,21 +193,21 @@ func imageFor(c diagnosis.Class, arch string) fix.Step {
 	return nodeclass.FamilyImages(c).With("AWS's own image; or add your image for %s", arch)
 }
 
-// judgeProgramArch: user data that fetches or runs programs of another architecture.
+// judgeProgramArch reports user data that fetches or runs programs for another architecture.
 func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "ARCH-3")
 	if gap, ok := ix.Evidence.UserData.Gap("user data"); ok && len(ix.OccurrencesOf("", diagnosis.OtherArch)) == 0 {
 		return []diagnosis.Finding{gap}
 	}
 	for _, c := range ix.Evidence.Classes.Value {
-		if sights := ix.OccurrencesOf(c.Name, diagnosis.OtherArch); len(sights) > 0 {
+		if seen := ix.OccurrencesOf(c.Name, diagnosis.OtherArch); len(seen) > 0 {
 			// The problem that was predicted from the user data has occurred.
 			out = slices.DeleteFunc(out, func(f diagnosis.Finding) bool {
 				return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == diagnosis.Suspicious
 			})
-			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].Instance.Type).
-				With(index.Lines(sights)...).Explaining(diagnosis.OtherArch, diagnosis.ScriptFailed).
-				FixedBy(nodeclass.UserDataFixOr(ix, "ARCH-3", sights[0],
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "the user data of EC2NodeClass %s runs a program for an architecture other than that of instance type %s", c.Name, seen[0].Instance.Type).
+				With(index.Lines(seen)...).Explaining(diagnosis.OtherArch, diagnosis.ScriptFailed).
+				FixedBy(nodeclass.UserDataFixOr(ix, "ARCH-3", seen[0],
 					fix.Edit(fix.NodeClass(c.Name)).With("in spec.userData fetch programs for what uname -m prints, or narrow "+
 						diagnosis.LabelArch+" in the NodePool"))))
 		}
@@ -212,7 +215,7 @@ func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgePodLabels: a label of the user's own must be offered by some pool, or no node ever has it.
+// judgePodLabels checks that, for each user-defined label that a pod selects, a NodePool or a node has the label.
 func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -221,7 +224,7 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, pod := range ix.Evidence.Pods.Value {
 		if pod.Node != "" || pod.IsDaemons() {
 			continue
@@ -229,11 +232,11 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
 			value := pod.Selector[key]
 			node := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
-			if node || diagnosis.WellKnown(key) || told[key+"="+value] ||
+			if node || diagnosis.WellKnown(key) || reported[key+"="+value] ||
 				slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
 				continue
 			}
-			told[key+"="+value] = true
+			reported[key+"="+value] = true
 			out = append(out, noSuchLabel(ix, pod, key, value))
 		}
 	}
@@ -261,7 +264,7 @@ func offers(p diagnosis.Pool, key, value string) bool {
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
 	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
 		"the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
-		With(fmt.Sprintf("%s: %d, and none has it among its labels or requirements", ix.Evidence.Pools.Source, len(ix.Evidence.Pools.Value)))
+		With(fmt.Sprintf("%s: %d, and none has the label in its labels or requirements", ix.Evidence.Pools.Source, len(ix.Evidence.Pools.Value)))
 	if len(ix.Evidence.Pools.Value) == 0 {
 		return f.With("there is no NodePool").
 			FixedBy(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
@@ -286,7 +289,7 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 	if i := slices.IndexFunc(best.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
 		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
 	}
-	if now, has := best.Labels[key]; has { // pods of others may be on nodes of the NodePool by that label
+	if now, has := best.Labels[key]; has { // other pods may select the NodePool's nodes by the present value
 		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).
 			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
 	}
@@ -307,26 +310,26 @@ func badImage(p diagnosis.Pod) (string, bool) {
 	return all[i], true
 }
 
-// judgePodImages: a pod on a node that its image was not built for.
+// judgePodImages reports pods whose image was not built for the architecture of their node.
 func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, p := range ix.Evidence.Pods.Value {
 		line, bad := badImage(p)
 		owner := diagnosis.OrElse(p.Owner, "pod "+p.String())
-		if !bad || told[owner] {
+		if !bad || reported[owner] {
 			continue
 		}
-		told[owner] = true
+		reported[owner] = true
 		arch := "the node's architecture"
 		if i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == p.Node }); i >= 0 &&
 			ix.Evidence.Nodes.Value[i].Arch != "" {
 			arch = ix.Evidence.Nodes.Value[i].Arch
 		}
-		other := "amd64" // for which most images are
+		other := "amd64" // most images are built for it
 		if arch == other {
 			other = "arm64"
 		}
@@ -335,7 +338,7 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 			certainty = diagnosis.Certain
 		}
 		f := diagnosis.ReportBroken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner,
-			arch).With(diagnosis.Quote(line), "it is on node "+p.Node)
+			arch).With(diagnosis.Quote(line), "the pod is on node "+p.Node)
 		if p.IsDaemons() {
 			f = f.Explaining(diagnosis.NetworkPlugin)
 		}
@@ -344,13 +347,13 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that the pod's author
-// controls, so a command names only known kinds whose pods a patch changes.
+// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that
+// the pod's author controls, so a command names only known kinds that have a pod template.
 func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
 	case !ok && p.Owner == "":
-		return fix.Say("create pod %s anew with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s", p.String(), good, bad)
+		return fix.Say("recreate pod %s with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s", p.String(), good, bad)
 	case !ok:
 		return fix.Say("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+
 			"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
@@ -361,7 +364,7 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 		diagnosis.LabelArch)).With("or build the image for %s", bad)
 }
 
-// judgeMixedPool is a hint where images turned out to be for one architecture only: the pool launches both.
+// judgeMixedPool reports pools that launch several architectures while pods on their nodes have an image for only one.
 func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -375,7 +378,7 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue
 		}
-		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "it launches %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
+		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "the NodePool launches %s, the cheaper first, and pods without an architecture in their node selector run on any of them", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
 			FixedBy(fix.JSONPatch(fix.NodePool(p.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/requirements/-"),
 				"value": fix.Fields{"key": fix.Text(diagnosis.LabelArch), "operator": fix.Text("In"), "values": fix.List{fix.Text("amd64")}}}))
 		f.Follows = "ARCH-5"
@@ -384,7 +387,8 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeA1: the first Graviton lacks instructions that Amazon Linux 2023 is built with.
+// judgeA1 reports pools that allow A1 instances with Amazon Linux 2023, which uses instructions that the first Graviton
+// lacks.
 func judgeA1(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -400,9 +404,9 @@ func judgeA1(ix *index.Index) []diagnosis.Finding {
 		})
 		if ok && only && strings.HasPrefix(c.Family, "AL2023") {
 			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain,
-				"it allows A1 instances, and Amazon Linux 2023 does not run on them").
+				"the NodePool allows A1 instances, and Amazon Linux 2023 does not run on them").
 				With("EC2NodeClass "+c.Name+": family "+c.Family).Explaining(diagnosis.OtherArch).
-				FixedBy(fix.Edit(fix.NodePool(p.Name)).With("leave a1 out of its requirements")))
+				FixedBy(fix.Edit(fix.NodePool(p.Name)).With("exclude a1 in the NodePool's requirements")))
 		}
 	}
 	return out

@@ -18,10 +18,10 @@ import (
 // Checks returns the checks AUTH.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "AUTH-1", Title: "the cluster reads the mapping that was made", Layer: diagnosis.LayerAuth, Judge: judgeAuthMode},
+		{ID: "AUTH-1", Title: "the cluster reads the mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMode},
 		{ID: "AUTH-2", Title: "access entry of the node role", Layer: diagnosis.LayerAuth, Judge: judgeEntry},
 		{ID: "AUTH-3", Title: "aws-auth's mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMap},
-		{ID: "AUTH-4", Title: "access entry is of this role and not of a deleted one", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
+		{ID: "AUTH-4", Title: "access entry is of this role and not of a deleted role", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
 		{
 			ID:    "AUTH-5",
 			Title: "node role and controller role are not mistaken for each other",
@@ -35,15 +35,16 @@ func Checks() []index.Check {
 		{ID: "AUTH-10", Title: "another role joins already", Layer: diagnosis.LayerAuth, Judge: judgeOtherRole},
 		{
 			ID:       "AUTH-11",
-			Title:    "the API server refuses a role that is mapped",
+			Title:    "the API server refuses a mapped role",
 			Layer:    diagnosis.LayerAuth,
 			Fallback: true,
-			Judge:    judgeRefusedAllTheSame,
+			Judge:    judgeRefusedDespiteMapping,
 		},
 	}
 }
 
-// eachRole calls f for each class whose node role is known; what is needed to judge mappings must be known.
+// eachRole calls f for each class whose node role is known, and returns the findings. For other classes it returns an
+// Unknown finding.
 func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
@@ -74,11 +75,12 @@ func whyNoRole(ix *index.Index, c diagnosis.Class) string {
 	if gap, ok := p.Gap("instance profile " + c.Profile); ok {
 		return gap.Cause
 	}
-	return "instance profile " + c.Profile + " has none"
+	return "instance profile " + c.Profile + " has no role"
 }
 
-// MappingGap are what is known of who is let in, or the gap in it.
-func MappingGap(ix *index.Index) (diagnosis.Finding, bool) {
+// MappingGap reports whether the mappings that the cluster reads are known. If not, gap is the Unknown finding of a
+// check that needs them.
+func MappingGap(ix *index.Index) (gap diagnosis.Finding, known bool) {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's authentication mode"); ok {
 		return gap, false
 	}
@@ -95,12 +97,12 @@ func MappingGap(ix *index.Index) (diagnosis.Finding, bool) {
 	return diagnosis.Finding{}, true
 }
 
-// ModeLine is the cluster's authentication mode as a line of evidence.
+// ModeLine returns the cluster's authentication mode as a line of evidence.
 func ModeLine(ix *index.Index) string {
 	return fmt.Sprintf("%s: authenticationMode %s", ix.Evidence.Cluster.Source, ix.Evidence.Cluster.Value.AuthMode)
 }
 
-// judgeAuthMode: the mapping is there, and is not read.
+// judgeAuthMode reports roles that are mapped only in aws-auth, when the cluster reads only access entries.
 func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's authentication mode"); ok {
 		return []diagnosis.Finding{gap}
@@ -119,7 +121,8 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// judgeEntry: with entries read, the role has one, and of a type for nodes; or aws-auth has it, where that is read too.
+// judgeEntry checks, if the cluster reads access entries, that the node role has an access entry of a node type. A row
+// in aws-auth also suffices if the cluster reads aws-auth.
 func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -129,24 +132,24 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	}
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
 		entry, ok := FindEntry(ix, role)
-		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
+		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		switch {
 		case ok && entry.Principal != role && ix.Evidence.Roles[RoleName(role)].Known():
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
-				"the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
-				entry.Principal, role).With(ix.Evidence.Entries.Source).With(sights...).Explaining(diagnosis.Unauthorized).
+				"the access entry is for %s, and the node role is %s: an entry applies to the whole ARN, path included",
+				entry.Principal, role).With(ix.Evidence.Entries.Source).With(seen...).Explaining(diagnosis.Unauthorized).
 				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 		case ok && !isNodes(entry):
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-				"the access entry of node role %s is of type %s, which lets no node in: it must be %s",
+				"the access entry of node role %s is of type %s, which does not authorize nodes: the type must be %s",
 				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
-				With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
+				With(seen...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 		case ok, mapped(ix, role), len(MapRows(ix, role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), norMap(ix)).
-			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(sights...).
+			"node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), noRowSuffix(ix)).
+			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(seen...).
 			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
@@ -155,21 +158,21 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-func norMap(ix *index.Index) string {
+func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
-		return ", and aws-auth no row"
+		return ", and aws-auth has no row for it"
 	}
 	return ""
 }
 
-// principals are the access entries, as a line.
+// principals returns the roles of the access entries on one line.
 func principals(ix *index.Index) string {
 	var out []string
 	for _, e := range ix.Evidence.Entries.Value {
 		out = append(out, RoleName(e.Principal)+" ("+e.Type+")")
 	}
 	if len(out) == 0 {
-		return "none at all"
+		return "no entries"
 	}
 	const most = 6
 	if len(out) > most {
@@ -178,7 +181,8 @@ func principals(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap: what aws-auth says of the role, where aws-auth is read and no entry goes before it.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth and the role has no access
+// entry, which would take precedence.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -200,22 +204,22 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		if _, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() || mapped(ix, role) {
 			return duplicates(ix, subject, role)
 		}
-		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
+		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		for _, m := range MapRows(ix, role) {
 			if fault := fault(m, role); fault != "" {
 				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-					"aws-auth has a row for node role %s that lets no node in: %s", RoleName(role), fault).
+					"aws-auth has a row for node role %s that does not authorize nodes: %s", RoleName(role), fault).
 					With(ix.Evidence.AuthMap.Source+": rolearn "+
-						m.ARN, ModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+						m.ARN, ModeLine(ix)).With(seen...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 			}
 		}
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
-			return nil // AUTH-2 reports that neither has it
+			return nil // AUTH-2 reports roles without an entry and a row
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
 			With(ModeLine(ix), ix.Evidence.AuthMap.Source+": "+
-				MapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
+				MapLine(ix)).With(seen...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
 		}
@@ -223,7 +227,8 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// rewriteAuthMap are the steps that keep the text of an aws-auth that cannot be read, and map the node roles, which is what nodes need.
+// rewriteAuthMap returns the steps that save an aws-auth that cannot be parsed, and replace it by rows for the node
+// roles.
 func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
 	done := map[string]bool{}
@@ -240,7 +245,7 @@ func rewriteAuthMap(ix *index.Index) []fix.Step {
 		MapRoles(written(rows...))}
 }
 
-// MapLine is who is mapped, as a line.
+// MapLine returns the roles in aws-auth on one line.
 func MapLine(ix *index.Index) string {
 	var out []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -252,18 +257,19 @@ func MapLine(ix *index.Index) string {
 	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
 }
 
-// duplicates: of several rows for one role only the last counts.
+// duplicates reports several rows for one role of which one is faulty. Only the last row counts.
 func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	rows := MapRows(ix, role)
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
-		"aws-auth has %d rows for node role %s that say different things", len(rows), RoleName(role)).
+		"aws-auth has %d rows for node role %s that contradict each other", len(rows), RoleName(role)).
 		With(ix.Evidence.AuthMap.Source).FixedBy(MapRoles(WithRow(ix, nodeRow(ix, role))))}
 }
 
-// judgeStaleEntry: an entry knows the role by its unique id; a role that was deleted and made again has another.
+// judgeStaleEntry reports access entries that are older than their role. An entry refers to the role's unique ID, and a
+// recreated role has another ID.
 func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -282,14 +288,15 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 			return nil
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
-			"the access entry of node role %s is older than the role: it stands for a role of that name that was deleted, and lets this one not in", RoleName(role)).
-			With("entry made "+diagnosis.Stamp(entry.Created)+", role made "+
+			"the access entry of node role %s is older than the role: the entry belongs to a deleted role of the same name, so the current role is not authorized", RoleName(role)).
+			With("entry created "+diagnosis.Stamp(entry.Created)+", role created "+
 				diagnosis.Stamp(r.Value.Created)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).
 			Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 	})
 }
 
-// controllerMapped returns a role that is mapped as if it were the nodes', and is the controller's, or at least no instance's.
+// controllerMapped returns a role that is mapped as a node role, but is the controller's role or a role that only pods
+// can assume.
 func controllerMapped(ix *index.Index) (role string, ok bool) {
 	var candidates []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -309,19 +316,20 @@ func controllerMapped(ix *index.Index) (role string, ok bool) {
 	return candidates[i], true
 }
 
-// isControllers reports whether a role is the controller's, or can be had by pods only.
+// isControllers reports whether a role is the controller's, or only pods can assume it.
 func isControllers(ix *index.Index, role string) bool {
 	own := ix.Evidence.Controller.Value.Role
 	return own != "" && WithoutPath(role) == WithoutPath(own) || isForPods(ix, role)
 }
 
-// isMistakenRole reports whether AUTH-5 is the reason that a role is not mapped.
+// isMistakenRole reports whether AUTH-5 has a finding that explains why the role is not mapped.
 func isMistakenRole(ix *index.Index, role string) bool {
 	_, mapped := controllerMapped(ix)
 	return mapped || isControllers(ix, role)
 }
 
-// isForPods reports whether a role can be had by pods only, as far as its trust policy was read.
+// isForPods reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
+// policy was not read.
 func isForPods(ix *index.Index, role string) bool {
 	r := ix.Evidence.Roles[RoleName(role)]
 	if !r.Known() || len(r.Value.Trusts) == 0 || trustsEC2(r.Value) {
@@ -337,7 +345,8 @@ func trustsEC2(r diagnosis.Role) bool {
 		slices.Contains(r.Trusts, "*")
 }
 
-// judgeMistakenRole: the controller's role stands where the nodes' belongs: in the mapping, or in the EC2NodeClass.
+// judgeMistakenRole reports that the controller's role is used in place of the node role, in the mapping or in the
+// EC2NodeClass.
 func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -357,7 +366,7 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 		}
 		whose := "the controller's own"
 		if own == "" || WithoutPath(own) != WithoutPath(other) {
-			whose = "one that only pods can have, like the controller's"
+			whose = "a role that only pods can assume, like the controller's"
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
@@ -367,7 +376,8 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// roleLine is what is known of whom a role is for.
+// roleLine returns the evidence for the use of a role, on one line: its service account, or its trust policy. It is
+// empty if not known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

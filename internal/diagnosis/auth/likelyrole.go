@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyRoles are the names of the roles that the instances of a class should have, as far as can be said: one, several
-// that are as good, or none.
+// likelyRoles returns the names of the roles that the instances of a class should probably have: the role that most
+// other classes use, or else the mapped roles. Several roles are equally likely.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -36,7 +36,7 @@ func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	return slices.Compact(mapped)
 }
 
-// mappedRoles are the names of the roles that the cluster lets join as nodes, and that EC2 may take on; one may be there twice.
+// mappedRoles returns the names of the roles that are mapped as node roles and that trust EC2. A name may occur twice.
 func mappedRoles(ix *index.Index) []string {
 	var out []string
 	for _, e := range ix.Evidence.Entries.Value {
@@ -52,7 +52,7 @@ func mappedRoles(ix *index.Index) []string {
 	return out
 }
 
-// canBeNodes reports whether nothing that is known keeps a role from being the nodes'.
+// canBeNodes reports whether the role can be a node role, as far as the evidence shows.
 func canBeNodes(ix *index.Index, arn string) bool {
 	r := ix.Evidence.Roles[RoleName(arn)]
 	return fix.RoleARN(arn).IsValid() && !isControllers(ix, arn) && !r.Is(diagnosis.Missing) &&
@@ -64,15 +64,15 @@ func withRole(c diagnosis.Class, role string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.RoleOf(role), "spec", "role"))
 }
 
-// giveRole is the step by which the instances of a class get a role that works, or asks for one where several may be meant.
+// giveRole is the step that gives the instances of a class the likely role. If several are likely, the user chooses.
 func giveRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	switch roles := likelyRoles(ix, c); len(roles) {
 	case 0:
-		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to a role that is there and that the cluster lets in")
+		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to an existing role that is mapped as a node role")
 	case 1:
 		return withRole(c, roles[0])
 	default:
-		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to the one that is meant: %s", strings.Join(roles, " or "))
+		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to one of: %s", strings.Join(roles, " or "))
 	}
 }
 
@@ -88,7 +88,7 @@ func AddRole(ix *index.Index, c diagnosis.Class) fix.Step {
 	step := fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
 		fix.P("--role-name", role))
 	if c.Role == "" && len(roles) > 1 {
-		return step.With("NODE_ROLE is the one that is meant: %s", strings.Join(roles, " or "))
+		return step.With("NODE_ROLE is one of: %s", strings.Join(roles, " or "))
 	}
 	return step
 }

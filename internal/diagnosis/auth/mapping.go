@@ -67,7 +67,7 @@ func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	return ix.Evidence.Entries.Value[i], true
 }
 
-// MapRows are the rows of aws-auth that are about a role, rightly or nearly.
+// MapRows returns the rows of aws-auth whose ARN has the name of the role, whatever its path and account.
 func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	var out []diagnosis.Mapping
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -84,7 +84,8 @@ const (
 	entryWindows = "EC2_WINDOWS"
 )
 
-// entryFor is the type of access entry that a role needs: by the EC2NodeClasses that give it to instances.
+// entryFor returns the type of access entry that a role needs, from the AMI families of the EC2NodeClasses that use the
+// role.
 func entryFor(ix *index.Index, role string) fix.Value {
 	windows := func(c diagnosis.Class) bool {
 		arn := nodeRole(ix, c)
@@ -120,7 +121,7 @@ func fault(m diagnosis.Mapping, role string) string {
 	return ""
 }
 
-// mapped reports whether nodes with the role are let in, by what the cluster reads.
+// mapped reports whether nodes with the role are authorized by the mappings that the cluster reads.
 func mapped(ix *index.Index, role string) bool {
 	if e, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return isNodes(e)
@@ -129,7 +130,8 @@ func mapped(ix *index.Index, role string) bool {
 		slices.ContainsFunc(MapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
 }
 
-// mapRole is the step that lets a role in as the cluster reads mappings.
+// mapRole is the step that maps a role: with an access entry if the cluster reads entries, otherwise with a row in
+// aws-auth.
 func mapRole(ix *index.Index, role string) fix.Step {
 	if ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return CreateEntry(ix, role, entryFor(ix, role))
@@ -143,13 +145,14 @@ func CreateEntry(ix *index.Index, role string, kind fix.Value) fix.Step {
 		fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
 }
 
-// DeleteEntry is the step that deletes an access entry, as long as it is the one that was seen.
+// DeleteEntry is the step that deletes an access entry if its type and creation time are still those in the evidence.
 func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
 	return fix.Call("eks", "delete-access-entry", ix.OfCluster(), ix.InRegion(),
 		fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
 }
 
-// WithRow is the text of mapRoles with a row in place of those that are about its role, and all else as it is: rows, their order, comments.
+// WithRow returns the text of mapRoles in which the row replaces those of its role. Other rows, their order and
+// comments are unchanged.
 func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	if bad := invalid(row); len(bad) > 0 {
 		return bad[0]
@@ -187,7 +190,7 @@ func invalid(m diagnosis.Mapping) []fix.Value {
 	return slices.DeleteFunc(all, fix.Value.IsValid)
 }
 
-// nodeRow is the row of aws-auth that lets nodes with a role in.
+// nodeRow returns the row of aws-auth that authorizes nodes with a role.
 func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 	out := diagnosis.Mapping{ARN: WithoutPath(role), Username: nodeUser, Groups: nodeGroups()}
 	if entryFor(ix, role).String() == entryWindows {
@@ -196,7 +199,7 @@ func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 	return out
 }
 
-// plainScalar matches texts that YAML reads as themselves without quotes.
+// plainScalar matches texts that YAML reads unchanged without quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 
 // write writes the row as YAML. JSON strings are also YAML strings.

@@ -17,7 +17,7 @@ func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
 	b.WriteString(head)
 	for _, r := range rows {
 		if arn, known := arnIn(r); !known {
-			return "", false // a row that is written in a way that is not known here
+			return "", false // a row in another notation
 		} else if RoleName(arn) == RoleName(row.ARN) {
 			b.WriteString(commentsAfter(r))
 			continue
@@ -74,7 +74,7 @@ func arnIn(row string) (string, bool) {
 	return arn, found == 1 && arn != ""
 }
 
-// commentsAfter returns the blank lines and comments at the end of a row. They belong to what follows.
+// commentsAfter returns the blank lines and comments at the end of a row. They belong to the next row.
 func commentsAfter(row string) string {
 	var tail []string
 	for line := range strings.Lines(row) {

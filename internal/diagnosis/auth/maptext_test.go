@@ -14,15 +14,15 @@ func TestEdited(t *testing.T) {
 	const indented = "  - rolearn: arn:aws:iam::1:role/new\n    username: \"system:node:{{EC2PrivateDNSName}}\"\n    groups:\n    - system:bootstrappers\n    - system:nodes\n"
 	const other = "# made by hand\n- groups: [system:masters] # do not touch\n  rolearn: 'arn:aws:iam::1:role/admin'\n  username: admin\n  extra: kept\n"
 	for name, c := range map[string]struct{ raw, want string }{
-		"after the others, which stay as they are": {other, other + written},
-		"with no end of the last line":             {other[:len(other)-1], other + written},
-		"in place of its own": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
+		"after other rows":           {other, other + written},
+		"last line without line end": {other[:len(other)-1], other + written},
+		"replaces its own row": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
 			"\n# next\n" + other + written},
-		"as far in as the others": {"  - rolearn: a\n    groups:\n    - b\n",
+		"indented rows": {"  - rolearn: a\n    groups:\n    - b\n",
 			"  - rolearn: a\n    groups:\n    - b\n" + indented},
-		"of a list on one line: not here":   {"[]", ""},
-		"of nothing: not here":              {"", ""},
-		"of a row without a role: not here": {"- username: x\n", ""},
+		"list in flow style": {"[]", ""},
+		"empty text":         {"", ""},
+		"row without a role": {"- username: x\n", ""},
 	} {
 		got, ok := edited(c.raw, row)
 		if ok != (c.want != "") || got != c.want {

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// judgeNodeRole: EC2 may give instances the role, and the role may what a node must.
+// judgeNodeRole checks that the node role exists, trusts EC2 and has the policies that nodes need.
 func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		name := RoleName(role)
@@ -31,7 +31,7 @@ func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 		}
 		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) {
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-				"EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
+				"EC2 is not allowed to give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
 				With(r.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials).
 				FixedBy(TrustService(role, fix.Text("ec2.amazonaws.com")))}
 		}
@@ -55,7 +55,8 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// lackingPolicies: the managed policies that nodes need, where no other policy can have what is in them.
+// lackingPolicies reports missing managed policies that nodes need. If the role has policies whose text was not read,
+// it reports only if a console shows a missing permission.
 func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	has := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
@@ -82,13 +83,13 @@ func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r
 	if custom {
 		certainty, verdict = diagnosis.Possible, diagnosis.Suspicious
 	}
-	sights := ix.OccurrencesOf(c.Name, diagnosis.NotPermitted, diagnosis.PullFailed)
-	if custom && len(sights) == 0 {
+	seen := ix.OccurrencesOf(c.Name, diagnosis.NotPermitted, diagnosis.PullFailed)
+	if custom && len(seen) == 0 {
 		return nil // other policies were not read and may grant the permissions, and no symptom contradicts that
 	}
 	f := diagnosis.ReportBroken(subject, certainty, "node role %s lacks %s", RoleName(role), strings.Join(lacking, " and ")).
-		With(r.Source+": "+fmt.Sprintf("%d policies attached, %d of its own", len(r.Value.Policies), r.Value.Inline)).
-		With(index.Lines(sights)...).Explaining(diagnosis.NotPermitted, diagnosis.PullFailed).FixedBy(steps...)
+		With(r.Source+": "+fmt.Sprintf("%d attached policies, %d inline policies", len(r.Value.Policies), r.Value.Inline)).
+		With(index.Lines(seen)...).Explaining(diagnosis.NotPermitted, diagnosis.PullFailed).FixedBy(steps...)
 	f.Verdict = verdict
 	return []diagnosis.Finding{f}
 }
@@ -99,7 +100,7 @@ func Attach(ix *index.Index, role, policy string) fix.Step {
 		fix.P("--policy-arn", fix.Policy("arn:"+ix.Evidence.Cluster.Value.Partition()+":iam::aws:policy/"+policy)))
 }
 
-// judgeProfileRole: a profile that was named, or that was made, must have the role that is meant.
+// judgeProfileRole checks that the instance profile of a class has the role of the class.
 func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -125,7 +126,7 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 				diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).FixedBy(add))
 		case c.Role != "" && RoleName(c.Role) != RoleName(p.Value.Role):
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
-				"instance profile %s has the role %s, and EC2NodeClass %s says %s", c.Profile, RoleName(p.Value.Role), c.Name, RoleName(c.Role)).
+				"instance profile %s has the role %s, and EC2NodeClass %s names %s", c.Profile, RoleName(p.Value.Role), c.Name, RoleName(c.Role)).
 				With(p.Source).Explaining(diagnosis.Unauthorized, diagnosis.NoCredentials).
 				FixedBy(fix.Call("iam", "remove-role-from-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
 					fix.P("--role-name", fix.RoleOf(p.Value.Role))), add))
@@ -136,7 +137,7 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgePassRole: launching with a role takes iam:PassRole for it.
+// judgePassRole checks that the controller is allowed to pass the node role (iam:PassRole), which launching requires.
 func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	denied := ix.StatementLines("iam:PassRole")
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
@@ -151,7 +152,7 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 				certainty = diagnosis.Certain
 			}
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, certainty,
-				"the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", RoleName(role)).
+				"the controller is not allowed to pass the role %s to instances: it lacks iam:PassRole", RoleName(role)).
 				With(may.Source).With(mine...).FixedBy(passRoleFix(ix, role))}
 		case len(denied) == 0 && len(ix.Evidence.Claims.Value) > 0 && slices.ContainsFunc(ix.Evidence.Instances.Value, diagnosis.Instance.Runs):
 			return nil // launches succeed
@@ -160,7 +161,7 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 				Verdict:   diagnosis.Unknown,
 				Certainty: diagnosis.Certain,
 				Subject:   subject,
-				Cause:     "whether the controller may pass role " + RoleName(role) + " was not looked at",
+				Cause:     "whether the controller may pass role " + RoleName(role) + " was not checked",
 			}}
 		}
 		if gap, ok := may.Gap("whether the controller may pass role " + RoleName(role)); ok {
@@ -171,7 +172,8 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passRoleFix is a policy of its own: the one that is there is not known.
+// passRoleFix is the step that adds an inline policy. It does not change an existing policy, because the text of
+// policies is not read.
 func passRoleFix(ix *index.Index, role string) fix.Step {
 	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
 		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),
@@ -182,10 +184,10 @@ func passRoleFix(ix *index.Index, role string) fix.Step {
 			"Condition": fix.At(fix.Text("ec2.amazonaws.com"), "StringEquals", "iam:PassedToService")})))
 }
 
-// judgeHostnames: kubelet must call itself what the mapping makes of the instance.
+// judgeHostnames checks that nodes register under the name that the mapping of their role expects.
 func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
-		sights := ix.OccurrencesOf(c.Name, diagnosis.OtherName)
+		seen := ix.OccurrencesOf(c.Name, diagnosis.OtherName)
 		rows := MapRows(ix, role)
 		entry, hasEntry := FindEntry(ix, role)
 		user := entry.Username
@@ -195,9 +197,9 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		resource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
-		if len(sights) > 0 {
-			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "nodes call themselves by another name than the mapping's user name %q gives them, so the API server does not let them write their own Node", diagnosis.OrElse(user, nodeUser)).
-				With(index.Lines(sights)...).With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+		if len(seen) > 0 {
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "nodes register under a name that differs from the user name %q of the mapping, so the API server does not allow them to write their own Node", diagnosis.OrElse(user, nodeUser)).
+				With(index.Lines(seen)...).With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 		}
 		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"),
 			func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
@@ -209,7 +211,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 			return named
 		}
 		if !resource && strings.Contains(user, "{{SessionName}}") && ix.Evidence.Subnets.Known() {
-			return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be let write their own Node", RoleName(role)).
+			return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be allowed to write their own Node", RoleName(role)).
 				With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 		}
 		return nil
@@ -225,7 +227,7 @@ func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	return ""
 }
 
-// judgeOtherRole is a hint where a role is not let in: another one is, and nodes with it are there.
+// judgeOtherRole gives a hint if the node role is not mapped: the role of a node group that is mapped.
 func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -250,31 +252,31 @@ func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 // settling is how long EKS takes to apply a new mapping.
 const settling = 2 * time.Minute
 
-// judgeRefusedAllTheSame knows the sign, and that the usual reasons are not it.
-func judgeRefusedAllTheSame(ix *index.Index) []diagnosis.Finding {
-	sights := ix.OccurrencesOf("", diagnosis.Unauthorized)
-	if gap, ok := ix.Consoles(); ok && len(sights) == 0 {
+// judgeRefusedDespiteMapping reports nodes that the API server refuses for a reason that no other check knows.
+func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
+	seen := ix.OccurrencesOf("", diagnosis.Unauthorized)
+	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
-	if len(sights) == 0 {
+	if len(seen) == 0 {
 		return nil
 	}
 	for _, e := range ix.Evidence.Entries.Value {
 		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodes(e) {
-			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply one",
-				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).
+			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply an entry",
+				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 				FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
 		}
 	}
-	f := diagnosis.ReportBroken("", diagnosis.Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name or the clock wrong").
-		With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).
+	f := diagnosis.ReportBroken("", diagnosis.Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name, or the clock may be wrong").
+		With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"),
-			fix.Name(sights[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
-			fix.InstanceType(sights[0].Instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in it with %s", ix.Evidence.Name),
+			fix.Name(seen[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
+			fix.InstanceType(seen[0].Instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in the output with %s", ix.Evidence.Name),
 			fix.Call("ssm", "start-session",
-				fix.P("--target", fix.Instance(sights[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
+				fix.P("--target", fix.Instance(seen[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
 	if _, known := MappingGap(ix); !known {
-		f.Cause = "the API server answers nodes with 401: it does not know their role; who is mapped could not be read"
+		f.Cause = "the API server answers nodes with 401: it does not know their role; the mapped roles could not be read"
 	}
 	return []diagnosis.Finding{f}
 }

@@ -25,7 +25,7 @@ func Checks() []index.Check {
 		}}
 	}
 	checks := []index.Check{
-		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
+		{ID: "BOOT-1", Title: "the controller has the cluster's current endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
 		sign("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
 			func(ix *index.Index, class string) []fix.Step {
@@ -36,7 +36,7 @@ func Checks() []index.Check {
 		sign("BOOT-3", "the instance's clock is right", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("let spec.userData leave chrony as it is, or select an image in spec.amiSelectorTerms that has it: server 169.254.169.123")}
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove changes of chrony from spec.userData, or select an image with chrony in spec.amiSelectorTerms: server 169.254.169.123")}
 			}}),
 		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: diagnosis.LayerBoot, Judge: judgeFamily},
 		sign("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
@@ -54,7 +54,7 @@ func Checks() []index.Check {
 				return judgeSymptom(ix, "BOOT-6",
 					consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
 						func(_ *index.Index, class string) []fix.Step {
-							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct in the NodeConfig of spec.userData what the console names"),
+							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the part of the NodeConfig in spec.userData that the console names"),
 								rendered(class)}
 						}})
 			}},
@@ -68,17 +68,17 @@ func Checks() []index.Check {
 			consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletFlag, diagnosis.KubeletConfig},
 				"the kubelet refuses a flag or its configuration, and does not start",
 				func(_ *index.Index, class string) []fix.Step {
-					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("take out of spec.kubelet or spec.userData what the console names")}
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove the setting that the console names from spec.kubelet or spec.userData")}
 				}}),
 		sign("BOOT-10", "the image knows the instance type", consoleCheck{[]diagnosis.Symptom{diagnosis.UnknownType},
-			"the image is older than the instance type, and does not know how many pods it takes",
+			"the image is older than the instance type, and does not know how many pods the type takes",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods")}
 			}}),
 		sign("BOOT-11", "the instance has no swap", consoleCheck{[]diagnosis.Symptom{diagnosis.SwapOn},
 			"the instance has swap, and the kubelet refuses to start with it",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1")}
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove the creation of swap from spec.userData; in the NodePool exclude the types that come with swap, m1 and c1")}
 			}}),
 		{
 			ID:       "BOOT-12",
@@ -87,7 +87,7 @@ func Checks() []index.Check {
 			Fallback: true,
 			Judge: func(ix *index.Index) []diagnosis.Finding {
 				return judgeSymptom(ix, "BOOT-12",
-					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
+					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot read the configuration of its cluster",
 						func(_ *index.Index, class string) []fix.Step {
 							return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o",
 								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
@@ -95,7 +95,7 @@ func Checks() []index.Check {
 			}},
 		{
 			ID:       "BOOT-13",
-			Title:    "scripts of the user data end well",
+			Title:    "scripts of the user data succeed",
 			Layer:    diagnosis.LayerBoot,
 			Fallback: true,
 			Judge: func(ix *index.Index) []diagnosis.Finding {
@@ -107,30 +107,30 @@ func Checks() []index.Check {
 			}},
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
-		sign("BOOT-17", "a proxy leaves the cluster's own addresses alone", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
-			"the kubelet asks a proxy for the API server, and the proxy does not let it through",
+		sign("BOOT-17", "the proxy is not used for the cluster's own addresses", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
+			"the kubelet calls the API server through a proxy, and the proxy refuses the request",
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY")}
 			}}),
 		sign("BOOT-14", "the image has a kubelet", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletAbsent},
 			"the image has no kubelet",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest")}
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.amiSelectorTerms select an image for EKS, such as alias: al2023@latest")}
 			}}),
-		sign("BOOT-15", "the disk has room", consoleCheck{[]diagnosis.Symptom{diagnosis.DiskFull},
+		sign("BOOT-15", "the disk is not full", consoleCheck{[]diagnosis.Symptom{diagnosis.DiskFull},
 			"the instance's disk is full before its kubelet starts",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("give the root volume more in spec.blockDeviceMappings[].ebs.volumeSize, or let spec.userData write less")}
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("increase the root volume in spec.blockDeviceMappings[].ebs.volumeSize, or change spec.userData to write less")}
 			}}),
 	}
 	return checks
 }
 
-// consoleCheck is a cause that its console signs prove.
+// consoleCheck describes a check that finds its cause by symptoms on the console.
 type consoleCheck struct {
 	signs []diagnosis.Symptom
 	text  string
-	steps func(ix *index.Index, class string) []fix.Step // where the console does not say more; class is never empty
+	steps func(ix *index.Index, class string) []fix.Step // used if nodeclass.UserDataFix has no fix; class is never empty
 }
 
 // rendered is the step that prints the user data of a class's instances.
@@ -139,7 +139,7 @@ func rendered(class string) fix.Step {
 		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// follow returns the signs that the symptom may cause: with a wrong clock, an instance may also get no credentials.
+// follow returns further symptoms that the cause explains: with a wrong clock, an instance may also get no credentials.
 func (s consoleCheck) follow() []diagnosis.Symptom {
 	if slices.Contains(s.signs, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
@@ -148,20 +148,20 @@ func (s consoleCheck) follow() []diagnosis.Symptom {
 }
 
 func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Finding {
-	sights := ix.OccurrencesOf("", s.signs...)
-	if gap, ok := ix.Consoles(); ok && len(sights) == 0 {
+	seen := ix.OccurrencesOf("", s.signs...)
+	if gap, ok := ix.Consoles(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	told := map[string]bool{}
-	for _, g := range sights {
+	reported := map[string]bool{}
+	for _, g := range seen {
 		class := g.Instance.Class
-		if told[class] {
+		if reported[class] {
 			continue
 		}
-		told[class] = true
+		reported[class] = true
 		subject, steps := "EC2NodeClass "+
-			class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md has what corrects it", g.Instance.ID, check)}
+			class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md describes the fix", g.Instance.ID, check)}
 		if class == "" {
 			subject = "instance " + g.Instance.ID
 		} else if step, ok := nodeclass.UserDataFix(ix, check, g); ok {
@@ -176,7 +176,7 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 	return out
 }
 
-// judgeEndpointSetting: a setting outlives the cluster that it was made for.
+// judgeEndpointSetting checks that the controller's setting CLUSTER_ENDPOINT is the cluster's current endpoint.
 func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's endpoint"); ok {
 		return []diagnosis.Finding{gap}
@@ -185,10 +185,10 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 	if set == "" || strings.TrimSuffix(set, "/") == strings.TrimSuffix(ix.Evidence.Cluster.Value.Endpoint, "/") {
 		return nil
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, ix.Evidence.Cluster.Value.Endpoint).
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes join at %s, and the cluster's endpoint is %s: the controller's setting is of a deleted cluster of the same name", set, ix.Evidence.Cluster.Value.Endpoint).
 		With(ix.Evidence.Controller.Source+": CLUSTER_ENDPOINT", ix.Evidence.Cluster.Source).Explaining(diagnosis.NoSuchHost,
 		diagnosis.TimedOut, diagnosis.Untrusted).
-		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
+		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("the controller then reads the endpoint from EKS"))}
 }
 
 // familyOf returns the AMI family that an image's name shows, and whether the name is one of AWS's.
@@ -214,7 +214,8 @@ func familyOf(name string) (family string, official bool) {
 	return "", false
 }
 
-// judgeFamily: each family writes user data that the others do not understand.
+// judgeFamily checks that the image of a class belongs to its AMI family. Images do not understand the user data of
+// other families.
 func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -222,7 +223,7 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "BOOT-4")
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		sights := ix.OccurrencesOf(c.Name, diagnosis.UnknownPart, diagnosis.ScriptAbsent)
+		seen := ix.OccurrencesOf(c.Name, diagnosis.UnknownPart, diagnosis.ScriptAbsent)
 		at := slices.IndexFunc(ix.Evidence.Images.Value, func(i diagnosis.Image) bool {
 			family, _ := familyOf(i.Name)
 			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" &&
@@ -233,19 +234,19 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 			i := ix.Evidence.Images.Value[at]
 			family, official := familyOf(i.Name)
 			certainty := diagnosis.Likely
-			if official { // programs on the instance can write anything to the console
+			if official { // AWS's names of images are reliable
 				certainty = diagnosis.Certain
 			}
 			out = append(out, diagnosis.ReportBroken(subject, certainty,
 				"its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
 				With(ix.Evidence.Images.Source+": "+i.ID+" is "+
-					i.Name).With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent,
+					i.Name).With(index.Lines(seen)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent,
 				diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
-		case len(sights) > 0:
+		case len(seen) > 0:
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely,
-				"its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "that it has")).
-				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed,
-				diagnosis.ScriptFailed).FixedBy(familyFix(c, sights)))
+				"its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "(not known)")).
+				With(index.Lines(seen)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed,
+				diagnosis.ScriptFailed).FixedBy(familyFix(c, seen)))
 		}
 	}
 	return out
@@ -256,15 +257,15 @@ func withFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }
 
-// familyFix is the step that brings the family of a class and its image together: the family that the image shows, else
-// an image of the family.
-func familyFix(c diagnosis.Class, sights []index.Occurrence) fix.Step {
-	if family := nodeclass.FamilyOnConsole(sights); family != "" && family != c.Family {
+// familyFix is the step that makes the AMI family of a class and its image agree. It sets the family that the console
+// shows, or else selects an image of the family.
+func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
+	if family := nodeclass.FamilyOnConsole(seen); family != "" && family != c.Family {
 		return withFamily(c, family).With("the console shows that the image is one of %s", family)
 	}
-	by := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself")
+	by := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be the family of the image; with Custom, spec.userData must start the kubelet itself")
 	return nodeclass.OwnImageOr(c, by, func(s fix.Step) fix.Step {
-		return s.With("AWS's own image; or set spec.amiFamily to that of your image")
+		return s.With("AWS's own image; or set spec.amiFamily to the family of your image")
 	})
 }
 
@@ -279,7 +280,8 @@ func minorOf(name string) (int, bool) {
 	return 0, false
 }
 
-// judgeSkew: a kubelet may be older than the control plane by three minor versions, and never newer.
+// judgeSkew checks that the kubelet of the image is not newer than the control plane, and at most three minor versions
+// older.
 func judgeSkew(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's version"); ok {
 		return []diagnosis.Finding{gap}
@@ -293,7 +295,7 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{{
 			Verdict:   diagnosis.Unknown,
 			Certainty: diagnosis.Certain,
-			Cause:     fmt.Sprintf("the cluster's version %q is no version", ix.Evidence.Cluster.Value.Version),
+			Cause:     fmt.Sprintf("the cluster's version %q is not a version", ix.Evidence.Cluster.Value.Version),
 		}}
 	}
 	var out []diagnosis.Finding
@@ -309,7 +311,7 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 				relation = fmt.Sprintf("more than %d versions older", oldest)
 			}
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely,
-				"its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation,
+				"its image %s is for Kubernetes 1.%d, which is %s than the control plane's version %s", i.ID, kubelet, relation,
 				ix.Evidence.Cluster.Value.Version).
 				With(ix.Evidence.Images.Source+": "+i.Name, ix.Evidence.Cluster.Source).Explaining(diagnosis.KubeletFlag, diagnosis.KubeletConfig).
 				FixedBy(nodeclass.FamilyImages(c).With("an image for %s", ix.Evidence.Cluster.Value.Version)))

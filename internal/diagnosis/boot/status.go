@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeStatus: an instance whose status checks fail will say no more.
+// judgeStatus reports instances that fail EC2's status checks before they become nodes.
 func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Impaired.Gap("EC2's status checks"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // whose instances are ours, they say alone
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // only NodeClaims show which instances are ours
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
@@ -37,8 +37,8 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// replaceInstance is the step by which another instance takes the place of one that has not joined. Whose it is, its
-// NodeClaim says and not its tags, which anybody with rights to tag may write.
+// replaceInstance is the step that replaces an instance that has not joined. It relies on the NodeClaim and not on the
+// instance's tags, because anyone with permission to tag can write those.
 func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
 	switch {
@@ -55,7 +55,8 @@ func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 		fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 
-// judgeMetadata: an instance reads from its metadata what it is to do.
+// judgeMetadata reports classes that switch off the instance metadata service, from which an instance reads its user
+// data.
 func judgeMetadata(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

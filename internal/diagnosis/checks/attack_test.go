@@ -47,7 +47,7 @@ func TestTextOfClasses(t *testing.T) {
 	s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown",
 		Reason: "MarketplaceSubscriptionMissing", Message: "AWS Marketplace https://example.com/evil (hint)"}
 	if f := found(s, "LAUNCH-10"); len(f) != 1 || strings.Contains(f[0].Fix.String(), "example.com") {
-		t.Errorf("a foreign address is advised:\n%s", failures(f))
+		t.Errorf("the fix has a foreign address:\n%s", failures(f))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestTaggedInstances(t *testing.T) {
 	s.e.Classes.Value = append(s.e.Classes.Value, other)
 	s.e.Instances.Value = append(s.e.Instances.Value, ended)
 	if f := found(s, "LAUNCH-2"); len(f) != 1 || f[0].Certainty != Likely || strings.Contains(f[0].Fix.String(), "1234") {
-		t.Errorf("of a tagged instance:\n%s", failures(f))
+		t.Errorf("findings from a tagged instance:\n%s", failures(f))
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
 	if f := found(s, "LAUNCH-10"); len(f) > 0 {
@@ -99,7 +99,7 @@ func TestForgedProviderID(t *testing.T) {
 	t.Parallel()
 	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default",
 		Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
-		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"thief"}}
+		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"remover"}}
 	// It does not hide the symptoms of the instance.
 	s := &situation{healthy()}
 	s.e.Entries.Value = s.e.Entries.Value[:1]

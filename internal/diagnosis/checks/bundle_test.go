@@ -25,11 +25,11 @@ func TestBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(e, back, cmp.Comparer(func(a, b []string) bool { return strings.Join(a, ",") == strings.Join(b, ",") })); diff != "" {
-		t.Errorf("what was written and read again (-want +got):\n%s", diff)
+		t.Errorf("bundle after writing and reading (-want +got):\n%s", diff)
 	}
 	again, err := Write(back)
 	if err != nil || string(again) != string(text) {
-		t.Errorf("it is written differently the second time: %v", err)
+		t.Errorf("the second writing differs: %v", err)
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(back))); diff != "" {
 		t.Error(diff)
@@ -48,7 +48,7 @@ func TestBadBundles(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"format": -1}`:                              "its format is -1, and the only format is 1",
 		`{"format": 0, "name": "prod"}`:               "its format is 0, and the only format is 1",
-		`{"format": "1"}`:                             "its format is no number",
+		`{"format": "1"}`:                             "its format is not a number",
 		`{"format": 2, "cluster": []}`:                "use a newer joiner",
 		`{"format": 1} {"format": 1}`:                 "text follows the JSON object",
 		`{"format": 1}}`:                              "text follows the JSON object",
@@ -99,7 +99,7 @@ func TestNullItems(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if worst := Worst(Diagnose(e)); len(worst) > 0 {
-			t.Errorf("of a null for %s it makes\n%s", name, failures(worst))
+			t.Errorf("findings for null in %s:\n%s", name, failures(worst))
 		}
 		item["value"] = before
 	}
@@ -205,7 +205,7 @@ func TestMaskAccounts(t *testing.T) {
 	}
 	if strings.Contains(string(text), "111122223333") ||
 		!strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
-		t.Error("accounts are not masked, or something else is")
+		t.Error("accounts are not masked, or other text is masked")
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(masked))); diff != "" {
 		t.Errorf("masking changes the findings: %s", diff)
@@ -227,7 +227,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("it took %s", took)
+			t.Errorf("reading took %s", took)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
 	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than 4194304 values") {
-		t.Errorf("it is taken: %v", err)
+		t.Errorf("the bundle is accepted: %v", err)
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package checks runs all checks of a diagnosis.
 //
 // In: diagnosis.Evidence.
-// Out: the findings of all checks, ranked, the root cause first; those that hold before a launch (Preflight).
+// Out: the findings of all checks, ranked, the root cause first; the findings that are reliable before a launch
+// (Preflight).
 // Never: a call, a clock, or a verdict without the evidence for it.
 package checks
 
@@ -41,9 +42,9 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(kind, kind2), cmp.Compare(len(number), len(number2)), cmp.Compare(number, number2))
 }
 
-// Diagnose runs all checks on the evidence and returns their findings, fine ones included. Broken findings that explain
-// observed symptoms come first. Findings that hold pods come before those that do not, and EC2NodeClasses that no
-// NodePool uses come last. The result is deterministic.
+// Diagnose runs all checks on the evidence and returns their findings, fine ones included, in the order of
+// diagnosis.Rank. A finding of a fallback check becomes fine if another finding explains its symptoms. The result is
+// deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding
@@ -83,8 +84,8 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	return slices.CompactFunc(out, same)
 }
 
-// explained reports whether something broken accounts for all signs of a fallback's finding. What is broken in one
-// EC2NodeClass accounts for no sign of another.
+// explained reports whether broken findings explain all symptoms of a fallback's finding. A finding about one
+// EC2NodeClass explains no symptom of another.
 func explained(ix *index.Index, findings []diagnosis.Finding, fallback diagnosis.Finding) bool {
 	class := classOfSubject(ix, fallback.Subject)
 	for _, s := range fallback.Explains {
@@ -98,7 +99,7 @@ func explained(ix *index.Index, findings []diagnosis.Finding, fallback diagnosis
 	return len(fallback.Explains) > 0
 }
 
-// classOfSubject is the EC2NodeClass that a finding with the subject is about; empty if it may be about several.
+// classOfSubject returns the EC2NodeClass that a finding with the subject is about; empty if it may be about several.
 func classOfSubject(ix *index.Index, subject string) string {
 	kind, name, _ := strings.Cut(subject, " ")
 	switch kind {

@@ -19,7 +19,7 @@ type fault struct {
 	cause  string // part of it
 	fix    string // part of it
 	notTop bool   // another finding is the root cause and comes first
-	hint   bool   // it is suspicious, not broken
+	hint   bool   // the verdict is suspicious, not broken
 }
 
 // faults returns faults by check; several for checks with several causes.
@@ -59,7 +59,7 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Entries.Value[1].Type = "STANDARD"; s.says(unauthorized) },
 				cause: "of type STANDARD", fix: "aws eks delete-access-entry"},
 			{breaks: func(s *situation) { s.e.Entries.Value[1].Principal = "arn:aws:iam::111122223333:role/team/NodeRole" },
-				cause: "entries are by the whole ARN", fix: "delete-access-entry"},
+				cause: "an entry applies to the whole ARN", fix: "delete-access-entry"},
 		},
 		"AUTH-3": {
 			{breaks: func(s *situation) {
@@ -98,14 +98,14 @@ func authFaults() map[string][]fault {
 				s.e.Entries.Value[1].Principal = controllerRole
 				s.e.Controller.Value.Role = ""
 				s.says(unauthorized)
-			}, cause: "one that only pods can have", fix: "aws eks create-access-entry"},
+			}, cause: "a role that only pods can assume", fix: "aws eks create-access-entry"},
 			{breaks: func(s *situation) { s.class().Role, s.class().Profile = "Controller", "" },
 				cause: "is the role of the controller's pods", fix: `"role":"NodeRole"`},
 		},
 		"AUTH-6": {
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = has("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"lambda.amazonaws.com"}})
-			}, cause: "EC2 may not give", fix: "update-assume-role-policy"},
+			}, cause: "EC2 is not allowed to give", fix: "update-assume-role-policy"},
 			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") },
 				cause: "there is no role NodeRole", fix: "kubectl edit ec2nodeclass"},
 			{breaks: func(s *situation) {
@@ -124,14 +124,14 @@ func authFaults() map[string][]fault {
 		"AUTH-8": {{breaks: func(s *situation) {
 			s.e.Instances.Value = nil
 			s.e.PassRole[nodeRole] = has("iam:SimulatePrincipalPolicy", false)
-		}, cause: "may not pass", fix: "put-role-policy"},
+		}, cause: "is not allowed to pass", fix: "put-role-policy"},
 			{breaks: func(s *situation) {
 				s.class().Conditions = append(s.class().Conditions,
 					Condition{Type: "ValidationSucceeded", Status: "False", Reason: "Unauthorized",
 						Message: "not authorized to perform: iam:PassRole on resource: " + nodeRole})
-			}, cause: "may not pass", fix: "put-role-policy"}},
+			}, cause: "is not allowed to pass", fix: "put-role-policy"}},
 		"AUTH-9": {{breaks: func(s *situation) { s.says(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) },
-			cause: "call themselves by another name", fix: "create-access-entry"},
+			cause: "register under a name that differs", fix: "create-access-entry"},
 			{breaks: func(s *situation) {
 				m := good
 				m.Username = "system:node:{{SessionName}}"
@@ -175,7 +175,7 @@ func networkFaults() map[string][]fault {
 				cause: "cannot resolve a name", fix: "--vpc-id vpc-1 --dhcp-options-id \"$(aws ec2 create-dhcp-options --region us-east-1"},
 		},
 		"NET-3": {{breaks: func(s *situation) { s.plane().PublicCIDRs = []string{"203.0.113.0/24"}; s.says(timeout) },
-			cause: "lets in only 203.0.113.0/24, and nodes come from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
+			cause: "lets in only 203.0.113.0/24, but nodes call it from 198.51.100.7", fix: "endpointPrivateAccess=true"}},
 		"NET-4": {
 			{breaks: func(s *situation) {
 				s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
@@ -247,8 +247,8 @@ func bootFaults() map[string][]fault {
 		"BOOT-11": {{breaks: line("failed to run Kubelet: running with swap on is not supported"), cause: "has swap",
 			fix: "--without-program swapon"}},
 		"BOOT-17": {
-			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
-			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "asks a proxy for the API server", fix: "NO_PROXY"},
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": proxyconnect tcp: dial tcp 10.0.0.9:3128: i/o timeout"`), cause: "through a proxy", fix: "NO_PROXY"},
+			{breaks: line(`kubelet[1893]: E0501 "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": Forbidden" node="ip-10-0-0-2"`), cause: "through a proxy", fix: "NO_PROXY"},
 		},
 		"BOOT-16": {{breaks: func(s *situation) { s.e.Impaired.Value["i-2"] = "system" },
 			cause: "instance i-2 fails EC2's status checks: its host is broken", fix: "kubectl delete nodeclaim --wait=false claim-2"},
@@ -276,18 +276,18 @@ func bootFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.e.Nodes.Value = append(s.e.Nodes.Value,
 					Node{Name: "ip-10-0-0-2.ec2.internal", ProviderID: "aws:///us-east-1a/i-9", Created: noon.Add(-time.Hour), Ready: true})
-			}, cause: "that of a Node which another instance left behind", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
+			}, cause: "is the name of a Node which another instance left behind", fix: "kubectl delete nodeclaim --wait=false claim-2"}},
 		"TAINT-5": {{breaks: func(s *situation) {
 			s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing", "Node ip-10-0-0-1.ec2.internal")
 			s.e.Nodes.Value[0].TaintsBy = []string{"kubelet", "cilium-operator"}
-		}, cause: "cilium-operator took the startup taint off the node", fix: "show-managed-fields", hint: true},
+		}, cause: "cilium-operator removed the startup taint of the node", fix: "show-managed-fields", hint: true},
 			{breaks: func(s *situation) {
 				s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: "kube-system", Name: "taint-cleaner"})
 				s.event("NodeClaim", "claim-1", "UnregisteredTaintMissing",
 					"Node ip-10-0-0-1.ec2.internal joined without the taint: it was taken away by taint-cleaner")
-			}, cause: "taint-cleaner took the startup taint off the node", fix: "kubectl -n kube-system edit daemonset taint-cleaner", hint: true}},
+			}, cause: "taint-cleaner removed the startup taint of the node", fix: "kubectl -n kube-system edit daemonset taint-cleaner", hint: true}},
 		"ARCH-3": {{breaks: prob("ARCH-3"), cause: "problem of ARCH-3", fix: "y"},
-			{breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for another architecture", fix: "uname -m"}},
+			{breaks: line("/opt/agent: cannot execute binary file: Exec format error"), cause: "for an architecture other than", fix: "uname -m"}},
 	}
 }
 
@@ -296,7 +296,7 @@ func TestChecks(t *testing.T) {
 	all := faults()
 	for _, c := range Checks() {
 		if len(all[c.ID]) == 0 {
-			t.Errorf("%s has no fault that it finds", c.ID)
+			t.Errorf("no fault tests %s", c.ID)
 		}
 	}
 	for id, list := range all {
@@ -315,13 +315,13 @@ func TestChecks(t *testing.T) {
 					t.Errorf("the verdict is %s, want %s", got.Verdict, want)
 				}
 				if i > 0 && !f.notTop {
-					t.Errorf("it is number %d:\n%s", i+1, failures(found))
+					t.Errorf("the finding is number %d:\n%s", i+1, failures(found))
 				}
 				if !strings.Contains(got.Fix.String(), f.fix) || f.fix == "" {
 					t.Errorf("the fix is %q, want %q in it", got.Fix, f.fix)
 				}
 				if len(got.Evidence) == 0 && got.Follows == "" {
-					t.Error("it rests on no evidence")
+					t.Error("the finding has no evidence")
 				}
 				if got.Certainty == "" || got.Page != "docs/checks/"+id+".md" || got.Title == "" {
 					t.Errorf("%+v", got)

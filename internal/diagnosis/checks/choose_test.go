@@ -51,20 +51,20 @@ func TestChoices(t *testing.T) {
 			second(s, "api", "ApiRole")
 			second(s, "more", "WebRole")
 		}, "AUTH-7", "--role-name WebRole", "ApiRole"},
-		"two roles that are as good": {func(s *situation) {
+		"two equally likely roles": {func(s *situation) {
 			noRole(s)
 			second(s, "web", "WebRole")
 			second(s, "api", "ApiRole")
-		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is the one that is meant: ApiRole or WebRole", "--role-name WebRole"},
+		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is one of: ApiRole or WebRole", "--role-name WebRole"},
 		"the groups of the other class": {func(s *situation) { second(s, "web", "NodeRole"); badTag(s) }, "LAUNCH-8",
 			`"securityGroupSelectorTerms":[{"id":"sg-web"}]`, "sg-cluster"},
-		"the near tag": {badTag, "LAUNCH-8",
-			"# or select by the tag karpenter.sh/discovery, if that is meant in place of karpenter.sh/discovry", "x"},
-		"two sets of groups that are as good": {func(s *situation) {
+		"misspelt tag": {badTag, "LAUNCH-8",
+			"# or select by the tag karpenter.sh/discovery, if karpenter.sh/discovry is a misspelling of it", "x"},
+		"two equally used sets of groups": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			second(s, "api", "NodeRole")
 			badTag(s)
-		}, "LAUNCH-8", "kubectl edit ec2nodeclass default   # in spec.securityGroupSelectorTerms select what other EC2NodeClasses have: sg-api, or sg-web", "kubectl patch"},
+		}, "LAUNCH-8", "kubectl edit ec2nodeclass default   # in spec.securityGroupSelectorTerms select the groups of other EC2NodeClasses: sg-api, or sg-web", "kubectl patch"},
 		"the subnets of the other class": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			lost("SubnetsReady", "SubnetsNotFound")(s)
@@ -76,15 +76,15 @@ func TestChoices(t *testing.T) {
 					RouteTable{ID: "rtb-" + id[4:], Subnets: []string{"subnet-" + id[4:]}, Routes: []Route{{To: "0.0.0.0/0", Target: id}}})
 			}
 		}, "NET-4", "--nat-gateway-id NAT_GATEWAY_ID", "nat-8"},
-		"the class of a like name": {func(s *situation) {
+		"class with a similar name": {func(s *situation) {
 			second(s, "batch-arm", "NodeRole")
 			second(s, "web", "NodeRole")
 			s.pool().Name, s.pool().Class = "other", "bach-arm"
 		}, "LAUNCH-9", `"nodeClassRef":{"name":"batch-arm"}`, "edit"},
-		"two classes that are as good": {func(s *situation) {
+		"two equally likely classes": {func(s *situation) {
 			second(s, "web", "NodeRole")
 			s.pool().Name, s.pool().Class = "other", "zzzzzzzz"
-		}, "LAUNCH-9", "kubectl edit nodepool other   # in spec.template.spec.nodeClassRef.name write one of: default, web", "patch"},
+		}, "LAUNCH-9", "kubectl edit nodepool other   # set spec.template.spec.nodeClassRef.name to one of: default, web", "patch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

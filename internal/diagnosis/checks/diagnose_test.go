@@ -335,7 +335,7 @@ func TestProblemsSayWhere(t *testing.T) {
 	s.problem("TAINT-2")
 	for _, f := range Diagnose(s.e) {
 		if f.Check == "TAINT-2" && f.Verdict == Broken {
-			if !slices.Equal(f.Evidence, []string{"line 3", "it should be: y"}) {
+			if !slices.Equal(f.Evidence, []string{"line 3", "the line should be: y"}) {
 				t.Errorf("the evidence is %q, want the line, and how it should be", f.Evidence)
 			}
 			return

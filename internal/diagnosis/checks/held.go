@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// isUnused reports whether the subject of a finding is an EC2NodeClass that no NodePool uses and no NodeClaim is of.
+// isUnused reports whether the subject of a finding is an EC2NodeClass that no NodePool and no NodeClaim uses.
 func isUnused(ix *index.Index, subject string) bool {
 	name, ok := strings.CutPrefix(subject, "EC2NodeClass ")
 	if _, there := ix.Evidence.Class(name); !ok || !there || !ix.Evidence.Pools.Known() {
@@ -18,8 +18,9 @@ func isUnused(ix *index.Index, subject string) bool {
 		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
 }
 
-// holdsPods reports whether pods wait because of what a finding is about, as far as that is known: NodeClaims of it are
-// not initialized, or it has none and pods wait. What bites only after a node is ready holds none.
+// holdsPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not
+// initialized, or if the subject has no NodeClaims and pods wait. Findings of LayerFleet hold no pods, because they
+// matter only after a node is ready.
 func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
 		return false
@@ -45,7 +46,7 @@ func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 	return waits || len(stuck) > 0
 }
 
-// isAbout reports whether a NodeClaim is launched with an object, given by its kind and name.
+// isAbout reports whether a NodeClaim uses an EC2NodeClass, NodePool or subnet, given by its kind and name.
 func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	switch kind {
 	case "EC2NodeClass":
@@ -57,7 +58,7 @@ func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	return slices.Contains(class.Subnets, name)
 }
 
-// stuckClaims are the NodeClaims that stay and are not initialized.
+// stuckClaims returns the NodeClaims that are neither initialized nor being deleted.
 func stuckClaims(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
 		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"

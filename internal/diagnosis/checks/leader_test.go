@@ -21,20 +21,20 @@ func TestTakeover(t *testing.T) {
 		want   Verdict
 		cause  string
 	}{
-		"it holds": {14 * time.Second, nil, Fine, ""},
-		"it has just ended": {15 * time.Second, nil, Unknown,
+		"holder renews": {14 * time.Second, nil, Fine, ""},
+		"just ended": {15 * time.Second, nil, Unknown,
 			"the lease of the controller ended 0 s ago; another may be about to take over"},
-		"it ended a while ago": {105 * time.Second, nil, Unknown,
+		"ended 90 s ago": {105 * time.Second, nil, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over"},
-		"nobody can be on the way": {135 * time.Second, nil, Broken, "no controller acts since 2026-05-01 11:58:00Z"},
-		"it was let go": {40 * time.Second, letGo, Unknown,
+		"ended 2 min ago": {135 * time.Second, nil, Broken, "no controller has been active since 2026-05-01 11:58:00Z"},
+		"released 40 s ago": {40 * time.Second, letGo, Unknown,
 			"the lease of the controller was released 40 s ago; another may be about to take over"},
-		"it was let go too long ago": {121 * time.Second, letGo, Broken, "no controller acts since"},
-		"a pod of it runs": {
+		"released 2 min ago": {121 * time.Second, letGo, Broken, "no controller has been active since"},
+		"controller pod runs": {
 			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over",
 		},
-		"another has acted": {105 * time.Second, func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Minute) }, Fine, ""},
+		"another controller has acted": {105 * time.Second, func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Minute) }, Fine, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,20 +64,20 @@ func TestLeaderless(t *testing.T) {
 	}{
 		"killed":         {func(*situation) {}, ended},
 		"killed by hand": {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Missing, "") }, ended},
-		"a pod stands by": {
+		"standby pod": {
 			func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, ended,
 		},
-		"the lease holds":    {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
-		"there is none":      {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
-		"it may not be read": {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
-		"whose it is": {func(s *situation) {
+		"Lease is valid":  {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
+		"no Lease":        {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
+		"Lease is denied": {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
+		"Deployment is not known": {func(s *situation) {
 			s.e.Controller = Lacking[Controller]("deployments", noon, Denied,
 				"to list")
 		}, time.Time{}},
-		"what was done":         {func(s *situation) { s.e.Claims = Lacking[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
-		"acts without a lease":  {func(s *situation) { s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "true" }, time.Time{}},
-		"another has acted":     {func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Second) }, time.Time{}},
-		"nothing it could hold": {func(s *situation) { s.e.Lease.Value.Renewed = time.Time{} }, time.Time{}},
+		"NodeClaims are not known":     {func(s *situation) { s.e.Claims = Lacking[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
+		"no leader election":           {func(s *situation) { s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "true" }, time.Time{}},
+		"another controller has acted": {func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Second) }, time.Time{}},
+		"Lease was never renewed":      {func(s *situation) { s.e.Lease.Value.Renewed = time.Time{} }, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,19 +10,19 @@ func planFaults() map[string][]fault {
 	return map[string][]fault{
 		"ID-1": {
 			{breaks: func(s *situation) { s.e.Home.Value.Issuer = "https://oidc.example.com/id/B" },
-				cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" },
-				cause: "is not the cluster that Kubernetes answered for", fix: "list-clusters"},
+				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") },
 				cause: "there is no EKS cluster named prod", fix: "list-clusters"},
 		},
 		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" },
-			cause: "the one with uid uid-2 has 1 instance here",
+			cause: "the cluster with uid uid-2 has 1 instance",
 			fix:   "create-tags --region us-east-1 --resources i-2 --tags Key=eks:eks-cluster-name,Value=prod-uid-2", hint: true}},
 		"ID-4": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].UID, s.e.Instances.Value[1].Claim = "", "gone"
 			s.e.Claims.Value = s.e.Claims.Value[:1]
-		}, cause: "an instance carries the name prod", fix: "terminate-instances", hint: true}},
+		}, cause: "an instance is tagged with the cluster name prod", fix: "terminate-instances", hint: true}},
 		"ID-7": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.UserInitiatedShutdown: User initiated shutdown"
 		}, cause: "i-2 was terminated from outside", fix: "cloudtrail", hint: true}},
@@ -41,10 +41,10 @@ func planFaults() map[string][]fault {
 				s.pool().Steps = []Step{{Name: "karpenter.k8s.aws/instance-family In [m5]", Left: map[string]int{"amd64": 8}},
 					{Name: "kubernetes.io/arch In [arm64]"}}
 				s.pool().Requirements = []Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"arm64"}}}
-			}, cause: "after the requirement kubernetes.io/arch In [arm64], and there were 8 types", fix: "loosen"},
+			}, cause: "after the requirement kubernetes.io/arch In [arm64]; before it there were 8 types", fix: "loosen"},
 			{breaks: func(s *situation) {
 				s.pool().Requirements[0].Values = []string{"arm64", "amd64"}
-			}, cause: "of the architecture arm64 that it allows", fix: "add types", hint: true},
+			}, cause: "no arm64 instance type is left", fix: "add types", hint: true},
 		},
 		"ARCH-2": {
 			{breaks: func(s *situation) {
@@ -76,7 +76,7 @@ func planFaults() map[string][]fault {
 		"ARCH-7": {{breaks: func(s *situation) {
 			s.pool().Requirements = append(s.pool().Requirements,
 				Requirement{Key: "karpenter.k8s.aws/instance-family", Operator: "In", Values: []string{"a1", "m7g"}})
-		}, cause: "allows A1 instances", fix: "leave a1 out", hint: true}},
+		}, cause: "allows A1 instances", fix: "exclude a1", hint: true}},
 	}
 }
 
@@ -107,7 +107,7 @@ func launchFaults() map[string][]fault {
 			{breaks: launch("ec2:CreateFleet: not authorized with an explicit deny in a service control policy"),
 				cause: "a service control policy", fix: "list-policies-for-target"},
 			{breaks: launch("User: x is not authorized to perform: ec2:CreateFleet on resource: y with an explicit deny in an identity-based policy: arn:aws:iam::111122223333:policy/frozen."),
-				cause: "denies it to launch", fix: "aws iam detach-role-policy --role-name Controller --policy-arn arn:aws:iam::111122223333:policy/frozen "}},
+				cause: "denies launching", fix: "aws iam detach-role-policy --role-name Controller --policy-arn arn:aws:iam::111122223333:policy/frozen "}},
 		"LAUNCH-5": {{breaks: launch("VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32"), cause: "quota of vCPUs", fix: "request-service-quota-increase --region us-east-1 --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
 			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs",
 				fix: "L-34B43A08 --desired-value 256"}},
@@ -120,7 +120,7 @@ func launchFaults() map[string][]fault {
 			{breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384",
 			fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"),
-			cause: "larger than the 16384", fix: "shorten"}},
+			cause: "limit of 16384", fix: "shorten"}},
 		"LAUNCH-8": {
 			{breaks: lost("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},
 			{breaks: func(s *situation) {
@@ -134,11 +134,11 @@ func launchFaults() map[string][]fault {
 			{breaks: lost("AMIsReady", "AMINotFound"), cause: "selects no image", fix: `"alias":"al2023@latest"`},
 		},
 		"LAUNCH-9": {{breaks: func(s *situation) { s.pool().Class = "other" },
-			cause: "names the EC2NodeClass other, and there is none", fix: `"nodeClassRef":{"name":"default"}`}},
+			cause: "names the EC2NodeClass other, which does not exist", fix: `"nodeClassRef":{"name":"default"}`}},
 	}
 }
 
-// lost sets a condition of the class that reports that nothing was found.
+// lost sets a condition of the class that reports a selector without a match.
 func lost(condition, reason string) func(*situation) {
 	return func(s *situation) {
 		s.class().Conditions = append(s.class().Conditions, Condition{Type: condition, Status: "False", Reason: reason, Message: "found nothing"})
@@ -150,7 +150,7 @@ func readyFaults() map[string][]fault {
 	return map[string][]fault{
 		"CNI-1": {{breaks: func(s *situation) {
 			s.registered(false, "container runtime network not ready: NetworkPluginNotReady message:cni plugin not initialized", notYet)
-		}, cause: "network plug-in has not come up", fix: "logs daemonset/aws-node"},
+		}, cause: "network plug-in has not started", fix: "logs daemonset/aws-node"},
 			{breaks: func(s *situation) {
 				s.registered(false, "cni plugin not initialized", notYet)
 				s.e.Daemons.Value = s.e.Daemons.Value[1:]
@@ -166,14 +166,14 @@ func readyFaults() map[string][]fault {
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
 				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
-		}, cause: "does not come up: it needs the metadata service", fix: "HopLimit", hint: true}, {breaks: func(s *situation) {
+		}, cause: "does not start: it needs the metadata service", fix: "HopLimit", hint: true}, {breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
 				Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
 		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
 				Message: `Resource "nvidia.com/gpu" was requested but not registered`})
-		}, cause: "no device plug-in for it runs there", fix: "k8s-device-plugin"}},
+		}, cause: "no device plug-in for it runs on the node", fix: "k8s-device-plugin"}},
 		"READY-2": {{breaks: func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Taints = []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}
@@ -205,7 +205,7 @@ func fargateFaults() map[string][]fault {
 			}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0 joiner-1"},
 			{breaks: func(s *situation) {
 				s.pending("default-scheduler", "", "0/1 nodes are available: 1 Too many pods.")
-			}, cause: "was not given to Fargate when it was made", fix: "kubectl -n karpenter delete pod joiner-0"}},
+			}, cause: "was not assigned to Fargate when it was created", fix: "kubectl -n karpenter delete pod joiner-0"}},
 		"FG-3": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "", execution)
 			s.e.Entries.Value, s.e.AuthMap.Value = s.e.Entries.Value[1:], AuthMap{}
@@ -240,7 +240,7 @@ func fargateFaults() map[string][]fault {
 		"FG-6": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
 			s.e.Home.Value.DNSReady = false
-		}, cause: "asks cluster DNS", fix: `"dnsPolicy":"Default"`}},
+		}, cause: "needs cluster DNS", fix: `"dnsPolicy":"Default"`}},
 		"FG-7": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", "0/2 nodes are available: 2 Too many pods.")
 			s.e.Fargate.Value = nil
@@ -262,7 +262,7 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killed ends the controller, which held the Lease until that long ago. Its Deployment has no pods.
+// killed simulates a controller that held the Lease until the given time ago. Its Deployment has no pods.
 func (s *situation) killed(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.own().Ready, s.own().Phase = false, "Succeeded"
@@ -295,39 +295,39 @@ func leaderFaults() map[string][]fault {
 		s.e.Controller = Lacking[Controller]("deployments and serviceaccounts named joiner or karpenter", noon, Missing, "")
 	}
 	return map[string][]fault{"RUN-1": {
-		{breaks: dead(byHand), cause: "no controller acts since 2026-05-01 10:00:15",
+		{breaks: dead(byHand), cause: "no controller has been active since 2026-05-01 10:00:15",
 			fix: "CLUSTER_NAME=prod AWS_REGION=us-east-1 joiner controller"},
 		{breaks: dead(func(s *situation) { s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods = "joiner", nil }),
-			cause: "no controller acts since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
-		{breaks: dead(func(s *situation) { // scaled to zero, it lets the lease go
+			cause: "no controller has been active since", fix: "kubectl -n karpenter scale deployment joiner --replicas=2"},
+		{breaks: dead(func(s *situation) { // a controller that is scaled to zero releases the Lease
 			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1
 			s.e.Claims.Value = s.e.Claims.Value[:1]
 		}), cause: "pods get no nodes", fix: "joiner"},
 		{breaks: dead(func(s *situation) {
 			s.pending("default-scheduler", "ip-10-0-0-1.ec2.internal", "CrashLoopBackOff: back-off")
-		}), cause: "no controller acts", fix: "kubectl -n karpenter describe pod joiner-0"},
+		}), cause: "no controller has been active", fix: "kubectl -n karpenter describe pod joiner-0"},
 		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }),
-			cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+			cause: "no controller seems to have been active since", fix: "joiner controller", hint: true},
 		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }),
-			cause: "no controller seems to act since", fix: "joiner controller", hint: true},
+			cause: "no controller seems to have been active since", fix: "joiner controller", hint: true},
 		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }),
-			cause: "pod joiner-0 runs, and does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
-		{breaks: dead(func(s *situation) { // which of two is to act is not for doctor to say
+			cause: "pod joiner-0 runs, but does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
+		{breaks: dead(func(s *situation) { // with two controllers, the user decides which is active
 			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil,
 				[]string{"kube-system/karpenter"}
-		}), cause: "no controller acts since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},
+		}), cause: "no controller has been active since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},
 		{breaks: dead(func(s *situation) { // uninstalled before its nodes were
 			s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds, s.e.Pools.Value, s.e.Pods.Value = "", 1, nil, nil
 			s.e.Claims.Value = s.e.Claims.Value[:1]
 			s.e.Claims.Value[0].Deleting = true
 			byHand(s)
-		}), cause: "no controller acts since", fix: "joiner controller"},
-		{breaks: dead(func(s *situation) { byHand(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller acts since",
+		}), cause: "no controller has been active since", fix: "joiner controller"},
+		{breaks: dead(func(s *situation) { byHand(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller has been active since",
 			fix: "CLUSTER_NAME=NAME AWS_REGION=REGION joiner controller"},
 		{breaks: func(s *situation) {
 			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
 			byHand(s)
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value[0].Created = nil, nil, noon.Add(-time.Hour)
-		}, cause: "no controller has ever looked at them", fix: "docs/installation.md", hint: true},
+		}, cause: "no controller has ever processed them", fix: "docs/installation.md", hint: true},
 	}}
 }

@@ -36,7 +36,7 @@ func TestPages(t *testing.T) {
 		for _, section := range []string{"\n## Symptom\n", "\n## Cause\n", "\n## How it is known\n", "\n## Fix\n"} {
 			next := strings.Index(string(page)[at:], section)
 			if next < 0 {
-				t.Errorf("page %s has no%q after what comes before it", c.ID, section)
+				t.Errorf("page %s lacks%q, or the section is out of order", c.ID, section)
 				break
 			}
 			at += next + len(section)

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Preflight returns, by EC2NodeClass, the certain findings that need no instance as evidence: what the class launches
-// now will not join. The first of a class is the root cause. A subnet without a route out counts only if no other
-// subnet of the class has one.
+// Preflight returns, by EC2NodeClass, the certain findings that need no instance as evidence. Instances of such a class
+// will not join. The first finding of a class is the root cause. Findings about subnets count only if every subnet of
+// the class has one.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{},
 		diagnosis.Item[[]diagnosis.Claim]{}
@@ -42,8 +42,8 @@ func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	return out
 }
 
-// decides reports whether the verdict of a check is reliable before there is an instance: all its evidence was read. Other checks rely on
-// usual cases, such as policy names, or on earlier launches.
+// decides reports whether the verdict of a check is reliable before there is an instance. Other checks rely on usual
+// cases, such as policy names, or on earlier launches.
 func decides(check string) bool {
 	switch check {
 	case "ARCH-2", "AUTH-1", "AUTH-2", "AUTH-3", "AUTH-5", "AUTH-7", "NET-1", "NET-2", "NET-3", "NET-4":

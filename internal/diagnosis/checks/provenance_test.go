@@ -25,14 +25,14 @@ func TestForgedEvents(t *testing.T) {
 		"InsufficientFreeAddressesInSubnet", "UnregisteredTaintMissing: Node ip-10-0-0-1.ec2.internal joined: it was taken away by cilium",
 	}
 	for name, forge := range map[string]func(*Event){
-		"in a tenant's namespace":     func(v *Event) { v.Namespace = "tenant" },
-		"from another component":      func(v *Event) { v.By = "x" },
-		"from nobody":                 func(v *Event) { v.By = "" },
-		"about an object of before":   func(v *Event) { v.UID = "uid-old" },
-		"about no object":             func(v *Event) { v.UID = "" },
-		"about another kind":          func(v *Event) { v.Kind = "Job" },
-		"about a pod of the tenant's": func(v *Event) { v.Kind, v.Name, v.Namespace, v.By = "Pod", "shop/web-1", "shop", "kubelet" },
-		"of an older bundle":          func(v *Event) { v.UID, v.By, v.Namespace = "", "", "" },
+		"in a tenant's namespace": func(v *Event) { v.Namespace = "tenant" },
+		"from another component":  func(v *Event) { v.By = "x" },
+		"without component":       func(v *Event) { v.By = "" },
+		"about a deleted object":  func(v *Event) { v.UID = "uid-old" },
+		"about no object":         func(v *Event) { v.UID = "" },
+		"about another kind":      func(v *Event) { v.Kind = "Job" },
+		"about a tenant's pod":    func(v *Event) { v.Kind, v.Name, v.Namespace, v.By = "Pod", "shop/web-1", "shop", "kubelet" },
+		"of an older bundle":      func(v *Event) { v.UID, v.By, v.Namespace = "", "", "" },
 	} {
 		s := &situation{healthy()}
 		for _, text := range texts {
@@ -119,9 +119,9 @@ func TestTenantsPods(t *testing.T) {
 			Events: []string{"failed to assign an IP address to container"}},
 		"a denial": {Name: "app", Node: "ip-10-0-0-1.ec2.internal",
 			Messages: []string{"explicit deny in a service control policy"}, Events: []string{"UnauthorizedOperation"}},
-		"a label that no pool has":   {Name: "app", Selector: map[string]string{"nowhere.example/x": "1"}},
-		"Fargate's own complaints":   {Name: "joiner-0", Events: []string{"Misconfigured Fargate Profile: pod execution role is not found"}},
-		"a device plug-in of a sort": {Name: "nvidia-device-plugin-x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-1.ec2.internal"},
+		"a label that no pool has": {Name: "app", Selector: map[string]string{"nowhere.example/x": "1"}},
+		"message of Fargate":       {Name: "joiner-0", Events: []string{"Misconfigured Fargate Profile: pod execution role is not found"}},
+		"tenant's device plug-in":  {Name: "nvidia-device-plugin-x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-1.ec2.internal"},
 	} {
 		s := &situation{healthy()}
 		p.Namespace = "tenant"
@@ -142,6 +142,6 @@ func TestTenantsPods(t *testing.T) {
 	s.registered(false, "cni plugin not initialized", Condition{Type: "Initialized", Status: "Unknown"})
 	if worst := Worst(Diagnose(s.e)); !slices.ContainsFunc(worst,
 		func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
-		t.Errorf("a tenant's plug-in hides that there is none:\n%s", failures(worst))
+		t.Errorf("a tenant's plug-in hides that the cluster has no plug-in:\n%s", failures(worst))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestOvercome: an earlier answer of EC2 is no finding any more when a later instance of the class has become a node, when the claim was
-// launched after all, or when the class is gone.
+// TestOvercome: an earlier answer of EC2 is no longer a finding if a later instance of the class has become a node, if
+// the NodeClaim was launched later, or if the class is gone.
 func TestOvercome(t *testing.T) {
 	t.Parallel()
 	ended := func(s *situation) {
@@ -27,41 +27,41 @@ func TestOvercome(t *testing.T) {
 			ended(s)
 			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
 		}, Broken},
-		"a later one is a node": {"LAUNCH-2", ended, Fine},
-		"a later one was a node, and was given back": {"LAUNCH-2", func(s *situation) {
+		"later instance is a node": {"LAUNCH-2", ended, Fine},
+		"later instance was a node and was terminated": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
 			ended(s)
 			s.e.Instances.Value = append(s.e.Instances.Value,
 				Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
 					Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
 		}, Fine},
-		"a later one ended by itself, too": {"LAUNCH-2", func(s *situation) {
+		"later instance ended by itself too": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
 			ended(s)
 			later := s.e.Instances.Value[0]
 			later.ID, later.Launched = "i-9", noon.Add(-time.Hour)
 			s.e.Instances.Value = append(s.e.Instances.Value, later)
 		}, Broken},
-		"the class is gone": {"LAUNCH-2", func(s *situation) {
+		"class is gone": {"LAUNCH-2", func(s *situation) {
 			ended(s)
 			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
 		}, Fine},
-		"the claim waits": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim waits": {"LAUNCH-5", func(s *situation) {
 			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		}, Broken},
-		"the claim is given up": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim is deleted": {"LAUNCH-5", func(s *situation) {
 			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value,
 				func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
 			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 		}, Broken},
-		"an instance came since": {"LAUNCH-5", func(s *situation) {
+		"later instance was launched": {"LAUNCH-5", func(s *situation) {
 			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 			s.e.Instances.Value[0].Launched = noon.Add(-10 * time.Second)
 		}, Fine},
-		"the claim was launched": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim was launched": {"LAUNCH-5", func(s *situation) {
 			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
 		}, Fine},

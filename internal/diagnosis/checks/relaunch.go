@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// withRelaunch adds to the fix of an EC2NodeClass the step that has its instances launched anew: those that run keep
-// what they were launched with.
+// withRelaunch adds to the fix of an EC2NodeClass the step that deletes the NodeClaims that have not joined. Running
+// instances keep the configuration of their launch, so they must be launched again.
 func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	if f.Verdict != diagnosis.Broken || f.Fix.IsZero() {
 		return f
@@ -31,7 +31,8 @@ func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	return f
 }
 
-// notJoined are the NodeClaims of such classes whose instances were launched and have not joined, sorted.
+// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. ofClass
+// selects the classes.
 func notJoined(ix *index.Index, ofClass func(class string) bool) []string {
 	var out []string
 	for _, c := range ix.Evidence.Claims.Value {

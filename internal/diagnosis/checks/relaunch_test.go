@@ -9,7 +9,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// fixOf diagnoses a situation and returns the fix of a check's worst finding; empty without one that is bad.
+// fixOf diagnoses a situation and returns the fix of a check's worst finding; empty if the check has no bad finding.
 func fixOf(s *situation, id string) string {
 	found := Worst(Diagnose(s.e))
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == id })
@@ -19,9 +19,9 @@ func fixOf(s *situation, id string) string {
 	return found[i].Fix.String()
 }
 
-// TestBoughtAnew: what changes an EC2NodeClass also replaces the instances that cannot join with the old one, and
-// leaves those alone that have joined.
-func TestBoughtAnew(t *testing.T) {
+// TestRelaunched: a fix that changes an EC2NodeClass also replaces the instances that cannot join with the old class.
+// It keeps instances that have joined.
+func TestRelaunched(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.says(`kubelet[1893]: err="x509: certificate signed by unknown authority"`)
@@ -34,12 +34,12 @@ func TestBoughtAnew(t *testing.T) {
 		s.e.Claims.Value = append(s.e.Claims.Value, one)
 	}
 	if fix := fixOf(s, "BOOT-2"); !strings.HasSuffix(fix, " claim-2 claim-3 claim-4 claim-5 claim-6   # and the others that have not joined") {
-		t.Errorf("of many, the fix is %q", fix)
+		t.Errorf("for many instances, the fix is %q", fix)
 	}
 	s = &situation{healthy()}
 	s.e.Instances.Value[1].Groups, s.group().Out = nil, nil
 	if fix := fixOf(s, "NET-1"); fix == "" || strings.Contains(fix, "nodeclaim") {
-		t.Errorf("what mends the running instance is %q", fix)
+		t.Errorf("the fix for the running instance is %q", fix)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestPastEvents(t *testing.T) {
 		{"something else", "Node", "x", none, false},
 	} {
 		if got := told(c.kind, c.of, c.change); got != c.want {
-			t.Errorf("%s: told %t, want %t", c.name, got, c.want)
+			t.Errorf("%s: reported %t, want %t", c.name, got, c.want)
 		}
 	}
 }

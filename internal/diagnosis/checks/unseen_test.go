@@ -8,7 +8,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// blindOf is a healthy cluster about whose Kubernetes objects nothing is known, for the same reason everywhere.
+// blindOf returns a healthy cluster whose Kubernetes objects are all unknown, for the same reason.
 func blindOf(absent Absence, why string) Evidence {
 	e := healthy()
 	e.Home, e.AuthMap, e.Controller = lacking[Home](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
@@ -29,15 +29,15 @@ func TestUnseen(t *testing.T) {
 	some := blindOf(Denied, "to get and list nodes")
 	some.Nodes = healthy().Nodes
 	none := blindOf(NotAsked, "no kubeconfig")
-	none.AuthMap = lacking[AuthMap](Missing, "") // it answered
+	none.AuthMap = lacking[AuthMap](Missing, "") // Kubernetes answered
 	for name, tt := range map[string]struct {
 		e    Evidence
-		want string // empty: it was seen
-		told bool   // checks say by themselves what they lack
+		want string // empty: the system is not unseen
+		told bool   // each check reports its missing permission
 	}{
 		"all seen":      {e: healthy()},
 		"some denied":   {e: some},
-		"one not there": {e: none},
+		"one not found": {e: none},
 		"not asked":     {e: blindOf(NotAsked, "no kubeconfig"), want: "Kubernetes could not be reached: no kubeconfig"},
 		"failed":        {e: blindOf(Failed, "refused"), want: "Kubernetes could not be reached: refused"},
 		"no reason":     {e: blindOf(Failed, ""), want: "Kubernetes could not be reached: the call failed without a reason", told: true},
@@ -61,7 +61,7 @@ func TestUnseen(t *testing.T) {
 				told = told || f.Verdict == Unknown && strings.Contains(f.Cause, "NodePools") && !got[0].Explains(f)
 			}
 			if told != tt.told {
-				t.Errorf("checks tell it once more: %v, want %v", told, tt.told)
+				t.Errorf("checks repeat the reason: %v, want %v", told, tt.told)
 			}
 		})
 	}
@@ -86,11 +86,11 @@ func TestUnseenAlike(t *testing.T) {
 		breaks func(*Evidence)
 		told   bool
 	}{
-		"AWS is well":      {func(*Evidence) {}, false},
-		"another reason":   {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, "it is down") }, false},
-		"the cluster late": {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, late) }, true},
-		"the images late":  {func(e *Evidence) { e.Images = lacking[[]Image](Failed, late) }, true},
-		"a role late":      {func(e *Evidence) { e.Roles = map[string]Item[Role]{"NodeRole": lacking[Role](Failed, late)} }, true},
+		"AWS answers":       {func(*Evidence) {}, false},
+		"another reason":    {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, "it is down") }, false},
+		"cluster times out": {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, late) }, true},
+		"images time out":   {func(e *Evidence) { e.Images = lacking[[]Image](Failed, late) }, true},
+		"role times out":    {func(e *Evidence) { e.Roles = map[string]Item[Role]{"NodeRole": lacking[Role](Failed, late)} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestUnseenAlike(t *testing.T) {
 				told = told || f.Verdict == Unknown && strings.HasSuffix(f.Cause, late) && !unseen[0].Explains(f)
 			}
 			if told != tt.told {
-				t.Errorf("checks tell that there was no answer in time: %v, want %v", told, tt.told)
+				t.Errorf("checks report the timeout: %v, want %v", told, tt.told)
 			}
 		})
 	}

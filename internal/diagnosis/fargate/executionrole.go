@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
+// judgeExecutionRole checks that the pod execution role, with which Fargate's nodes join, is mapped and trusts Fargate.
 func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -34,11 +34,11 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 	switch {
 	case r.Is(diagnosis.Missing) && r.Source != "":
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no pod execution role %s in the account",
-			name).With(r.Source, said).FixedBy(thenAgain(ix, p, makeExecutionRole(ix, p.Role)...)...), true
+			name).With(r.Source, said).FixedBy(withPodDeletion(ix, p, makeExecutionRole(ix, p.Role)...)...), true
 	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
 		return diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, said).
-			FixedBy(thenAgain(ix, p, auth.TrustService(p.Role, fix.Text(fargateService)))...), true
+			FixedBy(withPodDeletion(ix, p, auth.TrustService(p.Role, fix.Text(fargateService)))...), true
 	}
 	if gap, known := auth.MappingGap(ix); !known {
 		gap.Subject = subject
@@ -53,9 +53,9 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 	case said != "" && lacks:
 		return diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, said).
-			FixedBy(thenAgain(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
+			FixedBy(withPodDeletion(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
 	case said != "":
-		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
+		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate reports that pod execution role %s is not authorized or lacks permissions, but the role looks right now: Fargate may not have tried again", name).
 			With(said).FixedBy(fix.DeletePending(diagnosis.OrElse(ix.Evidence.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return diagnosis.Finding{}, false
@@ -64,12 +64,12 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said str
 // fargateService is the service principal that a pod execution role must trust.
 const fargateService = "eks-fargate-pods.amazonaws.com"
 
-// unmappedForFargate says what is wrong with the mapping of a pod execution role.
+// unmappedForFargate returns the finding about a pod execution role that is mapped wrongly or not at all.
 func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, said string) diagnosis.Finding {
 	name := auth.RoleName(p.Role)
 	if entry, ok := auth.FindEntry(ix, p.Role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
-		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
-			With(ix.Evidence.Entries.Source, said).FixedBy(thenAgain(ix, p, auth.DeleteEntry(ix, entry),
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of pod execution role %s is of type %s, but must be FARGATE_LINUX (is the role also a node role?)", name, entry.Type).
+			With(ix.Evidence.Entries.Source, said).FixedBy(withPodDeletion(ix, p, auth.DeleteEntry(ix, entry),
 			auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX")))...)
 	}
 	step := auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX"))
@@ -79,15 +79,16 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, sa
 	}
 	f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 		"the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-		With(said, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(thenAgain(ix, p, step)...)
+		With(said, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(withPodDeletion(ix, p, step)...)
 	if ix.Evidence.AuthMap.Value.Problem != "" {
 		f.Follows = "AUTH-3"
 	}
 	return f
 }
 
-// thenAgain adds to a fix that the pods which Fargate refused for a profile are made anew: it does not try them again.
-func thenAgain(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
+// withPodDeletion adds to a fix the step that recreates the pods that Fargate refused for a profile. Fargate does not
+// retry refused pods.
+func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
 		profile, ok := profileOf(ix, pod)
 		return !ok || profile.Name != p.Name || index.PodMessage(pod, "pod execution role") == ""
@@ -95,10 +96,10 @@ func thenAgain(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) [
 	if len(refused) == 0 {
 		return steps
 	}
-	return append(steps, ix.Evidence.Controller.Value.Release(refused))
+	return append(steps, ix.Evidence.Controller.Value.Recreate(refused))
 }
 
-// mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
+// mappedForFargate reports whether Fargate's nodes with the role are authorized by the mappings that the cluster reads.
 func mappedForFargate(ix *index.Index, role string) bool {
 	if e, ok := auth.FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return e.Type == "FARGATE_LINUX"

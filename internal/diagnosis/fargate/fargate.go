@@ -1,4 +1,5 @@
-// Package fargate checks the controller's pods that wait on or for Fargate: profile, subnets, pod execution role and DNS.
+// Package fargate checks why the controller's own pods do not run, mainly on Fargate: profile, subnets, pod execution
+// role and DNS.
 //
 // In: an index.Index.
 // Out: findings of the checks FG.
@@ -27,21 +28,21 @@ func Checks() []index.Check {
 			Judge: judgeFargateProfile,
 		},
 		{ID: "FG-2", Title: "the pods are younger than the profile", Layer: diagnosis.LayerController, Judge: judgeTooEarly},
-		{ID: "FG-3", Title: "the pod execution role is let in", Layer: diagnosis.LayerController, Judge: judgeExecutionRole},
-		{ID: "FG-4", Title: "the profile's subnets are private and have a way out", Layer: diagnosis.LayerController, Judge: judgeFargateSubnets},
+		{ID: "FG-3", Title: "the pod execution role is authorized", Layer: diagnosis.LayerController, Judge: judgeExecutionRole},
+		{ID: "FG-4", Title: "the profile's subnets are private and have a route out", Layer: diagnosis.LayerController, Judge: judgeFargateSubnets},
 		{
 			ID:    "FG-5",
 			Title: "the controller has region and credentials on Fargate",
 			Layer: diagnosis.LayerController,
 			Judge: judgeFargateIdentity,
 		},
-		{ID: "FG-6", Title: "the controller does not need cluster DNS that is not up", Layer: diagnosis.LayerController, Judge: judgeFargateDNS},
-		{ID: "FG-7", Title: "the controller's pods fit the nodes that there are", Layer: diagnosis.LayerController, Judge: judgeControllerPlace},
+		{ID: "FG-6", Title: "the controller does not need cluster DNS before it runs", Layer: diagnosis.LayerController, Judge: judgeFargateDNS},
+		{ID: "FG-7", Title: "the controller's pods fit the existing nodes", Layer: diagnosis.LayerController, Judge: judgeControllerNode},
 		{ID: "FG-8", Title: "the controller's pods tolerate Fargate", Layer: diagnosis.LayerController, Judge: judgeTolerations},
 	}
 }
 
-// onFargate reports whether a pod was given to Fargate, or has a message about it.
+// onFargate reports whether a pod was assigned to Fargate, or has a message about Fargate.
 func onFargate(p diagnosis.ControllerPod) bool {
 	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || index.PodMessage(p, "fargate") != ""
 }
@@ -71,15 +72,16 @@ func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargatePro
 	return ix.Evidence.Fargate.Value[i], true
 }
 
-// isForFargate reports whether a pod is for Fargate: its own fields ask for it, or a profile selects it.
+// isForFargate reports whether a pod is for Fargate: a profile selects it, it was assigned to Fargate, or its messages
+// are about Fargate.
 func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
 	_, selected := profileOf(ix, p)
-	return selected || onFargate(p) || saidTaint(ix, p) != ""
+	return selected || onFargate(p) || taintMessage(ix, p) != ""
 }
 
-// saidTaint returns what was said of a pod that does not tolerate Fargate's nodes. Newer kube-schedulers do not name the taint: then it is
-// taken for Fargate's where the pod does not tolerate that, and a node has it.
-func saidTaint(ix *index.Index, p diagnosis.ControllerPod) string {
+// taintMessage returns the message about a pod that does not tolerate Fargate's taint. Newer kube-schedulers do not
+// name the taint. A message without a name counts if the pod does not tolerate Fargate's taint and a node has it.
+func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
 	if said := index.PodMessage(p, diagnosis.TaintFargate); said != "" {
 		return said
 	}
@@ -92,7 +94,7 @@ func saidTaint(ix *index.Index, p diagnosis.ControllerPod) string {
 	return index.PodMessage(p, "untolerated taint")
 }
 
-// eachWaiting calls f for each of the controller's pods that waits and has to do with Fargate.
+// eachWaiting calls f for each waiting pod of the controller that is for Fargate, and returns the findings.
 func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -111,7 +113,8 @@ func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 	return out
 }
 
-// judgeFargateProfile: without a profile for them, pods are the default scheduler's, and it has no node for them.
+// judgeFargateProfile checks that a Fargate profile is active and selects the controller's pods. Other pods go to the
+// default scheduler.
 func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
 		return []diagnosis.Finding{gap}
@@ -135,13 +138,13 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 				selectors = append(selectors, f.Name+" selects namespace "+s.Namespace)
 			}
 		}
-		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no Fargate profile selects the controller's pods, so they are not Fargate's, and no other node is there for them").
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no Fargate profile selects the controller's pods, so Fargate does not run them, and no other node fits them").
 			With(selectors...).With(index.PodMessage(p, "taint")).
 			FixedBy(makeProfile(ix))}
 	})...)
 }
 
-// makeProfile is the step that makes a profile for the controller.
+// makeProfile is the step that creates a Fargate profile for the controller.
 func makeProfile(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
 	return fix.Call("eks", "create-fargate-profile", ix.InRegion(), ix.OfCluster(),
@@ -150,7 +153,7 @@ func makeProfile(ix *index.Index) fix.Step {
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
-// executionRole is the role of the profiles that there are, if all have the same.
+// executionRole returns the role of the existing profiles if all have the same role, or else a placeholder.
 func executionRole(ix *index.Index) fix.Value {
 	if len(ix.Evidence.Fargate.Value) == 0 ||
 		slices.ContainsFunc(ix.Evidence.Fargate.Value,
@@ -181,7 +184,8 @@ func late(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
 	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
 }
 
-// judgeTooEarly: pods are given to Fargate when they are made, or never.
+// judgeTooEarly reports pods that were created before their Fargate profile was active. EKS assigns a pod to Fargate
+// only when the pod is created.
 func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		profile, ok := profileOf(ix, p)
@@ -194,22 +198,22 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 				alike = append(alike, other)
 			}
 		}
-		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name)
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod was created before Fargate profile %s was active, and EKS assigns pods to Fargate only when they are created", profile.Name)
 		switch {
-		case late(p, profile) && saidTaint(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
+		case late(p, profile) && taintMessage(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
 			return nil // FG-8 reports a missing toleration
 		case late(p, profile):
-			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and that is not done later", profile.Name)
+			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not assigned to Fargate when it was created, although Fargate profile %s selects it, and EKS does not assign it later", profile.Name)
 		}
-		f = f.With("spec.schedulerName is "+p.Scheduler, ix.Evidence.Fargate.Source).FixedBy(ix.Evidence.Controller.Value.Release(alike))
+		f = f.With("spec.schedulerName is "+p.Scheduler, ix.Evidence.Fargate.Source).FixedBy(ix.Evidence.Controller.Value.Recreate(alike))
 		if !profile.Created.IsZero() && !p.Created.IsZero() {
-			f = f.With("profile made " + diagnosis.Stamp(profile.Created) + ", pod made " + diagnosis.Stamp(p.Created))
+			f = f.With("profile created " + diagnosis.Stamp(profile.Created) + ", pod created " + diagnosis.Stamp(p.Created))
 		}
 		return []diagnosis.Finding{f}
 	})
 }
 
-// passedOver reports whether another scheduler than Fargate's has the pod, and no node for it.
+// passedOver reports whether the pod belongs to a scheduler other than Fargate's, which has found no node.
 func passedOver(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
@@ -219,7 +223,7 @@ func tolerates(p diagnosis.ControllerPod, key string) bool {
 	return slices.ContainsFunc(p.Tolerates, func(t diagnosis.Taint) bool { return t.Key == key || t.Key == "" })
 }
 
-// judgeFargateSubnets: Fargate takes private subnets only, and needs a way to AWS in them.
+// judgeFargateSubnets checks that the subnets of Fargate profiles are private and have a route to AWS.
 func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Routes.Gap("the route tables"); ok {
 		return []diagnosis.Finding{gap}
@@ -239,7 +243,7 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 						fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
 			case i < 0 && len(network.LackingEndpoints(ix)) > 0 && ix.Evidence.Endpoints.Known():
 				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
-					"subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id,
+					"subnet %s of Fargate profile %s has no route out, and the VPC has no endpoints for %s", id,
 					p.Name, strings.Join(network.LackingEndpoints(ix), ", ")).
 					With(ix.Evidence.Routes.Source+": "+table.ID).FixedBy(fix.Call("ec2", "create-route", network.ThroughNAT(ix, table, id)...)))
 			}
@@ -248,9 +252,10 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeFargateIdentity: on Fargate there is neither instance metadata nor the agent of Pod Identity.
+// judgeFargateIdentity checks that the controller has its region and credentials without instance metadata and without
+// the Pod Identity agent, which do not exist on Fargate.
 func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
-	return eachFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+	return eachOnFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
 		var out []diagnosis.Finding
 		if c.How == "pod identity" {
@@ -267,8 +272,8 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// eachFargate is eachWaiting, for pods that Fargate has taken.
-func eachFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
+// eachOnFargate is eachWaiting for pods that are assigned to Fargate.
+func eachOnFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		if p.Scheduler != "fargate-scheduler" && !strings.HasPrefix(p.Node, "fargate-") {
 			return nil
@@ -277,7 +282,8 @@ func eachFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 	})
 }
 
-// judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to launch.
+// judgeFargateDNS reports a controller that needs cluster DNS, while cluster DNS is not ready and may wait for the
+// controller's nodes.
 func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -298,7 +304,7 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{gap}
 		}
 		c := ix.Evidence.Controller.Value
-		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to launch").
+		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller needs cluster DNS, which is not ready and may wait for nodes that the controller must launch").
 			With(index.PodMessage(p, "lookup")).FixedBy(fix.Merge(ix.ControllerDeployment(),
 			fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
 		break
@@ -306,8 +312,8 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeControllerPlace: on node groups the controller needs room and tolerations as any pod does.
-func judgeControllerPlace(ix *index.Index) []diagnosis.Finding {
+// judgeControllerNode reports controller pods that fit no existing node outside Fargate.
+func judgeControllerNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
 	}
@@ -319,27 +325,27 @@ func judgeControllerPlace(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		c := ix.Evidence.Controller.Value
-		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: those that are there do not take it, and only the controller launches one").
+		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: it fits none of the existing nodes, and no other program launches a node").
 			With(why).FixedBy(fix.Show("describe",
-			fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
+			fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or enlarge the node group"))}
 	}
 	return nil
 }
 
-// judgeTolerations: lists in a chart's values replace its defaults, and the toleration is lost. A pod that Fargate has taken needs
-// none; one that it has not is to be made anew, and the fix does that.
+// judgeTolerations reports controller pods that lack the toleration for Fargate's taint. A list in a chart's values
+// replaces the default list, which has the toleration. A pod that is assigned to Fargate does not need it.
 func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
-		if p.Scheduler == "fargate-scheduler" || saidTaint(ix, p) == "" || tolerates(p, diagnosis.TaintFargate) {
+		if p.Scheduler == "fargate-scheduler" || taintMessage(ix, p) == "" || tolerates(p, diagnosis.TaintFargate) {
 			return nil
 		}
 		c := ix.Evidence.Controller.Value
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"the controller's pods do not tolerate %s, and the nodes that there are have it", diagnosis.TaintFargate).With(saidTaint(ix, p)).
-			FixedBy(fix.JSONPatch(ix.ControllerDeployment(), oneMore(c)))
+			"the controller's pods do not tolerate the taint %s of the existing nodes", diagnosis.TaintFargate).With(taintMessage(ix, p)).
+			FixedBy(fix.JSONPatch(ix.ControllerDeployment(), addToleration(c)))
 		switch profile, ok := profileOf(ix, p); {
 		case !ok:
-			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone changes nothing
+			f.Follows = "FG-1" // a Fargate node runs only its own pod, so the toleration alone does not help
 		case !late(p, profile):
 			f.Follows = "FG-2"
 		}
@@ -347,8 +353,8 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// oneMore is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
-func oneMore(c diagnosis.Controller) fix.Fields {
+// addToleration is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
+func addToleration(c diagnosis.Controller) fix.Fields {
 	toleration := fix.Fields{
 		"key":      fix.Text(diagnosis.TaintFargate),
 		"operator": fix.Text("Equal"),

@@ -8,10 +8,10 @@ import (
 
 // AWS is a call to AWS.
 type AWS struct {
-	Service, Action string // "eks", "create-access-entry"
-	Params          []Param
-	Query           string // field of the answer that is the value of a Param; empty: none
-	Expected        Expected
+	Service, Action string   // "eks", "create-access-entry"
+	Params          []Param  // in the order of the command
+	Query           string   // field of the answer that is the value of a Param; empty: none
+	Expected        Expected // preconditions of deleting an access entry
 }
 
 func (a AWS) clone() AWS {
@@ -25,9 +25,9 @@ func (a AWS) clone() AWS {
 
 // Param is one parameter of a call.
 type Param struct {
-	Name   string // "--role-name"
-	Values []string
-	From   *AWS // call whose answer is the value; nil: use Values
+	Name   string   // "--role-name"
+	Values []string // empty: the parameter is a flag
+	From   *AWS     // call whose answer is the value; nil: use Values
 
 	faults  []Value
 	isBlank bool
@@ -36,8 +36,8 @@ type Param struct {
 
 // Expected is the state that an access entry must still have when it is deleted. The zero value expects nothing.
 type Expected struct {
-	Type    string // "STANDARD"
-	Created time.Time
+	Type    string    // "STANDARD"
+	Created time.Time // zero: any
 }
 
 // P returns a parameter with its values. A parameter without values is a flag.

@@ -7,10 +7,10 @@ import (
 
 // Kubernetes is an action on Kubernetes objects.
 type Kubernetes struct {
-	Verb            string // "patch", "delete", "edit", "get", …
-	Group, Resource string // "apps", "deployment"
-	Namespace       string // empty for cluster-scoped objects
-	Names           []string
+	Verb            string   // "patch", "delete", "edit", "get", …
+	Group, Resource string   // "apps", "deployment"
+	Namespace       string   // empty for cluster-scoped objects
+	Names           []string // empty: all objects of the kind
 	PatchType       string   // "merge" or "json"
 	Patch           string   // JSON; empty if Correct prints it
 	Correct         []string // arguments of joiner that print the patch
@@ -24,7 +24,7 @@ func (k Kubernetes) clone() Kubernetes {
 
 // Claim is a NodeClaim to be deleted, with its preconditions.
 type Claim struct {
-	Name     string
+	Name     string // of the NodeClaim
 	Instance string // instance ID that status.providerID must name; empty: any
 	Joined   bool   // it may have a node; otherwise it is deleted only while it has none
 }
@@ -76,8 +76,8 @@ func ServiceAccount(namespace, name string) Object {
 // AuthMap is the ConfigMap aws-auth.
 func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
 
-// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds without a pod
-// template that a patch can change.
+// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds
+// without a pod template that a patch can change.
 func Workload(namespace, owner string) (o Object, ok bool) {
 	kind, name, _ := strings.Cut(owner, "/")
 	switch kind {
@@ -279,7 +279,8 @@ func Kubectl(words ...Value) Step {
 	return s
 }
 
-// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and identifiers.
+// Run returns a command of any program that the user runs; joiner never runs it. The words are constants and
+// identifiers.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {

@@ -32,7 +32,7 @@ type Step struct {
 
 // Word is one word of a command.
 type Word struct {
-	Text string
+	Text string // before quoting; empty if From is set
 	From []Word // if not empty, the word is the output of this command
 }
 
@@ -139,8 +139,8 @@ type Fix struct {
 	steps []Step
 }
 
-// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is invalid, Of leaves
-// out all changes, because half a fix may do harm.
+// Of returns the fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is
+// invalid, Of leaves out all changes, because half a fix may do harm.
 func Of(subject string, steps ...Step) Fix {
 	var out Fix
 	lacks := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })

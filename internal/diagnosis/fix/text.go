@@ -49,8 +49,8 @@ func isVisible(r rune) bool {
 	return r == ' ' || unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Visible makes untrusted text safe for a terminal. It escapes control characters, ANSI sequences, line ends and bidirectional marks, so a
-// line stays one line and the terminal shows every character.
+// Visible makes untrusted text safe for a terminal. It escapes control characters, ANSI sequences, line ends and
+// bidirectional marks, so a line stays one line and the terminal shows every character.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !isVisible(r) }) {
 		return text

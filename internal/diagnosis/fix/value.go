@@ -290,8 +290,8 @@ func Username(text string) Value {
 	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
 }
 
-// Preserved is text of an object that a patch writes back with a change. It may contain only line ends and characters that
-// a terminal shows unchanged.
+// Preserved is text of an object that a patch writes back with a change. It may contain only line ends and characters
+// that a terminal shows unchanged.
 func Preserved(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })

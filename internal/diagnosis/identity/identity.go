@@ -24,8 +24,8 @@ import (
 // Checks returns the checks ID.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "ID-1", Title: "the cluster name is this cluster's", Layer: diagnosis.LayerController, Judge: judgeHome},
-		{ID: "ID-3", Title: "no other cluster goes by this name", Layer: diagnosis.LayerFleet, Judge: judgeNamesake},
+		{ID: "ID-1", Title: "the configured cluster name is the name of this cluster", Layer: diagnosis.LayerController, Judge: judgeHome},
+		{ID: "ID-3", Title: "no other cluster has this name", Layer: diagnosis.LayerFleet, Judge: judgeSameName},
 		{ID: "ID-4", Title: "every instance belongs to a NodeClaim", Layer: diagnosis.LayerFleet, Judge: judgeOrphans},
 		{ID: "ID-7", Title: "only Joiner terminates its instances", Layer: diagnosis.LayerFleet, Judge: judgeForeignEnd},
 		{ID: "ID-8", Title: "security groups of instances are those of their class", Layer: diagnosis.LayerFleet, Judge: judgeGroupDrift},
@@ -33,7 +33,7 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeHome: the cluster that EKS describes under the name is the one that Kubernetes answered for.
+// judgeHome checks that the EKS cluster of the configured name is the cluster whose API server answered.
 func judgeHome(ix *index.Index) []diagnosis.Finding {
 	if ix.Evidence.Cluster.Is(diagnosis.Missing) && ix.Evidence.Home.Known() {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s",
@@ -58,7 +58,7 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 	if len(differ) == 0 {
 		return nil
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster that Kubernetes answered for: the cluster's name is set wrong, or the kubeconfig is another's", ix.Evidence.Name).
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster of the kubeconfig: the cluster's name is set wrong, or the kubeconfig is for another cluster", ix.Evidence.Name).
 		With(differ...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
 		FixedBy(fix.Call("eks", "list-clusters",
 			ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
@@ -91,8 +91,8 @@ func certificates(text []byte) []string {
 	}
 }
 
-// judgeNamesake: instances that carry our name and another UID are another cluster's.
-func judgeNamesake(ix *index.Index) []diagnosis.Finding {
+// judgeSameName reports running instances that are tagged with this cluster's name and another cluster's UID.
+func judgeSameName(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
 	}
@@ -107,7 +107,7 @@ func judgeNamesake(ix *index.Index) []diagnosis.Finding {
 	}
 	var out []diagnosis.Finding
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
-		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instance%s here", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
+		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster in this account and region has the name %s: the cluster with uid %s has %d instance%s", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
 			With(ix.Evidence.Instances.Source+": "+
 				strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
 			FixedBy(fix.Call("ec2", "create-tags", ix.InRegion(), fix.P("--resources", instances(others[uid])...),
@@ -120,7 +120,7 @@ func judgeNamesake(ix *index.Index) []diagnosis.Finding {
 // otherName is a placeholder for the other cluster's name, which is not known.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
-// judgeOrphans: instances without UID and without a claim have no known owner.
+// judgeOrphans reports running instances that have neither a cluster UID nor a NodeClaim nor a Node.
 func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -139,12 +139,12 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if len(ids) == 0 {
 		return nil
 	}
-	carry, alone := fmt.Sprintf("%d instances carry", len(ids)), "them: they are left alone, and cost money"
+	tagged, consequence := fmt.Sprintf("%d instances are", len(ids)), "them: Joiner does not terminate them, and they cost money"
 	if len(ids) == 1 {
-		carry, alone = "an instance carries", "it: it is left alone, and costs money"
+		tagged, consequence = "an instance is", "it: Joiner does not terminate it, and it costs money"
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely,
-		"%s the name %s, and no NodeClaim or Node here is of %s", carry, ix.Evidence.Name, alone).
+		"%s tagged with the cluster name %s, and no NodeClaim or Node refers to %s", tagged, ix.Evidence.Name, consequence).
 		With(strings.Join(ids[:min(5, len(ids))], ", ")).
 		FixedBy(fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
 }
@@ -158,7 +158,8 @@ func instances(ids []string) []fix.Value {
 	return out
 }
 
-// judgeForeignEnd: an instance that a person or another program terminated while its claim still wants it.
+// judgeForeignEnd reports instances that a user or another program terminated while their NodeClaims were not being
+// deleted.
 func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -170,7 +171,7 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		out = append(out, diagnosis.ReportSuspicious("NodeClaim "+ix.Evidence.Claims.Value[k].Name, diagnosis.Likely,
-			"instance %s was terminated from outside: not by this controller, whose NodeClaim still wants it", i.ID).
+			"instance %s was terminated from outside: not by this controller, whose NodeClaim is not being deleted", i.ID).
 			With(ix.Evidence.Instances.Source+": "+i.StateReason).
 			FixedBy(fix.Call("cloudtrail", "lookup-events", ix.InRegion(),
 				fix.P("--lookup-attributes",
@@ -179,13 +180,14 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeGroupDrift distinguishes groups that a user added from groups that are missing.
+// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It does not report
+// missing groups.
 func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, i := range ix.Evidence.Instances.Value {
 		c, ok := ix.Evidence.Class(i.Class)
 		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || i.UID != "" && ix.Evidence.Home.Known() &&
@@ -200,18 +202,18 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 		}
 		lacks := slices.ContainsFunc(c.Groups, func(g string) bool { return !slices.Contains(i.Groups, g) })
 		key := c.Name + strings.Join(extra, ",")
-		if len(extra) == 0 || lacks || told[key] {
-			continue // groups that are missing are drift that a change of the class explains
+		if len(extra) == 0 || lacks || reported[key] {
+			continue // missing groups are drift that a change of the class explains
 		}
-		told[key] = true
-		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
+		reported[key] = true
+		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added the group, or the EC2NodeClass selected it before; the instances count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			With(ix.Evidence.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
-			FixedBy(launch.WithGroups(c, append(slices.Clone(c.Groups), extra...)).With("or keep the program that adds it from these instances")))
+			FixedBy(launch.WithGroups(c, append(slices.Clone(c.Groups), extra...)).With("or stop the program that adds the group to these instances")))
 	}
 	return out
 }
 
-// judgeNetworksOwner: subnets and groups that the tags of another cluster claim.
+// judgeNetworksOwner reports security groups that belong to another cluster by their tags, and subnets of another VPC.
 func judgeNetworksOwner(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

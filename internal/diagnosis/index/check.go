@@ -5,11 +5,13 @@ import "github.com/joiner-sh/joiner/internal/diagnosis"
 // Check is one check of the evidence.
 type Check struct {
 	ID    string // "AUTH-2"
-	Title string // what it checks, for lists
-	// Layer is the stage of a node's life that the check is about. A failure in an early layer keeps later layers from being reached.
+	Title string // the state that the check expects, for lists
+	// Layer is the stage of a node's life that the check is about. A node that fails in one layer does not reach later
+	// layers.
 	Layer diagnosis.Layer
 	// Fallback marks a check that knows a symptom but not its cause. It reports nothing if another check knows the cause.
 	Fallback bool
 
+	// Judge returns the findings of the check; nil if there is no problem.
 	Judge func(*Index) []diagnosis.Finding
 }

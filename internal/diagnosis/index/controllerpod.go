@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// WaitingPods are the controller's pods that are not ready, and gone from pending for no reason of their own.
+// WaitingPods returns the controller's pods that are not ready, without pods that have succeeded.
 func (ix *Index) WaitingPods() []diagnosis.ControllerPod {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Controller.Value.Pods),
 		func(p diagnosis.ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })

@@ -5,8 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// A fix that must name an object which the broken one does not name chooses a value that works elsewhere: first that of nodes that joined,
-// then that of most other EC2NodeClasses. On a tie, the user chooses.
+// A fix may need a value that the broken object lacks, such as a role. The fix takes the value of the nodes that
+// joined, or else the value of most other EC2NodeClasses. On a tie, the user chooses.
 
 // InRegion is the parameter --region of a call to AWS.
 func (ix *Index) InRegion() fix.Param { return fix.P("--region", fix.Region(ix.Evidence.Region)) }

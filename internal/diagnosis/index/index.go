@@ -1,5 +1,5 @@
-// Package index looks up in the evidence what checks of several subjects need: the symptoms of instances, the Node of
-// an instance, and statements about launches.
+// Package index indexes the evidence for the checks of all subjects: the symptoms of instances, the Node of an
+// instance, and statements about launches.
 //
 // In: diagnosis.Evidence.
 // Out: an Index, which no check changes, and the type Check of the checks that judge it.
@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Index is the evidence, with what several checks look up in it.
+// Index is the evidence with lookup tables that several checks use.
 type Index struct {
 	Evidence       diagnosis.Evidence        // with the NodeClaim and EC2NodeClass of each instance: see diagnosis.Claimed
-	Occurrences    []Occurrence              // by instance ID, in the order of the console; none of instances whose Node is ready
+	Occurrences    []Occurrence              // by instance ID, in the order of the console; without instances whose Node is ready
 	NodeByInstance map[string]diagnosis.Node // see diagnosis.NodesByInstance
 }
 
@@ -39,19 +39,19 @@ func New(e diagnosis.Evidence) *Index {
 	return ix
 }
 
-// IsForeign reports whether what fails on the instance is not ours to judge: it carries another cluster's UID, or no NodeClaim here has its
-// provider ID, whatever its tags say.
+// IsForeign reports whether the instance does not belong to this cluster: it is tagged with another cluster's UID, or
+// no NodeClaim has its provider ID. Failures of such an instance are not judged.
 func (ix *Index) IsForeign(i diagnosis.Instance) bool {
 	return i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID || ix.Evidence.Claims.Known() && i.Claim == ""
 }
 
-// HasSymptom reports whether any console shows the sign.
+// HasSymptom reports whether any console shows the symptom.
 func (ix *Index) HasSymptom(s diagnosis.Symptom) bool {
 	return slices.ContainsFunc(ix.Occurrences, func(g Occurrence) bool { return g.Symptom == s })
 }
 
-// OccurrencesOf returns the sightings of some signs, at most one for each instance and sign; class restricts them to one EC2NodeClass, and
-// empty does not.
+// OccurrencesOf returns the occurrences of some symptoms, at most one for each instance and symptom. class restricts
+// them to one EC2NodeClass; empty means all.
 func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occurrence {
 	var out []Occurrence
 	for _, g := range ix.Occurrences {
@@ -62,8 +62,9 @@ func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occur
 	return out
 }
 
-// Consoles is the gap in what instances have said that do not join.
-func (ix *Index) Consoles() (diagnosis.Finding, bool) {
+// Consoles returns the Unknown finding of a check that needs console output, if the console of an instance that has not
+// joined could not be read. ok is false if there is no such gap.
+func (ix *Index) Consoles() (gap diagnosis.Finding, ok bool) {
 	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
 		return gap, true
 	}
@@ -76,7 +77,7 @@ func (ix *Index) Consoles() (diagnosis.Finding, bool) {
 	return diagnosis.Finding{}, false
 }
 
-// Lines are sightings as evidence, the first few.
+// Lines returns the first few occurrences as lines of evidence.
 func Lines(of []Occurrence) []string {
 	var out []string
 	for _, g := range of {
@@ -88,7 +89,8 @@ func Lines(of []Occurrence) []string {
 	return out
 }
 
-// isPast reports whether the problem of an event is over: Kubernetes keeps events for an hour, whatever has become of their objects since.
+// isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects
+// have recovered or were deleted.
 func (ix *Index) isPast(v diagnosis.Event) bool {
 	since := func(all []diagnosis.Condition, kind string) bool {
 		c := diagnosis.FindCondition(all, kind)
@@ -97,7 +99,7 @@ func (ix *Index) isPast(v diagnosis.Event) bool {
 	switch v.Kind {
 	case "NodeClaim":
 		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
-		isLaunch := v.Reason != "UnregisteredTaintMissing" // which comes after the launch, if only by less than a second
+		isLaunch := v.Reason != "UnregisteredTaintMissing" // this event follows the launch, perhaps within the same second
 		return ix.Evidence.Claims.Known() && (i < 0 || isLaunch && since(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":
 		c, ok := ix.Evidence.Class(v.Name)
@@ -112,7 +114,7 @@ func (ix *Index) isPast(v diagnosis.Event) bool {
 	return false
 }
 
-// NodeOf is the Node of a NodeClaim's instance.
+// NodeOf returns the Node of a NodeClaim's instance.
 func (ix *Index) NodeOf(c diagnosis.Claim) (diagnosis.Node, bool) {
 	n, ok := ix.NodeByInstance[diagnosis.InstanceID(c.ProviderID)]
 	return n, ok
@@ -123,7 +125,8 @@ func (ix *Index) IsOfSystem(p diagnosis.Pod) bool {
 	return p.Namespace == diagnosis.SystemNamespace || p.Namespace != "" && p.Namespace == ix.Evidence.Controller.Value.Namespace
 }
 
-// daemonSetNamespaces returns namespaces besides kube-system where the cluster's own DaemonSets are installed, by a part of their names.
+// daemonSetNamespaces returns namespaces besides kube-system where administrators install DaemonSets, by a part of the
+// DaemonSet's name.
 func daemonSetNamespaces() map[string][]string {
 	return map[string][]string{"cilium": {"cilium"}, "calico-node": {"calico-system"}, "kube-flannel-ds": {"kube-flannel"},
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
@@ -137,7 +140,7 @@ func IsDevicePlugin(namespace, name string) bool {
 }
 
 // FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster
-// installs it. A tenant may give one of its own the same name.
+// installs it. It ignores other namespaces, because a tenant may create a DaemonSet with the same name.
 func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
 		return slices.Contains(names, s.Name) &&
@@ -149,13 +152,13 @@ func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	return ix.Evidence.Daemons.Value[i], true
 }
 
-// Occurrence is a sign on the console of an instance that is no node yet.
+// Occurrence is a symptom on the console of an instance without a ready Node.
 type Occurrence struct {
 	diagnosis.Reading
-	Instance diagnosis.Instance
+	Instance diagnosis.Instance // the instance whose console shows the symptom
 }
 
-// String is the sighting as a line of evidence.
+// String returns the occurrence as a line of evidence.
 func (s Occurrence) String() string {
 	return "console of " + s.Instance.ID + ": " + diagnosis.Quote(s.Line)
 }

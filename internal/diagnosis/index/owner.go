@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// OtherOwner returns the cluster that tags say something belongs to alone, if it is not ours.
+// OtherOwner returns the name of the other cluster that alone owns a resource by its tags; empty if there is no such
+// cluster.
 func (ix *Index) OtherOwner(tags map[string]string) string {
 	if name := tags["aws:eks:cluster-name"]; name != "" && name != ix.Evidence.Name {
 		return name

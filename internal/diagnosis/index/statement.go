@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// StatementLines are the first of what is said with all of the words: "NodeClaim x: …".
+// StatementLines returns the first statements that contain all of the words, as lines of evidence: "NodeClaim x: …".
 func (ix *Index) StatementLines(words ...string) []string {
 	var out []string
 	for _, s := range ix.StatementsWith(words...) {
@@ -18,8 +18,8 @@ func (ix *Index) StatementLines(words ...string) []string {
 	return out[:min(len(out), 4)]
 }
 
-// controllerEvents are the events that the controller has written about objects that are there. The events of
-// cluster-scoped objects live in the namespace default; the UID is that of the object now.
+// controllerEvents returns the events that the controller has written about existing objects. An event counts if it is
+// in the namespace default, where events of cluster-scoped objects are, and has the present UID of its object.
 func (ix *Index) controllerEvents() []diagnosis.Event {
 	uids := map[string]string{}
 	for _, c := range ix.Evidence.Claims.Value {
@@ -36,8 +36,8 @@ func (ix *Index) controllerEvents() []diagnosis.Event {
 	})
 }
 
-// ControllerStatements returns the statements of the controller's own events about objects that are there with one of
-// the words, as evidence.
+// ControllerStatements returns the statements of the controller's own events about existing objects. A statement must
+// contain all words of at least one alternative.
 func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	var out []Statement
 	for _, v := range ix.controllerEvents() {
@@ -53,7 +53,8 @@ func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	return out
 }
 
-// PodMessages are the first pods whose conditions, containers or events say something, as evidence. Of pods of tenants it may be untrue.
+// PodMessages returns the first messages of pods that contain the words, as lines of evidence. They come from
+// conditions, containers and events. Tenants control the messages of their pods.
 func (ix *Index) PodMessages(words string) []string {
 	const most = 4
 	var out []string
@@ -80,7 +81,7 @@ func Sentences(all []Statement) []string {
 type Statement struct {
 	Subject string // "NodeClaim x", "event on NodeClaim x"
 	Text    string // on one line
-	Class   string // the EC2NodeClass that it is about, if known
+	Class   string // the EC2NodeClass that it is about; empty: not known
 	Tagged  bool   // only the tags of an instance link it to this cluster
 }
 
@@ -90,9 +91,9 @@ func (s Statement) String() string {
 	return s.Subject + ": " + diagnosis.Quote(text)
 }
 
-// StatementsWith is what the conditions of NodeClaims and EC2NodeClasses and the ends of instances say that has all of
-// the words, without regard to case: what EC2 has answered, and no event, which others may write. What was overcome
-// since is left out.
+// StatementsWith returns the statements that contain all of the words, ignoring case. It reads the conditions of
+// NodeClaims and EC2NodeClasses and the state reasons of instances, which repeat answers of EC2. It reads no events,
+// because other users can write events. Statements about problems that are over are left out.
 func (ix *Index) StatementsWith(words ...string) []Statement {
 	var out []Statement
 	add := func(s Statement) {
@@ -129,8 +130,8 @@ func (ix *Index) StatementsWith(words ...string) []Statement {
 	return out
 }
 
-// isTaggedOurs reports whether the instance's tags say that it is of this cluster, as far as that can be compared:
-// where only AWS was read, all are.
+// isTaggedOurs reports whether the instance is tagged with this cluster's UID. If only AWS was read, the UID is not
+// known and all instances count as tagged.
 func (ix *Index) isTaggedOurs(i diagnosis.Instance) bool {
 	isAWSAlone := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
 	return isAWSAlone || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
@@ -155,8 +156,8 @@ func isAnswer(c diagnosis.Condition, words []string) bool {
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
-// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or a user
-// terminated one; or the class is gone. EC2 lists instances for an hour after their end: their nodes may be gone long before.
+// isOver reports whether the problem that ended an instance is over: its class is gone, or a later instance of the
+// class became a node or was terminated by a user. EC2 lists instances for an hour after their end.
 func (ix *Index) isOver(i diagnosis.Instance) bool {
 	if _, there := ix.Evidence.Class(i.Class); !there && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true

@@ -1,4 +1,5 @@
-// Package launch checks why EC2 launches no instance: references, selectors, permissions, quotas, keys and volumes.
+// Package launch checks for reasons why EC2 launches no instance: references, selectors, permissions, quotas, keys and
+// volumes.
 //
 // In: an index.Index.
 // Out: findings of the checks LAUNCH.
@@ -18,7 +19,7 @@ import (
 // Checks returns the checks LAUNCH.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "LAUNCH-1", Title: "the instance profile is there", Layer: diagnosis.LayerLaunch, Judge: judgeProfile},
+		{ID: "LAUNCH-1", Title: "the instance profile exists", Layer: diagnosis.LayerLaunch, Judge: judgeProfile},
 		{ID: "LAUNCH-2", Title: "the volumes' key can be used", Layer: diagnosis.LayerLaunch, Judge: judgeKey},
 		{ID: "LAUNCH-3", Title: "the account has the service-linked role for spot", Layer: diagnosis.LayerLaunch, Judge: judgeSpotRole},
 		{ID: "LAUNCH-4", Title: "no policy forbids launching", Layer: diagnosis.LayerLaunch, Judge: judgeDenial},
@@ -27,16 +28,16 @@ func Checks() []index.Check {
 		{ID: "LAUNCH-7", Title: "user data fits", Layer: diagnosis.LayerLaunch, Judge: judgeDataSize},
 		{
 			ID:    "LAUNCH-8",
-			Title: "the EC2NodeClass selects subnets, security groups and images that are there",
+			Title: "the EC2NodeClass selects existing subnets, security groups and images",
 			Layer: diagnosis.LayerLaunch,
 			Judge: judgeSelection,
 		},
-		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass is there", Layer: diagnosis.LayerPlan, Judge: judgeClassRef},
+		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass exists", Layer: diagnosis.LayerPlan, Judge: judgeClassRef},
 		{ID: "LAUNCH-10", Title: "images can be launched", Layer: diagnosis.LayerLaunch, Judge: judgeImageState},
 	}
 }
 
-// judgeProfile: what spec.instanceProfile names must be there.
+// judgeProfile checks that the instance profile in spec.instanceProfile exists.
 func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -65,7 +66,8 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSpotRole: the first spot instance of an account needs a role that not every user may create.
+// judgeSpotRole reports that the service-linked role for spot is missing and that the controller is not allowed to
+// create it.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	said := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)
@@ -76,7 +78,7 @@ func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	f := diagnosis.ReportBroken("", diagnosis.Certain,
-		"spot instances need the service-linked role %s, and the controller may not make it", name).With(said[0]).
+		"spot instances need the service-linked role %s, and the controller is not allowed to create it", name).With(said[0]).
 		FixedBy(fix.Call("iam", "create-service-linked-role", fix.P("--aws-service-name", fix.Text("spot.amazonaws.com"))))
 	if r := ix.Evidence.Roles[name]; r.Is(diagnosis.Missing) && r.Source != "" {
 		f = f.With(r.Source + ": not found")
@@ -84,7 +86,7 @@ func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	return []diagnosis.Finding{f}
 }
 
-// judgeVolumes: a root volume cannot be smaller than the snapshot that it is made of.
+// judgeVolumes reports root volumes that are smaller than the snapshot of their image.
 func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
 		return []diagnosis.Finding{gap}
@@ -102,15 +104,15 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 	}
 	if said := ix.StatementLines("InvalidBlockDeviceMapping"); len(out) == 0 && len(said) > 0 {
 		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "EC2 refuses the block device mappings").With(said...).
-			FixedBy(fix.EditAll("ec2nodeclass").With("correct spec.blockDeviceMappings as the message says")))
+			FixedBy(fix.EditAll("ec2nodeclass").With("correct spec.blockDeviceMappings according to the message")))
 	}
 	return out
 }
 
-// mostData is EC2's limit for user data, before base64 encoding.
-const mostData = 16384
+// maxUserData is EC2's limit for user data, before base64 encoding.
+const maxUserData = 16384
 
-// judgeDataSize: what the family adds to a user's own part takes some hundred bytes more.
+// judgeDataSize reports user data that exceeds EC2's limit. The AMI family adds some hundred bytes to the user's part.
 func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -118,17 +120,17 @@ func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "LAUNCH-7")
 	for _, c := range ix.Evidence.Classes.Value {
 		read := slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
-		if c.DataBytes > mostData && !read {
+		if c.DataBytes > maxUserData && !read {
 			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain,
-				"its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
+				"its user data has %d bytes, and EC2 takes %d", c.DataBytes, maxUserData).
 				With(ix.Evidence.Classes.Source).
-				FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch what is long from S3 at boot")))
+				FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch long parts from S3 at boot")))
 		}
 	}
 	if said := ix.StatementLines("user data is limited to"); len(out) == 0 && len(said) > 0 {
 		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain,
-			"the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).With(said...).
-			FixedBy(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch what is long from S3 at boot")))
+			"the user data, with the part that the AMI family adds, is larger than EC2's limit of %d bytes", maxUserData).With(said...).
+			FixedBy(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch long parts from S3 at boot")))
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// statementsGap is the gap of a check that is based on statements, where no statement could be read.
+// statementsGap returns the Unknown finding of a check that is based on statements, if no statement could be read.
 func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	if ix.Evidence.Claims.Known() || ix.Evidence.Events.Known() || ix.Evidence.Instances.Known() {
 		return nil, false
@@ -21,7 +21,8 @@ func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	return []diagnosis.Finding{gap}, true
 }
 
-// anyStatement is what is said with the words of one of several alternatives, but for what another check knows better.
+// anyStatement returns the statements that contain all words of at least one alternative. It leaves out statements that
+// AUTH-8 and LAUNCH-3 judge.
 func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, words := range alternatives {
@@ -47,7 +48,8 @@ func controllerARN(ix *index.Index) fix.Value {
 	return fix.RoleARN(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE_ARN")
 }
 
-// judgeKey: EBS uses the key in the name of who launches, and EC2 says of it only how the instance ended.
+// judgeKey reports that EC2 cannot use the KMS key of the volumes. EBS uses the key with the permissions of the caller
+// that launches. EC2 reports a failure only as the reason why the instance ended.
 func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -62,19 +64,20 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 		certainty = diagnosis.Likely
 	}
 	if strings.Contains(said[0].Text, "InvalidState") {
-		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
-			With(asLines(said)...).FixedBy(forgetting(ix, said, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, because it is disabled or about to be deleted: instances end as soon as they start").
+			With(asLines(said)...).FixedBy(withClaimDeletion(ix, said, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty,
 		"EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(said)...).
-		FixedBy(forgetting(ix, said,
+		FixedBy(withClaimDeletion(ix, said,
 			fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
 				fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"),
 					fix.Text("GenerateDataKeyWithoutPlaintext"),
 					fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
 }
 
-// keyOf is the KMS key of a class; where the class is not known, the only one that any class has.
+// keyOf returns the KMS key of a class. If the class is not known, keyOf returns the only key of all classes, or a
+// placeholder.
 func keyOf(ix *index.Index, name string) fix.Value {
 	var keys []string
 	for _, c := range ix.Evidence.Classes.Value {
@@ -89,15 +92,15 @@ func keyOf(ix *index.Index, name string) fix.Value {
 	return fix.Blank("KEY_ID")
 }
 
-// forgetting adds to a fix that the NodeClaims of instances that have ended are deleted: the controller looks for them every two
-// minutes, and launches others then.
-func forgetting(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
+// withClaimDeletion adds to a fix the step that deletes the NodeClaims of ended instances, so that the controller
+// launches others at once. Without the step, the controller finds the ended instances within two minutes.
+func withClaimDeletion(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // what fits in a line
 	var claims []fix.Claim
 	for _, i := range ix.Evidence.Instances.Value {
-		told := slices.ContainsFunc(said, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
+		isReported := slices.ContainsFunc(said, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
 		for _, c := range ix.Evidence.Claims.Value {
-			if told && !i.Runs() && !c.Deleting && c.Of(i) && len(claims) < most {
+			if isReported && !i.Runs() && !c.Deleting && c.Of(i) && len(claims) < most {
 				claims = append(claims, fix.Claim{Name: c.Name, Instance: i.ID})
 			}
 		}
@@ -108,7 +111,8 @@ func forgetting(ix *index.Index, said []index.Statement, steps ...fix.Step) []fi
 	return append(steps, fix.DeleteClaims(claims...))
 }
 
-// judgeDenial: IAM names the policy that denies, if it is of the same account or organization.
+// judgeDenial reports policies that forbid launching. IAM names the denying policy if it is in the same account or
+// organization.
 func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -128,21 +132,21 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target",
 				fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
 				fix.P("--target-id",
-					fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of them, or of the units above, denies it"))}
+					fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of these policies, or a policy of a parent OU, denies the launch"))}
 		}
 		return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "detach-policy", fix.P("--policy-id", fix.OrganizationPolicy(arn)),
 			fix.P("--target-id",
 				fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
 	case strings.Contains(text, "explicit deny") && arn != "":
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
-			"a policy of the controller's role denies it to launch instances").With(asLines(said)...).
+			"a policy of the controller's role denies launching instances").With(asLines(said)...).
 			FixedBy(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
-				fix.P("--policy-arn", fix.Policy(arn))).With("or take the Deny out of it"))}
+				fix.P("--policy-arn", fix.Policy(arn))).With("or remove the Deny statement from the policy"))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain,
 		"a policy does not let the controller launch instances").With(asLines(said)...).
 		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
-			With("the statement that denies; the controller's policies are in deploy/iam"))}
+			With("shows the statement that denies; the controller's policies are in deploy/iam"))}
 }
 
 // policyIn returns the ARN of the policy that a denial names; empty if it names none.
@@ -158,9 +162,10 @@ func policyIn(text string) string {
 // recently is how long statements about deleted NodeClaims count.
 const recently = 2 * time.Minute
 
-// recentStatements is what events have reported of NodeClaims that are gone, with the words of one of several
-// alternatives: a launch that EC2 refuses ends its NodeClaim at once, and the next comes only some time later. What was
-// launched since has overcome it. As their UID is not known any more, they are never certain.
+// recentStatements returns statements of events about deleted NodeClaims that contain all words of at least one
+// alternative. When EC2 refuses a launch, the controller deletes the NodeClaim at once and creates the next only some
+// time later. An instance that was launched after the event shows that the problem is over. Because the UIDs of deleted
+// NodeClaims are not known, findings from these statements are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {
@@ -179,7 +184,7 @@ func recentStatements(ix *index.Index, alternatives ...[]string) []index.Stateme
 	return out
 }
 
-// judgeQuota: each kind of instance has a quota of its own, and so has spot.
+// judgeQuota reports used-up vCPU quotas. On-demand and spot instances have separate quotas.
 func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
@@ -200,22 +205,22 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 		if len(said) == 0 {
 			continue
 		}
-		wish := most
+		quota := most
 		if _, rest, ok := strings.Cut(said[0].Text, "vCPU limit of "); ok {
 			digits, _, _ := strings.Cut(rest, " ")
 			if n, err := strconv.Atoi(digits); err == nil && certainty == diagnosis.Certain {
-				wish = max(2*n, 64)
+				quota = max(2*n, 64)
 			}
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).With(asLines(said)...).
 			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(),
 				fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
-				fix.P("--desired-value", fix.Number(wish))))}
+				fix.P("--desired-value", fix.Number(quota))))}
 	}
 	return nil
 }
 
-// judgeImageState: EC2 launches from images that are ready, and that the account has subscribed to if they are Marketplace products.
+// judgeImageState reports images that are not available, and Marketplace images that the account has not subscribed to.
 func judgeImageState(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
 		return []diagnosis.Finding{gap}
@@ -239,7 +244,7 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 			url, _, _ = strings.Cut(url, " ")
 			terms := "https://" + strings.TrimRight(url, ".,;)")
 			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
-				terms = "https://aws.amazon.com/marketplace" // the text is not only AWS's
+				terms = "https://aws.amazon.com/marketplace" // other text than AWS's may contain the URL
 			}
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// judgeSelection: terms of an EC2NodeClass that find nothing keep it from being used.
+// judgeSelection reports selector terms of an EC2NodeClass that match nothing.
 func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -43,7 +43,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clusterGroup is the step that gives instances the security group that EKS made, whose members reach each other and the control plane.
+// clusterGroup is the step that gives instances the cluster security group. Its members reach each other and the
+// control plane.
 func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	if ix.Evidence.Cluster.Value.Group == "" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")
@@ -60,7 +61,7 @@ func WithGroups(c diagnosis.Class, ids []string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "securityGroupSelectorTerms"))
 }
 
-// OwnGroups is the step that leaves of a class' security groups those that no other cluster claims.
+// OwnGroups is the step that removes from a class the security groups that another cluster owns.
 func OwnGroups(ix *index.Index, c diagnosis.Class) fix.Step {
 	var ids []string
 	for _, g := range ix.Groups(c.Groups) {
@@ -74,7 +75,7 @@ func OwnGroups(ix *index.Index, c diagnosis.Class) fix.Step {
 	return WithGroups(c, ids)
 }
 
-// judgeClassRef: a NodePool whose EC2NodeClass is not there launches nothing.
+// judgeClassRef reports NodePools whose EC2NodeClass does not exist.
 func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -90,15 +91,15 @@ func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"it names the EC2NodeClass %s, and there is none of that name", p.Class).With(fmt.Sprintf("%s: %d",
+			"the NodePool names the EC2NodeClass %s, which does not exist", p.Class).With(fmt.Sprintf("%s: %d",
 			ix.Evidence.Classes.Source, len(ix.Evidence.Classes.Value)))
 		out = append(out, f.FixedBy(nearestClass(ix, p)))
 	}
 	return out
 }
 
-// nearestClass is the step that lets a pool name a class that is there: the one of a name like the one that it names, else the one with the
-// pool's own name, else the one that there is; of several the user chooses.
+// nearestClass is the step that changes a pool's reference to an existing class. It tries in turn the class with a
+// similar name, the class with the pool's own name, and the only class. If several remain, the user chooses.
 func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
 	var names []string
 	for _, c := range ix.Evidence.Classes.Value {
@@ -113,7 +114,7 @@ func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name == "":
-		return fix.Edit(fix.NodePool(p.Name)).With("in spec.template.spec.nodeClassRef.name write one of: %s", strings.Join(names, ", "))
+		return fix.Edit(fix.NodePool(p.Name)).With("set spec.template.spec.nodeClassRef.name to one of: %s", strings.Join(names, ", "))
 	}
 	return fix.Merge(fix.NodePool(p.Name), fix.At(fix.Name(name), "spec", "template", "spec", "nodeClassRef", "name"))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// selectGroups are the steps by which a class that selects no security group selects some: those that the instances of
-// other classes have, else the one that EKS made.
+// selectGroups returns the steps that fix a class that selects no security group. They select the groups of other
+// classes, or else the cluster security group.
 func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -28,14 +28,14 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	switch sets := nodeclass.MostUsed(used); len(sets) {
 	case 0:
 	case 1:
-		step = WithGroups(c, strings.Fields(sets[0])).With("as other EC2NodeClasses have it")
+		step = WithGroups(c, strings.Fields(sets[0])).With("as in other EC2NodeClasses")
 	default:
-		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select what other EC2NodeClasses have: %s", strings.Join(sets, ", or "))
+		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the groups of other EC2NodeClasses: %s", strings.Join(sets, ", or "))
 	}
 	return nearTag(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
 }
 
-// selectSubnets are the steps by which a class that selects no subnet selects some.
+// selectSubnets returns the steps that fix a class that selects no subnet.
 func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -53,15 +53,15 @@ func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 		for _, id := range strings.Fields(sets[0]) {
 			terms = append(terms, fix.At(fix.Subnet(id), "id"))
 		}
-		step = fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("as other EC2NodeClasses have it")
+		step = fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("as in other EC2NodeClasses")
 	default:
-		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.subnetSelectorTerms select what other EC2NodeClasses have: %s", strings.Join(sets,
+		step = fix.Edit(fix.NodeClass(c.Name)).With("in spec.subnetSelectorTerms select the subnets of other EC2NodeClasses: %s", strings.Join(sets,
 			", or "))
 	}
 	return nearTag(c.SubnetTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.SubnetTags }, c), step)
 }
 
-// tagsOf are the tags by which the classes other than one select, and those that are usual.
+// tagsOf returns the tags in the selectors of all classes except one, and the usual discovery tag.
 func tagsOf(ix *index.Index, of func(diagnosis.Class) map[string]string, c diagnosis.Class) map[string]string {
 	out := map[string]string{"karpenter.sh/discovery": ix.Evidence.Name}
 	for _, other := range ix.Evidence.Classes.Value {
@@ -80,7 +80,7 @@ func nearTag(own, known map[string]string, step fix.Step) []fix.Step {
 			continue
 		}
 		if near := suggest.Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
-			steps = append(steps, fix.Say("or select by the tag %s, if that is meant in place of %s", near, key))
+			steps = append(steps, fix.Say("or select by the tag %s, if %s is a misspelling of it", near, key))
 		}
 	}
 	return steps

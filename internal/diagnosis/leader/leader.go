@@ -1,4 +1,5 @@
-// Package leader checks whether a controller acts for the cluster, by its Lease and by its traces in the cluster.
+// Package leader checks whether a controller is active in the cluster, by its Lease and by the conditions that it
+// writes.
 //
 // In: an index.Index.
 // Out: findings of the checks RUN.
@@ -22,11 +23,12 @@ const takeover = 2 * time.Minute
 
 // Checks returns the checks RUN.
 func Checks() []index.Check {
-	return []index.Check{{ID: "RUN-1", Title: "a controller acts", Layer: diagnosis.LayerController, Judge: judgeLeader}}
+	return []index.Check{{ID: "RUN-1", Title: "a controller is active", Layer: diagnosis.LayerController, Judge: judgeLeader}}
 }
 
-// judgeLeader: a controller that was killed and not started again leaves its lease behind, and its work is not done. What is
-// found is no finding yet for as long as another controller may be on its way.
+// judgeLeader reports that no controller is active. A killed controller leaves an expired Lease and unfinished work
+// behind. Within takeover after the end of the Lease the verdict is Unknown, because another controller may be
+// starting.
 func judgeLeader(ix *index.Index) []diagnosis.Finding {
 	found := leaderless(ix)
 	l := ix.Evidence.Lease.Value
@@ -46,7 +48,7 @@ func judgeLeader(ix *index.Index) []diagnosis.Finding {
 		Cause:     "the lease of the controller " + ended + "; another may be about to take over"}}
 }
 
-// leaderless is what is wrong where the lease has ended, however short a while ago.
+// leaderless returns the findings about a Lease that has ended, or that never existed.
 func leaderless(ix *index.Index) []diagnosis.Finding {
 	if ix.Evidence.Lease.Is(diagnosis.Missing) {
 		return neverActed(ix)
@@ -61,31 +63,32 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	}
 	work := undone(ix)
 	subject := "Lease " + l.Namespace + "/" + l.Name
-	told := fmt.Sprintf("%s held it until %s, and did not release it: it was killed, or its node is gone", l.Holder, diagnosis.Stamp(l.End()))
+	leaseState := fmt.Sprintf("%s held the lease until %s and did not release it: the holder was killed, or its node is gone", l.Holder, diagnosis.Stamp(l.End()))
 	if l.Holder == "" {
-		told = "it was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has taken it since"
+		leaseState = "the lease was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has acquired it again"
 	}
 	switch {
 	case ready >= 0 && (l.Holder != "" || len(work) > 0):
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible,
-			"the controller's pod %s runs, and does not renew the lease without which it does not act", c.Pods[ready].Name).
+			"the controller's pod %s runs, but does not renew the lease, without which it does nothing", c.Pods[ready].Name).
 			With(ix.Evidence.Lease.Source + ": " +
-				told).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
+				leaseState).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("shows whether and why the pod cannot acquire the lease"))}
 	case ready >= 0:
 		return nil
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
-			"no controller acts since %s: pods get no nodes, and what was started is not finished", diagnosis.Stamp(l.End())).
-			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+			"no controller has been active since %s: pods get no nodes, and started work is not finished", diagnosis.Stamp(l.End())).
+			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	case len(work) > 0 || l.Holder != "":
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely,
-			"no controller seems to act since %s: the next pods get no nodes", diagnosis.Stamp(l.End())).
-			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+			"no controller seems to have been active since %s: new pods get no nodes", diagnosis.Stamp(l.End())).
+			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	}
-	return nil // it was stopped, and there is no work for it
+	return nil // the controller was stopped, and has no work
 }
 
-// hasEnded reports whether the lease has ended, there is something that a controller is for, and none has acted since.
+// hasEnded reports whether the lease has ended, NodePools or NodeClaims exist, and no controller has written anything
+// since the end.
 func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
 	isServed := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
 	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
@@ -102,7 +105,8 @@ func Leaderless(e diagnosis.Evidence) time.Time {
 	return e.Lease.Value.End()
 }
 
-// neverActed: there are NodePools, pods wait, and no controller has left a trace in the cluster.
+// neverActed returns a finding if there are NodePools and waiting pods, and no controller has ever written a NodeClaim
+// or a condition.
 func neverActed(ix *index.Index) []diagnosis.Finding {
 	isTouched := func(conditions []diagnosis.Condition) bool { return len(conditions) > 0 }
 	switch work := undone(ix); {
@@ -113,12 +117,12 @@ func neverActed(ix *index.Index) []diagnosis.Finding {
 		slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return isTouched(c.Conditions) }):
 		return nil
 	default:
-		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever looked at them: none is installed, or it does not run").
-			With(ix.Evidence.Lease.Source + ": there is none").With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever processed them: no controller is installed, or it does not run").
+			With(ix.Evidence.Lease.Source + ": not found").With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	}
 }
 
-// lastActed is the newest of what only a controller writes.
+// lastActed returns the newest time of the objects and conditions that only a controller writes.
 func lastActed(ix *index.Index) time.Time {
 	var last time.Time
 	see := func(at time.Time) {
@@ -145,7 +149,7 @@ func lastActed(ix *index.Index) time.Time {
 	return last
 }
 
-// undone is the work of a controller that is there and not done, as evidence; nil: none.
+// undone returns the unfinished work of the controller as lines of evidence; nil if there is no such work.
 func undone(ix *index.Index) []string {
 	var claims, ending, pods []string
 	for _, c := range ix.Evidence.Claims.Value {
@@ -169,7 +173,7 @@ func undone(ix *index.Index) []string {
 		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstOf(claims)))
 	}
 	if len(ending) > 0 {
-		out = append(out, fmt.Sprintf("NodeClaims that are to go, and whose instances stay until a controller ends them: %s", firstOf(ending)))
+		out = append(out, fmt.Sprintf("NodeClaims that are being deleted, whose instances run until a controller terminates them: %s", firstOf(ending)))
 	}
 	if len(pods) > 0 {
 		out = append(out, fmt.Sprintf("pods without a node: %s", firstOf(pods)))
@@ -186,7 +190,7 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// standing says what there is of the controller.
+// standing returns the state of the controller's pods as a line of evidence; nil if not known.
 func standing(ix *index.Index) []string {
 	c := ix.Evidence.Controller.Value
 	var out []string
@@ -205,18 +209,18 @@ func standing(ix *index.Index) []string {
 	return nil
 }
 
-// startController is the step that has a controller act again.
+// startController is the step that makes a controller active again.
 func startController(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
 	switch waiting := ix.WaitingPods(); {
 	case len(waiting) > 0:
-		return fix.Show("describe", fix.Pod(c.Namespace, waiting[0].Name)).With("why it does not run")
-	case c.Deployment != "" && len(c.Others) > 0: // which of them is to act, only the user knows
+		return fix.Show("describe", fix.Pod(c.Namespace, waiting[0].Name)).With("shows why the pod does not run")
+	case c.Deployment != "" && len(c.Others) > 0: // only the user knows which controller should be active
 		return fix.Show("get", fix.Deployment(c.Namespace,
 			c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
 	case c.Deployment != "":
 		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
 	}
 	return fix.Controller(fix.ClusterName(ix.Evidence.Name).Or("NAME"), fix.Region(ix.Evidence.Region).Or("REGION")).
-		With("where it ran before, with its other settings; or install the chart: docs/installation.md")
+		With("on the host where it ran before, with its other settings; or install the chart: docs/installation.md")
 }

@@ -12,8 +12,9 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if they pass. An entry
-// for some addresses only is taken to allow packets, never to stop them, because the addresses of peers are not known.
+// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if the packets pass. The
+// addresses of peers are not known, so an allow entry for some addresses counts, and a deny entry for some addresses
+// does not.
 func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
@@ -28,7 +29,8 @@ func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok 
 	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, listed or not
 }
 
-// freeNumber returns the highest free rule number below that of an entry.
+// freeNumber returns the highest free rule number below the given one. If below is 0, it is 100 or the next free number
+// below.
 func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	if below == 0 {
 		below = 101
@@ -41,7 +43,7 @@ func freeNumber(n diagnosis.ACL, out bool, below int) int {
 	return 1
 }
 
-// acl is the network ACL of a subnet.
+// acl returns the network ACL of a subnet.
 func acl(ix *index.Index, subnet string) (diagnosis.ACL, bool) {
 	i := slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return slices.Contains(n.Subnets, subnet) })
 	if i < 0 {
@@ -53,7 +55,7 @@ func acl(ix *index.Index, subnet string) (diagnosis.ACL, bool) {
 	return ix.Evidence.ACLs.Value[i], true
 }
 
-// judgeACLs: requests go out to port 443, and their answers come in to a port that the kernel chose.
+// judgeACLs reports network ACLs that drop requests to port 443, or the answers, which arrive at an ephemeral port.
 func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -61,7 +63,7 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.ACLs.Gap("the network ACLs"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	const chosen = 40000 // an ephemeral port of Linux: 32768 to 60999
+	const ephemeral = 40000 // Linux uses the ports 32768 to 60999
 	var out []diagnosis.Finding
 	done := map[string]bool{}
 	for _, c := range ix.Evidence.Classes.Value {
@@ -77,18 +79,19 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 				diagnosis.PullFailed))...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout)
 			if e, drops := dropper(n, true, apiPort); drops {
 				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets nothing out to port %d: instances cannot reach the API server", n.ID, id, apiPort)
-				out = append(out, f.FixedBy(letThrough(ix, n, e, true, apiPort, apiPort)))
-			} else if e, drops := dropper(n, false, chosen); drops {
-				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets no answers in: they come to the ports 1024 to 65535, which are closed", n.ID, id)
-				out = append(out, f.FixedBy(letThrough(ix, n, e, false, 1024, 65535)))
+				out = append(out, f.FixedBy(allowPackets(ix, n, e, true, apiPort, apiPort)))
+			} else if e, drops := dropper(n, false, ephemeral); drops {
+				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets no answers in: answers arrive at the ports 1024 to 65535, which the ACL closes", n.ID, id)
+				out = append(out, f.FixedBy(allowPackets(ix, n, e, false, 1024, 65535)))
 			}
 		}
 	}
 	return out
 }
 
-// letThrough is the step that lets packets through before the entry that drops them.
-func letThrough(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
+// allowPackets is the step that adds an entry that allows packets. Its number is lower than that of the entry that
+// drops them.
+func allowPackets(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
 	direction := fix.P("--ingress")
 	if out {
 		direction = fix.P("--egress")

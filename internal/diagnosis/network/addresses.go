@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeAddresses: instances and pods take addresses.
+// judgeAddresses reports subnets with too few free addresses for instances and pods.
 func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -21,7 +21,7 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	said := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
 		index.Sentences(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := diagnosis.Likely
-	if len(said) == 0 { // events of a pod may be written by others than the kubelet
+	if len(said) == 0 { // other users can write events about a pod
 		said, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
 	}
 	var out []diagnosis.Finding
@@ -52,27 +52,28 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// RoomierSubnets is the step that lets a class select the subnets with the most free addresses that it has not: private
-// ones that lead out, in different zones.
+// RoomierSubnets is the step that makes a class select other subnets with many free addresses: in each zone, the
+// private subnet with a default route that has the most.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })
 	var terms fix.List
 	zones := map[string]bool{}
 	for _, s := range all {
-		if s.Public || s.Free < manyAddresses || zones[s.Zone] || slices.Contains(c.Subnets, s.ID) || !leadsOut(ix, s.ID) {
+		if s.Public || s.Free < manyAddresses || zones[s.Zone] || slices.Contains(c.Subnets, s.ID) || !hasRouteOut(ix, s.ID) {
 			continue
 		}
 		zones[s.Zone] = true
 		terms = append(terms, fix.At(fix.Subnet(s.ID), "id"))
 	}
 	if len(terms) == 0 {
-		return fix.Edit(fix.NodeClass(c.Name)).With("select subnets with more addresses in spec.subnetSelectorTerms; the VPC has none yet")
+		return fix.Edit(fix.NodeClass(c.Name)).With("select subnets with more addresses in spec.subnetSelectorTerms; the VPC has no such subnets yet")
 	}
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms"))
 }
 
-// SubnetsOfVPC is the step that leaves of a class' subnets those in the cluster's VPC; where none is, it takes the roomiest there.
+// SubnetsOfVPC is the step that keeps only the class's subnets in the cluster's VPC. If no subnet remains, it is
+// RoomierSubnets.
 func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	var terms fix.List
 	for _, s := range ix.Evidence.Subnets.Value {
@@ -86,15 +87,15 @@ func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("subnets of %s", ix.Evidence.Cluster.Value.VPC)
 }
 
-// leadsOut reports whether a subnet has a default route that works.
-func leadsOut(ix *index.Index, id string) bool {
+// hasRouteOut reports whether a subnet has a default route that works.
+func hasRouteOut(ix *index.Index, id string) bool {
 	table, ok := RouteTableOf(ix, id)
 	return ok && slices.ContainsFunc(table.Routes,
 		func(r diagnosis.Route) bool { return (r.To == "0.0.0.0/0" || r.To == "::/0") && !r.Blackhole })
 }
 
-// manyAddresses is how many free addresses a subnet must have to be proposed.
+// manyAddresses is how many free addresses a subnet must have so that a fix proposes it.
 const manyAddresses = 64
 
-// fewAddresses is the number of free addresses below which a node with its pods does not fit.
+// fewAddresses is the minimum number of free addresses for a node and its pods.
 const fewAddresses = 4

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyNAT is the NAT gateway that the subnet's zone uses already, else the only one that there is; empty where the user chooses.
+// likelyNAT returns the NAT gateway that the subnet's zone uses, or else the only NAT gateway of the VPC; empty if the
+// user must choose.
 func likelyNAT(ix *index.Index, subnet string) string {
 	zone := func(id string) string {
 		i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })

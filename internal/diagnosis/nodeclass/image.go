@@ -23,7 +23,7 @@ func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
 		fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
 }
 
-// OwnImageOr is ownImage, or another step if there is none.
+// OwnImageOr returns the step of ownImage after with has changed it, or the other step if there is no such image.
 func OwnImageOr(c diagnosis.Class, other fix.Step, with func(fix.Step) fix.Step) fix.Step {
 	if step, ok := ownImage(c); ok {
 		return with(step)
@@ -31,7 +31,7 @@ func OwnImageOr(c diagnosis.Class, other fix.Step, with func(fix.Step) fix.Step)
 	return other
 }
 
-// largerRoot is the step that gives the root volume of a class more room.
+// largerRoot is the step that makes the root volume of a class larger. ok is false if the root device is not known.
 func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	now := c.RootGiB
 	for _, i := range ix.Evidence.Images.Value {
@@ -39,27 +39,27 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 			now = i.SnapshotGiB
 		}
 	}
-	const small, usual = 100, 20 // GiB
+	const small, usual = 100, 20 // GiB: below small the size grows tenfold, otherwise twofold
 	if now == 0 {
 		now = usual
 	}
-	wish := 2 * now
+	size := 2 * now
 	if now < small {
-		wish = 10 * now
+		size = 10 * now
 	}
 	if c.RootGiB > 0 {
-		return Resized(c, wish).With("it has %d GiB now; or let spec.userData write less", now), true
+		return Resized(c, size).With("the volume has %d GiB now; or change spec.userData to write less", now), true
 	}
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
-		return fix.Step{}, false // the root is another device
+		return fix.Step{}, false // the root device has another name
 	}
 	volume := fix.Fields{
 		"deviceName": fix.Text("/dev/xvda"),
 		"rootVolume": fix.Bool(true),
-		"ebs":        fix.Fields{"volumeSize": fix.GiB(wish), "volumeType": fix.Text("gp3")},
+		"ebs":        fix.Fields{"volumeSize": fix.GiB(size), "volumeType": fix.Text("gp3")},
 	}
 	return fix.Merge(fix.NodeClass(c.Name),
-		fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("it has %d GiB now; or let spec.userData write less", now), true
+		fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", now), true
 }
 
 // Resized is the step that changes the size of the root volume that a class requests.
@@ -68,9 +68,10 @@ func Resized(c diagnosis.Class, gib int) fix.Step {
 		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})
 }
 
-// FamilyOnConsole is the AMI family of an image, as it shows by what it does not understand; empty where that is not known.
-func FamilyOnConsole(sights []index.Occurrence) string {
-	for _, g := range sights {
+// FamilyOnConsole returns the AMI family of an image, derived from the user data that the image rejects; empty if not
+// known.
+func FamilyOnConsole(seen []index.Occurrence) string {
+	for _, g := range seen {
 		switch {
 		case strings.Contains(g.Line, "application/node.eks.aws"):
 			return "AL2"
@@ -85,7 +86,7 @@ func FamilyOnConsole(sights []index.Occurrence) string {
 func FamilyImages(c diagnosis.Class) fix.Step {
 	alias := aliasOf(c.Family)
 	if c.Family == "" || c.Family == "Custom" {
-		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.amiSelectorTerms select an image that is there")
+		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.amiSelectorTerms select an image that exists")
 	}
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{fix.At(alias, "alias")}, "spec", "amiSelectorTerms"))
 }

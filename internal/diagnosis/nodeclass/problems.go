@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// Problems are what was found in user data that belongs to a check.
+// Problems returns the findings of a check about user data.
 func Problems(ix *index.Index, id string) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.UserData.Value {
@@ -21,15 +21,15 @@ func Problems(ix *index.Index, id string) []diagnosis.Finding {
 		}
 		f = f.With(p.Where).Explaining(diagnosis.ScriptFailed)
 		if p.Fix != "" && !p.Corrected {
-			f = f.With("it should be: " + p.Fix)
+			f = f.With("the line should be: " + p.Fix)
 		}
 		out = append(out, f.FixedBy(fixOf(ix, p)))
 	}
 	return out
 }
 
-// correctUserData is the step that corrects the user data of an EC2NodeClass: it is not in the evidence, and may hold
-// secrets, so joiner correct writes the patch where it is.
+// correctUserData is the step that corrects the user data of an EC2NodeClass. User data may hold secrets, so the
+// evidence does not contain it, and joiner correct writes the patch when the user runs the step.
 func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.Step {
 	if ix.Evidence.Name != "" {
 		options = append([]fix.Value{fix.Text("--cluster-name"), fix.ClusterName(ix.Evidence.Name)}, options...)
@@ -37,7 +37,7 @@ func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.St
 	return fix.Correct(class, options...)
 }
 
-// isCorrected reports whether joiner correct puts all right that a check has found in the user data of a class.
+// isCorrected reports whether joiner correct corrects all problems that a check has found in the user data of a class.
 func isCorrected(ix *index.Index, class, check string) bool {
 	all := false
 	for _, p := range ix.Evidence.UserData.Value {
@@ -50,7 +50,7 @@ func isCorrected(ix *index.Index, class, check string) bool {
 	return all
 }
 
-// fixOf is the step by which what is wrong with user data is corrected, or what a person has to do.
+// fixOf is the step that corrects a problem of user data, or asks the user to edit it.
 func fixOf(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
 	edit := fix.Edit(fix.NodeClass(p.Class))
 	switch {
@@ -60,7 +60,7 @@ func fixOf(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
 		return correctUserData(ix, p.Class, fix.Text("--check"),
 			fix.Check(p.ID)).With("%s", strings.TrimPrefix(strings.TrimSuffix(p.Where+": "+p.Fix, ": "), ": "))
 	case p.Fix != "":
-		return edit.With("spec.userData should have there: %s", p.Fix)
+		return edit.With("the line of spec.userData should be: %s", p.Fix)
 	}
-	return edit.With("correct spec.userData, or leave out what is named above: %s", diagnosis.OrElse(p.Where, "the whole of it"))
+	return edit.With("correct spec.userData, or remove the faulty part: %s", diagnosis.OrElse(p.Where, "the whole user data"))
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// Usage is the support for a candidate: the nodes that joined with it, and the classes that use it.
+// Usage counts how often a candidate value is used: by nodes that joined, and by classes.
 type Usage struct{ Nodes, Classes int }
 
-// MostUsed returns the candidates with the most support, sorted.
+// MostUsed returns the candidates that most nodes use, or on a tie most classes, sorted.
 func MostUsed(all map[string]Usage) []string {
 	var out []string
 	var most Usage
@@ -26,7 +26,7 @@ func MostUsed(all map[string]Usage) []string {
 	return out
 }
 
-// NodesOf is the number of ready nodes whose instances are of a class.
+// NodesOf returns the number of ready nodes of a class.
 func NodesOf(ix *index.Index, class string) int {
 	n := 0
 	for _, i := range ix.Evidence.Instances.Value {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// UserDataFixOr is the fix of a symptom as a step, made of what the console says, or another where a person has to find out more.
+// UserDataFixOr returns the step of UserDataFix, or the other step if there is no such fix.
 func UserDataFixOr(ix *index.Index, check string, g index.Occurrence, other fix.Step) fix.Step {
 	if step, ok := UserDataFix(ix, check, g); ok {
 		return step
@@ -23,7 +23,8 @@ func UserDataFixOr(ix *index.Index, check string, g index.Occurrence, other fix.
 	return other
 }
 
-// UserDataFix is the fix of a symptom as a step, made of what the console says; ok is false where a person has to find out more.
+// UserDataFix returns the step that fixes a symptom, derived from the console output; ok is false if the output does
+// not suffice.
 func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.Step, ok bool) {
 	c, ok := ix.Evidence.Class(g.Instance.Class)
 	if !ok {
@@ -37,11 +38,11 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 		}
 	case "BOOT-3":
 		step, ok := ownImage(c)
-		return step.With("AWS's own image keeps the time; yours needs chrony with: server 169.254.169.123"), ok
+		return step.With("AWS's own image synchronizes the clock; yours needs chrony with: server 169.254.169.123"), ok
 	case "BOOT-6":
 		return forNodeadm(c, g.Line)
 	case "BOOT-7":
-		return withoutUserData(c.Name).With("or correct in it the setting that the console names"), true
+		return withoutUserData(c.Name).With("or correct the setting that the console names"), true
 	case "BOOT-9":
 		if flag := flagOf(g.Line); flag != "" && !isGuard(flag) {
 			return correctUserData(ix, c.Name, fix.Text("--without-flag"),
@@ -51,14 +52,14 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 		return morePods(ix, c)
 	case "BOOT-11":
 		return correctUserData(ix, c.Name, fix.Text("--without-program"),
-			fix.Text("swapon")).With("types that come with swap, m1 and c1, are left out in the NodePool"), true
+			fix.Text("swapon")).With("to avoid instance types with swap, exclude m1 and c1 in the NodePool"), true
 	case "BOOT-13":
 		if program := absentProgram(console); program != "" {
 			return correctUserData(ix, c.Name, fix.Text("--forgive"), fix.Program(program)).With("or add %s to the image", program), true
 		}
 	case "BOOT-14":
 		step, ok := ownImage(c)
-		return step.With("AWS's own image has one"), ok
+		return step.With("AWS's own image has a kubelet"), ok
 	case "BOOT-15":
 		return largerRoot(ix, c)
 	}
@@ -69,12 +70,12 @@ func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.St
 func forNodeadm(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
 		step, ok := ownImage(c)
-		return step.With("AWS's own image has all programs that nodeadm calls; or add the one that the console names to yours"), ok
+		return step.With("AWS's own image has all programs that nodeadm calls; or add the program that the console names to your image"), ok
 	}
-	return withoutUserData(c.Name).With("or correct in it what the console names"), true
+	return withoutUserData(c.Name).With("or correct the part that the console names"), true
 }
 
-// morePods is what helps an image that does not know how many pods a new instance type takes.
+// morePods is the step for an image that does not know how many pods a new instance type takes.
 func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
 		const pods = 29 // the usual minimum of large instances
@@ -82,10 +83,11 @@ func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 			fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
 	}
 	step, ok = ownImage(c)
-	return step.With("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods"), ok
+	return step.With("AWS's newest image knows the type; or copy a newer image, or set spec.kubelet.maxPods"), ok
 }
 
-// withoutUserData is the step that removes spec.userData from a class: Joiner writes all that instances need to join.
+// withoutUserData is the step that removes spec.userData from a class. Joiner adds everything that instances need to
+// join.
 func withoutUserData(class string) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
 }
@@ -120,7 +122,7 @@ func isGuard(flag string) bool {
 // shellName matches program names that need no quotes in a shell.
 var shellName = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// absentProgram returns the last program that the console output reports as missing; empty if none is.
+// absentProgram returns the last program that the console output reports as missing; empty if there is no such line.
 func absentProgram(console string) string {
 	found := ""
 	for line := range strings.Lines(console) {

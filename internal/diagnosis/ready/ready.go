@@ -19,23 +19,24 @@ import (
 // Checks returns the checks CNI, READY and IMDS.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "CNI-1", Title: "the network plug-in comes up", Layer: diagnosis.LayerReady, Judge: judgePlugin},
+		{ID: "CNI-1", Title: "the network plug-in starts", Layer: diagnosis.LayerReady, Judge: judgePlugin},
 		{ID: "CNI-2", Title: "the network plug-in reaches the API server's service", Layer: diagnosis.LayerReady, Judge: judgeServiceAddress},
 		{ID: "IMDS-1", Title: "pods that need the instance's metadata reach it", Layer: diagnosis.LayerReady, Judge: judgeHops},
-		{ID: "READY-1", Title: "devices that were asked for appear", Layer: diagnosis.LayerReady, Judge: judgeDevices},
-		{ID: "READY-2", Title: "startup taints are taken away", Layer: diagnosis.LayerReady, Judge: judgeStartupTaints},
-		{ID: "READY-3", Title: "nodes become ready in good time", Layer: diagnosis.LayerReady, Fallback: true, Judge: judgeSlow},
+		{ID: "READY-1", Title: "requested devices appear", Layer: diagnosis.LayerReady, Judge: judgeDevices},
+		{ID: "READY-2", Title: "startup taints are removed", Layer: diagnosis.LayerReady, Judge: judgeStartupTaints},
+		{ID: "READY-3", Title: "nodes become ready in time", Layer: diagnosis.LayerReady, Fallback: true, Judge: judgeSlow},
 	}
 }
 
-// isOfDaemon reports whether a pod is of a DaemonSet of the system. A pod of a tenant may name any owner.
+// isOfDaemon reports whether a pod belongs to a system DaemonSet with one of the names. It checks the namespace too,
+// because a tenant's pod may name any owner.
 func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 	s, ok := ix.FindDaemonSet(names...)
 	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) &&
 		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
-// listPodsOn are pods of a DaemonSet that do not run on a node.
+// listPodsOn returns the pods of the DaemonSets on a node that are not running.
 func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
 	var out []diagnosis.Pod
 	for _, p := range ix.Evidence.Pods.Value {
@@ -46,7 +47,7 @@ func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod
 	return out
 }
 
-// judgePlugin: a node without network is not ready, as its condition shows.
+// judgePlugin reports nodes whose condition Ready shows that the network plug-in has not started.
 func judgePlugin(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -57,17 +58,17 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		if age := ix.Evidence.At.Sub(n.Created); age < time.Minute && !n.Created.IsZero() {
-			continue // it may still start
+			continue // the plug-in may still start
 		}
 		f := diagnosis.ReportBroken("node "+n.Name, diagnosis.Likely,
-			"node %s is there and not ready: its network plug-in has not come up", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
+			"node %s is not ready: its network plug-in has not started", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
 			Explaining(diagnosis.NetworkPlugin).FixedBy(podsOn(n.Name, fix.Text("-n"),
 			fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
 			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"),
 				fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
 		if ix.Evidence.Daemons.Known() && !daemon {
 			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
-			// the message of a single node is no proof
+			// the message of one node proves nothing if another node is ready
 			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) {
 				f.Certainty = diagnosis.Certain
 			}
@@ -84,37 +85,38 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeServiceAddress: ipamd talks to the service's address, which kube-proxy makes work.
+// judgeServiceAddress reports that the network plug-in cannot reach the address of the service kubernetes, which
+// kube-proxy serves.
 func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 	// any process on an instance can write its console
-	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely
+	seen, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely
 	for _, p := range ix.Evidence.Pods.Value {
 		if isOfDaemon(ix, p, "aws-node") {
 			for _, m := range slices.Concat(p.Messages, p.Events) {
 				if strings.Contains(m, "i/o timeout") {
-					sights, certainty = append(sights, "pod "+p.String()+": "+diagnosis.Quote(m)), diagnosis.Certain
+					seen, certainty = append(seen, "pod "+p.String()+": "+diagnosis.Quote(m)), diagnosis.Certain
 				}
 			}
 		}
 	}
-	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok && len(sights) == 0 {
+	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
-	if len(sights) == 0 {
+	if len(seen) == 0 {
 		return nil
 	}
 	if _, ok := ix.FindDaemonSet("kube-proxy", "cilium"); ix.Evidence.Daemons.Known() && !ok {
-		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").With(sights...).
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").With(seen...).
 			Explaining(diagnosis.ServiceTimeout,
 				diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(),
 			fix.P("--addon-name", fix.Text("kube-proxy"))))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely,
-		"the network plug-in cannot reach the API server's service address").With(sights...).Explaining(diagnosis.ServiceTimeout,
+		"the network plug-in cannot reach the API server's service address").With(seen...).Explaining(diagnosis.ServiceTimeout,
 		diagnosis.NetworkPlugin).
 		FixedBy(fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("get"), fix.Text("pods"), fix.Text("-l"),
 			fix.Text("k8s-app=kube-proxy"), fix.Text("-o"), fix.Text("wide")).
-			With("it must run on the node, and the security groups let nodes reach port 443"))}
+			With("kube-proxy must run on the node, and the security groups must let nodes reach port 443"))}
 }
 
 // needMetadata returns the owners whose pods use the instance metadata service for region or credentials, unless they have another source.
@@ -136,7 +138,8 @@ func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
 
-// judgeHops: an answer of the metadata service may take one hop, and reaches no pod that is not on the host's network.
+// judgeHops reports pods that need the metadata service but cannot reach it. With a hop limit of 1, answers of the
+// service reach only pods on the host's network.
 func judgeHops(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -156,16 +159,16 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 			if p.Node == "" || p.Host || !known && i < 0 || starting || !isOf(ix, p.Node, c.Name) {
 				continue
 			}
-			if !ix.IsOfSystem(p) { // what it says may be untrue, and more hops open the metadata to all pods
-				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account a role of its own", c.Name).
+			if !ix.IsOfSystem(p) { // its messages may be untrue, and more hops open the metadata to all pods
+				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account an IAM role", c.Name).
 					With(said[:min(1, len(said))]...))
 				continue
 			}
-			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not come up: it needs the metadata service, whose answers may take %d hop, and pods are two away", p.String(), c.HopLimit).
+			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not start: it needs the metadata service, whose answers may take %d hop, but pods are two hops away", p.String(), c.HopLimit).
 				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node,
 					age(ix.Evidence.At.Sub(p.Created)))).With(said[:min(1, len(said))]...).
 				FixedBy(fix.Merge(fix.NodeClass(c.Name),
-					fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod a role of its own"))
+					fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod's service account an IAM role"))
 			if i >= 0 {
 				f.Verdict, f.Certainty = diagnosis.Broken, diagnosis.Likely
 				f.Evidence = []string{diagnosis.Quote(said[i])}
@@ -185,7 +188,7 @@ func isOf(ix *index.Index, node, class string) bool {
 	})
 }
 
-// stuck are the claims that registered and are not initialized, with the message that says why.
+// stuck returns the NodeClaims that are registered but not initialized.
 func stuck(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
 		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" ||
@@ -193,7 +196,7 @@ func stuck(ix *index.Index) []diagnosis.Claim {
 	})
 }
 
-// judgeDevices: a device plug-in that does not run announces no devices to the kubelet.
+// judgeDevices reports nodes that lack a device because no device plug-in registers the device with the kubelet.
 func judgeDevices(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}
@@ -205,7 +208,7 @@ func judgeDevices(ix *index.Index) []diagnosis.Finding {
 		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") || isNew || awaitsPlugin(ix, c) {
 			continue
 		}
-		f := diagnosis.ReportBroken("NodeClaim "+c.Name, diagnosis.Likely, "the node does not have the device yet that its instance type has and pods asked for: no device plug-in for it runs there").
+		f := diagnosis.ReportBroken("NodeClaim "+c.Name, diagnosis.Likely, "the node does not report the device that its instance type has and that pods request: no device plug-in for it runs on the node").
 			With("condition Initialized: " + diagnosis.Quote(i.Message))
 		out = append(out, f.FixedBy(devicePlugin(ix, i.Message)))
 	}
@@ -215,7 +218,8 @@ func judgeDevices(ix *index.Index) []diagnosis.Finding {
 // announcing is how long a running device plug-in takes to report its devices.
 const announcing = 10 * time.Second
 
-// awaitsPlugin reports whether a device plug-in is on its way to the node of a claim: it has a pod there that does not run yet.
+// awaitsPlugin reports whether a device plug-in is starting on the node of a NodeClaim: its pod is new and does not run
+// yet.
 func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	n, ok := ix.NodeOf(c)
 	return ok && slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool {
@@ -224,8 +228,8 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	})
 }
 
-// devicePlugin is the step by which the plug-in for a device comes to all nodes: one that is there tolerates their
-// taints, or it is installed.
+// devicePlugin is the step that makes the plug-in for a device run on all nodes. It adds a toleration to an existing
+// plug-in, or else installs one.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
@@ -244,17 +248,17 @@ func devicePlugin(ix *index.Index, message string) fix.Step {
 	case i < 0 && other >= 0: // it may belong to a tenant
 		s := ix.Evidence.Daemons.Value[other]
 		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o",
-			"yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
+			"yaml").With("if this is the cluster's plug-in, it must tolerate the pool's taints; otherwise install one")
 	case i >= 0:
 		s := ix.Evidence.Daemons.Value[i]
 		return fix.JSONPatch(fix.DaemonSet(s.Namespace, s.Name),
 			fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"),
-				"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or the pool's taints alone")
+				"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or tolerate only the pool's taints")
 	case vendor == "nvidia":
 		return fix.Apply("https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml").With("or the GPU operator")
 	}
 	return fix.Kubectl(fix.Text("get"), fix.Text("daemonsets"),
-		fix.Text("-A")).With("one for the device must be installed, and tolerate the pool's taints")
+		fix.Text("-A")).With("a plug-in for the device must be installed, and tolerate the pool's taints")
 }
 
 // podsOn is the step that shows the pods of a node.
@@ -263,7 +267,7 @@ func podsOn(node string, where ...fix.Value) fix.Step {
 		fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
-// judgeStartupTaints: a component in the cluster has to remove them.
+// judgeStartupTaints reports startup taints that no component of the cluster removes.
 func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}
@@ -281,10 +285,10 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 				ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
 				continue
 			}
-			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes it does not run there", t.Key, c.Pool).
+			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes the taint does not run on them", t.Key, c.Pool).
 				With("node "+node.Name+", "+age(ix.Evidence.At.Sub(node.Created))+" old").
 				FixedBy(fix.Untaint(node.Name, fix.LabelKey(t.Key), fix.TaintEffect(t.Effect)),
-					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that takes %s away must tolerate the pool's taints", t.Key)))
+					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that removes %s must tolerate the pool's taints", t.Key)))
 		}
 	}
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
@@ -295,7 +299,7 @@ const slowly = 3 * time.Minute
 
 func age(d time.Duration) string { return d.Truncate(time.Second).String() }
 
-// judgeSlow knows that it takes long, and not why.
+// judgeSlow reports NodeClaims that take too long, for a reason that no other check knows.
 func judgeSlow(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}
@@ -312,11 +316,11 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 				With(diagnosis.Quote(i.Reason+": "+i.Message)).Explaining(diagnosis.NetworkPlugin).FixedBy(fix.Show("describe", fix.NodeClaim(c.Name))))
 		case launched.Status == "True" && ix.Evidence.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
 			f := diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible,
-				"its instance was launched %s ago and has not become a node, and its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
+				"its instance was launched %s ago and has not become a node; its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
 				With(consoleLine(ix, diagnosis.InstanceID(c.ProviderID)), diagnosis.Quote(registered.Reason+": "+registered.Message)).
 				FixedBy(fix.Call("ec2", "get-console-output", ix.InRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")),
 					fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).Or("ID"))).
-					With("docs/checks/READY-3.md says what to look for in it"))
+					With("docs/checks/READY-3.md lists the errors to look for"))
 			if len(ix.Occurrences) == 0 {
 				out = append(out, f)
 			}
@@ -325,7 +329,7 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// consoleLine says what was read of the console of an instance.
+// consoleLine returns one line on the console of an instance: its number of lines, or why it was not read.
 func consoleLine(ix *index.Index, id string) string {
 	i := slices.IndexFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.ID == id })
 	switch {

@@ -26,12 +26,13 @@ func TaintChecks() []index.Check {
 		{ID: "TAINT-1", Title: "user data registers the node with karpenter.sh/unregistered", Layer: diagnosis.LayerBoot, Judge: judgeStartTaint},
 		problem("TAINT-2", "quotes and repeated flags in user data lose no kubelet argument"),
 		problem("TAINT-3", "TOML, NodeConfig and PowerShell in user data are valid"),
-		{ID: "TAINT-4", Title: "no Node of the same name was there before the instance", Layer: diagnosis.LayerAuth, Judge: judgeStaleNode},
-		{ID: "TAINT-5", Title: "only the controller takes startup taints away", Layer: diagnosis.LayerReady, Judge: judgeTaintThief},
+		{ID: "TAINT-4", Title: "no Node of the same name existed before the instance", Layer: diagnosis.LayerAuth, Judge: judgeStaleNode},
+		{ID: "TAINT-5", Title: "only the controller removes its startup taint", Layer: diagnosis.LayerReady, Judge: judgeTaintRemover},
 	}
 }
 
-// judgeStartTaint: what user data will do, and nodes that did register without.
+// judgeStartTaint reports user data that will not register the taint karpenter.sh/unregistered, and nodes that
+// registered without it.
 func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "TAINT-1")
 	for i := range out {
@@ -50,22 +51,22 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 			continue // the node registered with the taint: TAINT-5 reports what removed it
 		}
 		f := diagnosis.ReportSuspicious("", diagnosis.Likely,
-			"a node registered without the taint %s, so pods may have landed on it before it had its labels", diagnosis.TaintUnregistered).With(line)
-		if slices.ContainsFunc(judgeTaintThief(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Suspicious }) {
+			"a node registered without the taint %s, so pods may have been scheduled to it before it had its labels", diagnosis.TaintUnregistered).With(line)
+		if slices.ContainsFunc(judgeTaintRemover(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Suspicious }) {
 			f.Follows = "TAINT-5"
 		}
 		out = append(out, f.FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--instance-type"), fix.Text("m5.large")).
-			With("then let spec.userData pass --register-with-taints="+diagnosis.TaintUnregistered+":NoExecute to the kubelet")))
+			With("then change spec.userData to pass --register-with-taints="+diagnosis.TaintUnregistered+":NoExecute to the kubelet")))
 	}
 	return out
 }
 
-// clockGrain is how much later than its Node's creation an instance's launch may seem: the API server truncates
-// creation times to seconds, and its clock differs from EC2's.
+// clockGrain is how much later than the creation of its Node the launch of an instance may seem to be. The API server
+// truncates creation times to seconds, and its clock differs from EC2's.
 const clockGrain = 10 * time.Second
 
-// judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and
-// its taints into a new one only.
+// judgeStaleNode reports instances whose Node existed before them. A kubelet takes over an existing Node of its name
+// unchanged. It writes its provider ID, labels and taints only into a new Node.
 func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -78,26 +79,26 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 			if !same || !i.Runs() || ix.IsForeign(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
 				continue
 			}
-			f := diagnosis.ReportBroken("instance "+i.ID, diagnosis.Likely, "instance %s cannot become a node: its name %s is that of a Node which another instance left behind", i.ID, n.Name)
+			f := diagnosis.ReportBroken("instance "+i.ID, diagnosis.Likely, "instance %s cannot become a node: its name %s is the name of a Node which another instance left behind", i.ID, n.Name)
 			if own {
-				f = diagnosis.ReportSuspicious("instance "+i.ID, diagnosis.Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
+				f = diagnosis.ReportSuspicious("instance "+i.ID, diagnosis.Likely, "the Node %s is older than its instance %s: another instance left the Node behind, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
 			}
 			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
 			// a kubelet registers only once
 			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) }); k >= 0 {
 				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
-					With("another instance is launched in its place, and makes a Node of its own"))
+					With("another instance is launched in its place, and creates its own Node"))
 			}
-			out = append(out, f.With(fmt.Sprintf("Node made %s, of %s; instance launched %s", diagnosis.Stamp(n.Created),
+			out = append(out, f.With(fmt.Sprintf("Node created %s, of %s; instance launched %s", diagnosis.Stamp(n.Created),
 				diagnosis.OrElse(n.ProviderID, "no instance"), diagnosis.Stamp(i.Launched))).FixedBy(steps...))
 		}
 	}
 	return out
 }
 
-// judgeTaintThief: another client that writes the taints of a node before the controller has prepared it. The API
-// server notes only who wrote them last, so the controller says in the event whom it found there.
-func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
+// judgeTaintRemover reports a client that changes the taints of a node before the controller has prepared the node. The
+// API server records only the last writer, so the controller names the writers that it found in its event.
+func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
 	}
@@ -110,27 +111,27 @@ func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		n := ix.Evidence.Nodes.Value[i]
-		thieves := diagnosis.StrangeTaintWriters(n.TaintsBy)
+		removers := diagnosis.StrangeTaintWriters(n.TaintsBy)
 		if _, names, ok := strings.Cut(said.String(), diagnosis.TakenAwayBy); ok {
-			thieves = strings.Split(names, ", ")
+			removers = strings.Split(names, ", ")
 		}
-		if len(thieves) == 0 {
+		if len(removers) == 0 {
 			continue
 		}
-		out = append(out, diagnosis.ReportSuspicious("node "+n.Name, diagnosis.Likely, "%s took the startup taint off the node before the controller had prepared it, so pods may have landed there too early", strings.Join(thieves, " or ")).
-			With(said.String()).With("metadata.managedFields of node "+n.Name).FixedBy(stopThief(ix, thieves[0], n)...))
+		out = append(out, diagnosis.ReportSuspicious("node "+n.Name, diagnosis.Likely, "%s removed the startup taint of the node before the controller had prepared the node, so pods may have been scheduled to it too early", strings.Join(removers, " or ")).
+			With(said.String()).With("metadata.managedFields of node "+n.Name).FixedBy(stopRemover(ix, removers[0], n)...))
 	}
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name
-// is free text of any client that may write the Node or the event: it decides nothing that is carried out.
-func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
+// stopRemover returns the steps in which the user changes the client that removed the taint and replaces the node. Any
+// client that can write the Node or the event controls the client's name, so no command contains the name.
+func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml",
-		"--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
-	if s, ok := ix.FindDaemonSet(thief); ok {
+		"--show-managed-fields").With("then change %s so that it keeps "+diagnosis.TaintUnregistered, remover)}
+	if s, ok := ix.FindDaemonSet(remover); ok {
 		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " +
-			diagnosis.TaintUnregistered + ", stop that")}
+			diagnosis.TaintUnregistered + ", remove that code or setting")}
 	}
 	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // not the provider ID of another instance
 	if c := slices.IndexFunc(ix.Evidence.Claims.Value,
@@ -140,7 +141,7 @@ func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
 			Instance: diagnosis.InstanceID(n.ProviderID),
 			Joined:   true,
 		}).
-			With("its pods may have come before its labels and taints did"))
+			With("its pods may have been scheduled before it had its labels and taints"))
 	}
 	return steps
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// account returns the requests to EKS and STS that depend on nothing.
+// account returns the AWS requests that depend on no other AWS answer.
 func (c *collector) account(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {

@@ -2,7 +2,7 @@
 //
 // In: clients; any of them may be missing.
 // Out: diagnosis.Evidence, each item with its source and time, or with the reason why it is absent.
-// Never: a change to anything, a verdict, or a secret: secrets are removed from all texts.
+// Never: a change of any object, a verdict, or a secret: secrets are removed from all texts.
 package collector
 
 import (
@@ -33,23 +33,25 @@ type Clients struct {
 	Images  *ami.Client
 	Network *vpc.Client
 
-	// NoKube and NoAWS are the reasons why the client is nil, for the user.
+	// NoKube and NoAWS are the reasons, for the user, why Kube or the AWS clients are nil.
 	NoKube, NoAWS string
 
-	// UserData returns the problems of the user data of the cluster's EC2NodeClasses. Nil disables it.
+	// UserData returns the problems of the user data of the cluster's EC2NodeClasses. Nil: user data is not read.
 	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
 
-	// Late limits the requests to what keeps instances from joining, for frequent use. Its keys are the IDs of the late instances, whose
-	// console output is read. If it is empty, no instance is requested. Nil: everything is collected.
+	// Late limits the requests to evidence of why instances do not join, for frequent use. Its keys are the IDs of the
+	// late instances, whose console output is read. If Late is empty, no instance is requested. Nil: everything is
+	// collected.
 	Late map[string]bool
 
-	// NoIAM is true if IAM cannot be reached: with Late, it is not called.
+	// NoIAM is true if IAM cannot be reached. If Late is set, IAM is then not called.
 	NoIAM bool
 
 	Cluster string // name of the EKS cluster
-	Region  string
+	Region  string // AWS region
 
-	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty: it is detected.
+	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
+	// Collect finds it.
 	Controller string
 	// Progress is called when the reading of an item starts and, with done true, when it ends. It may be called concurrently. Nil disables it.
 	Progress func(source string, done bool)
@@ -75,8 +77,8 @@ type collector struct {
 	e diagnosis.Evidence
 }
 
-// Collect requests all evidence. It never fails: what cannot be read is marked absent. Items that depend on others are
-// requested after them.
+// Collect requests all evidence. It never fails: items that cannot be read are marked absent. Items that depend on
+// other items are requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience
@@ -109,7 +111,7 @@ func (c *collector) together(all []func()) {
 	for _, f := range all {
 		group.Go(func() error { f(); return nil })
 	}
-	_ = group.Wait() // they return no errors
+	_ = group.Wait() // the functions return no errors
 }
 
 // ask requests one item within the timeout, and records why it is absent.
@@ -146,7 +148,7 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 	case kubeclient.WhatNext(err) == kubeclient.Gone:
 		return diagnosis.Missing, ""
 	case kubeclient.IsUndiscovered(err):
-		return diagnosis.Denied, "to ask which kinds of objects there are (system:discovery)"
+		return diagnosis.Denied, "to discover the kinds of objects (system:discovery)"
 	case kubeclient.IsForbidden(err):
 		return diagnosis.Denied, "to get and list " + source
 	}
@@ -163,7 +165,7 @@ func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], so
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// list requests a list, which may be read in part only.
+// list requests a list, which may be read only partly.
 func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
 	f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
@@ -181,7 +183,7 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 	return item
 }
 
-// kubernetes returns all requests to Kubernetes except NodeClaims and what needs its events.
+// kubernetes returns all requests to Kubernetes except the one for NodeClaims.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
 	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
@@ -263,11 +265,11 @@ func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) 
 const renewing = 5 * time.Second
 
 // lease returns the Lease with the name in the controller's Deployment. A Lease that seems expired is read twice,
-// because the local clock may be ahead. If it is renewed in between, its renewal time is set to now.
+// because the local clock may be ahead. If the Lease is renewed in between, its renewal time is set to now.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	there := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		own := c.e.Controller.Value // the chosen controller, or the one in a namespace that tenants cannot write to
+		own := c.e.Controller.Value // the chosen controller, or the controller in a namespace that tenants cannot write to
 		name, besides := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, besides...)
 		there = found

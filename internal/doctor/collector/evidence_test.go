@@ -126,7 +126,7 @@ func TestCollect(t *testing.T) {
 		t.Errorf("home %+v", e.Home)
 	}
 	if worst := diagnosis.Worst(checks.Diagnose(e)); len(worst) > 0 {
-		t.Errorf("something is wrong: %+v", worst)
+		t.Errorf("unexpected finding: %+v", worst)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAbsent(t *testing.T) {
 		t.Errorf("routes %+v", e.Routes)
 	}
 	if !e.Subnets.Known() || !e.Groups.Known() {
-		t.Error("the others are not there")
+		t.Error("other items are absent")
 	}
 	s.clients.Cluster = "staging"
 	s.clients.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")

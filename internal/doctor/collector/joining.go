@@ -10,11 +10,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining requests only what keeps instances from joining, because the controller does so repeatedly within a budget of
-// API calls. It requests only roles that the cluster does not map, and only instances that are late.
+// joining requests only the items that show why instances do not join, because the controller calls it repeatedly and
+// the number of API calls is limited. It requests only roles that the cluster does not map, and only instances that are
+// late.
 func (c *collector) joining(ctx context.Context) {
 	e, w := &c.e, c.Kube
-	const beyond = "it has no part in whether instances join"
+	const beyond = "it does not affect whether instances join"
 	e.NodeGroups, e.Fargate = unasked[[]diagnosis.NodeGroup](beyond), unasked[[]diagnosis.FargateProfile](beyond)
 	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](beyond), unasked[[]diagnosis.Event](beyond), unasked[[]diagnosis.Pod](beyond)
 	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](beyond), unasked[[]diagnosis.Claim](beyond)
@@ -48,7 +49,8 @@ func (c *collector) joining(ctx context.Context) {
 	}
 }
 
-// joiningClaims keeps only what NodeClaims confirm in the tags of instances. The NodeClaims themselves are not part of this evidence.
+// joiningClaims sets the NodeClaim and EC2NodeClass of each instance from NodeClaims in place of the instance's tags.
+// The NodeClaims themselves are not part of this evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return
@@ -66,7 +68,7 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}
-	e.Instances = unasked[[]diagnosis.Instance]("none is late")
+	e.Instances = unasked[[]diagnosis.Instance]("no instance is late")
 	if len(c.Late) > 0 {
 		out = append(out, list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed))
 	}
@@ -115,7 +117,8 @@ func (c *collector) knows(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// ownRole sets the controller's role, unless instances may have it too, because it may be meant for both.
+// ownRole sets the controller's role to the role of the caller, unless EC2 may assume that role, because it may then be
+// meant for both.
 func (c *collector) ownRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
@@ -126,7 +129,7 @@ func (c *collector) ownRole() {
 		return
 	}
 	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At,
-		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})
+		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "its present credentials"})
 }
 
 // ownRoleARN returns the role that a caller has assumed, without its path; empty if the caller is not a role.

@@ -17,19 +17,19 @@ import (
 )
 
 // TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does
-// not map that of a class, instances only if some are late. The evidence suffices for findings that are certain before
-// a launch.
+// not map the role of a class, instances only if some are late. The evidence suffices for findings that are certain
+// before a launch.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		role  string
 		late  map[string]bool
 		roles int
-		found string // the first finding ahead
+		found string // check of the first finding before a launch
 	}{
-		"nothing is late":       {"node", map[string]bool{}, 0, ""},
-		"an instance is late":   {"node", map[string]bool{"i-1": true}, 1, ""},
-		"a role nobody lets in": {"other", map[string]bool{}, 3, "AUTH-2"},
+		"nothing is late":     {"node", map[string]bool{}, 0, ""},
+		"an instance is late": {"node", map[string]bool{"i-1": true}, 1, ""},
+		"unmapped role":       {"other", map[string]bool{}, 3, "AUTH-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,11 +48,11 @@ func TestJoining(t *testing.T) {
 			e := collector.Collect(t.Context(), s.clients)
 			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) ||
 				!e.Home.Is(diagnosis.NotAsked) {
-				t.Errorf("too much was asked: %+v", e)
+				t.Errorf("too much was requested: %+v", e)
 			}
 			if !e.Cluster.Known() || !e.Entries.Known() || !e.AuthMap.Known() || !e.Groups.Known() || !e.Routes.Known() ||
 				!e.Classes.Known() || e.Account == "" {
-				t.Errorf("too little was asked: %+v", e)
+				t.Errorf("too little was requested: %+v", e)
 			}
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
 				t.Errorf("instances are known: %t, roles %v", e.Instances.Known(), e.Roles)

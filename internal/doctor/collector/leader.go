@@ -8,15 +8,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// Leader requests only what shows whether a controller is active, for commands that report what controllers write. The
-// objects that a controller writes are read last, because it may have acquired the Lease after that was read. It takes
-// five seconds longer if the Lease seems expired.
+// Leader requests only the items that show whether a controller is active, for commands that report what controllers
+// write. The objects that a controller writes are read last, because a controller may have acquired the Lease after
+// Leader read it. Leader takes five seconds longer if the Lease seems expired.
 func Leader(ctx context.Context, w *evidence.Witness) diagnosis.Evidence {
 	c := &collector{Clients: Clients{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx, nil)
 	if isSeen := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !isSeen || c.e.Controller.Value.IsAlone() {
-		return c.e // no Lease to judge by
+		return c.e // the Lease is not known, or there is no leader election
 	}
 	c.e.Lease = c.lease(ctx)
 	c.e.At = c.Now().UTC()

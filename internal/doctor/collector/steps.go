@@ -11,7 +11,7 @@ import (
 
 // steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI
 // family. Requirements on labels that no instance type has keep all types: user-defined labels, zones and capacity
-// types. It is nil if the region is not known.
+// types. The result is nil if the region is not known.
 func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	left, keys := offeredTypes(family, region)
 	if left == nil {
@@ -71,11 +71,12 @@ func isEmpty(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
-// mostOptions is the maximum number of candidate values for which a fix proposes one.
+// mostOptions is the maximum number of values that would help; a fix proposes the first. With more values, the user
+// must choose.
 const mostOptions = 3
 
-// loosening returns the smallest change that gives a pool without instance types some: one more value for the requirement with the fewest
-// options. It is nil if several values are as good, or one value is not enough.
+// loosening returns the smallest change after which a pool without instance types has some: one more value for the
+// requirement with the fewest options. It is nil if there are more than mostOptions values, or one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	types, keys := offeredTypes(family, region)
 	var best *diagnosis.Loosening

@@ -31,7 +31,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is none if several are as good.
+// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is no change if
+// several are equally good.
 func TestLoosening(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {
@@ -46,11 +47,11 @@ func TestLoosening(t *testing.T) {
 			in(arch, "amd64")}, &diagnosis.Loosening{Index: 2, Key: arch, Value: "arm64"}},
 		"a type of the other architecture": {[]diagnosis.Requirement{in(arch, "arm64"), in(size, "m5.large")},
 			&diagnosis.Loosening{Index: 0, Key: arch, Value: "amd64"}},
-		"a type that is not of the family": {[]diagnosis.Requirement{in(family, "m5"), in(size, "c5.large")},
+		"type outside the family": {[]diagnosis.Requirement{in(family, "m5"), in(size, "c5.large")},
 			&diagnosis.Loosening{Index: 0, Key: family, Value: "c5"}},
-		"a family that nobody has heard of":    {[]diagnosis.Requirement{in(family, "t4h")}, nil},
-		"two that are wrong, each by itself":   {[]diagnosis.Requirement{in(family, "t4h"), in(arch, "riscv")}, nil},
-		"where nothing says what may be there": {nil, nil},
+		"unknown family":         {[]diagnosis.Requirement{in(family, "t4h")}, nil},
+		"two wrong requirements": {[]diagnosis.Requirement{in(family, "t4h"), in(arch, "riscv")}, nil},
+		"no requirements":        {nil, nil},
 	} {
 		got := loosening(diagnosis.Pool{Requirements: c.requirements}, "", "us-east-1")
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

@@ -202,8 +202,8 @@ func collected(t *testing.T, w *evidence.Witness) diagnosis.Evidence {
 	return collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }
 
-// TestTenantInputs: objects that a tenant can create in its own namespace make no finding certain, lead to none about
-// IAM, and are in no fix.
+// TestTenantInputs: objects that a tenant can create in its own namespace make no finding certain, lead to no finding
+// about IAM, and are in no fix.
 func TestTenantInputs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"denial-event.yaml", "event.yaml", "deploys.yaml", "forged-events.yaml"} {

@@ -44,12 +44,12 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// take returns the values of parameters, and an error if there are others.
+// take returns the values of the named parameters, and an error if the call has other parameters.
 func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
 		if p.Name != "--region" && !slices.Contains(names, p.Name) || values[p.Name] != "" {
-			return nil, fmt.Errorf("the fix has the parameter %s, which is not understood", p.Name)
+			return nil, fmt.Errorf("the fix has the parameter %s, which is not supported", p.Name)
 		}
 		values[p.Name] = p.Values[0]
 	}
@@ -126,7 +126,8 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// expected returns the access entry of a principal as text, or an error if it differs from the one in the diagnosis.
+// expected returns the access entry of a principal as text, or an error if the entry differs from the one in the
+// diagnosis.
 func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil {
@@ -137,13 +138,13 @@ func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.
 	}
 	switch {
 	case e == nil && want != fix.Expected{}:
-		return "", refuse("it is gone")
+		return "", refuse("the entry is gone")
 	case e == nil:
 		return "", nil
 	case want.Type != "" && aws.ToString(e.Type) != want.Type:
 		return "", refuse("its type is " + aws.ToString(e.Type) + ", and was " + want.Type)
 	case !want.Created.IsZero() && e.CreatedAt != nil && e.CreatedAt.Unix() != want.Created.Unix():
-		return "", refuse("it was created anew")
+		return "", refuse("the entry was recreated")
 	}
 	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }

@@ -76,7 +76,7 @@ func TestRoles(t *testing.T) {
 	if _, err := Plan(t.Context(),
 		fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
 			role)), clients); err == nil {
-		t.Error("a profile that is not there has a role added")
+		t.Error("a role was added to a missing profile")
 	}
 }
 
@@ -129,10 +129,10 @@ func TestEntries(t *testing.T) {
 	}
 	for why, step := range map[string]fix.Step{
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
-		"it was created anew":                     remove("STANDARD", time.Now().Add(-time.Hour)),
+		"the entry was recreated":                 remove("STANDARD", time.Now().Add(-time.Hour)),
 	} {
 		if _, err := Plan(t.Context(), fix.Of("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("an entry that is another now: %v, want %s", err, why)
+			t.Errorf("a changed entry: %v, want %s", err, why)
 		}
 	}
 	linux := create(fix.Text("EC2_LINUX"), "us-east-1")

@@ -26,7 +26,7 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 	}
 	return Change{What: "nodeclaims, and the instances that were launched for them", Before: text, apply: func(ctx context.Context) error {
 		for _, c := range all {
-			one, found, err := d.tryDelete(ctx, c) // once more: the user has read in between
+			one, found, err := d.tryDelete(ctx, c) // again, because the object may have changed while the user reviewed the fix
 			if err != nil {
 				return err
 			}
@@ -41,7 +41,8 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 	}}, nil
 }
 
-// tryDelete reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
+// tryDelete makes a dry run of the deletion of a NodeClaim. The error says how the NodeClaim differs from the
+// diagnosis.
 func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kubeclient.Deletion, found bool, err error) {
 	one, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {
@@ -50,9 +51,9 @@ func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kubeclient.Del
 	instance := one.ProviderID[strings.LastIndexByte(one.ProviderID, '/')+1:]
 	switch {
 	case c.Instance != "" && instance != c.Instance:
-		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its status.providerID is %q, and not of instance %s, which the fix is about", c.Name, one.ProviderID, c.Instance)
+		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its status.providerID is %q, and not instance %s of the fix", c.Name, one.ProviderID, c.Instance)
 	case one.Joined && !c.Joined:
-		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its node has joined the cluster, and the fix is for one that has not", c.Name)
+		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its node has joined the cluster, and the fix is for a NodeClaim whose node has not", c.Name)
 	}
 	return one, true, nil
 }

@@ -43,7 +43,7 @@ func keepsRows(before, after string) error {
 			kept = kept || same || nameOf(other.ARN) == nameOf(row.ARN)
 		}
 		if !kept {
-			return fmt.Errorf("change aws-auth: its row for %s would be lost: it was changed since it was looked at; run this again", row.ARN)
+			return fmt.Errorf("change aws-auth: its row for %s would be lost, because aws-auth was changed in the meantime; run this again", row.ARN)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestPlanRefuses(t *testing.T) {
 	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
 	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
 	for want, f := range map[string]fix.Fix{
-		"needs a person: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("",
+		"only a user can do it: do it by hand: kubectl edit nodepool web   # loosen it": fix.Of("",
 			fix.Edit(fix.NodePool("web")).With("loosen it"), merge),
 		"joiner cannot make this call": fix.Of("",
 			fix.Call("ec2", "terminate-instances", fix.P("--instance-ids", fix.Instance("i-1")))),
@@ -54,13 +54,13 @@ func TestPlanRefuses(t *testing.T) {
 		"joiner deletes only NodeClaims": fix.Of("", fix.Delete(fix.Node("a"))),
 		"joiner cannot run itself here": fix.Of("",
 			fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
-		"a value has to be filled in": fix.Of("",
+		"a placeholder must be replaced": fix.Of("",
 			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Blank("KEY_ID")))),
-		"joiner can carry out none of its steps": fix.Of("", fix.Say("ask the owner")),
-		"it changes nothing":                     fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
+		"joiner cannot carry out any of its steps": fix.Of("", fix.Say("ask the owner")),
+		"it changes nothing":                       fix.Of("", fix.Show("describe", fix.NodeClaim("a"))),
 		"of the actions on Kubernetes, joiner carries out only patches": fix.Of("",
 			fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
-		"the parameter --subnets is not understood": fix.Of("",
+		"the parameter --subnets is not supported": fix.Of("",
 			fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
 	} {
 		changes, err := Plan(t.Context(), f, closed)
@@ -121,8 +121,8 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		{fix.Claim{Name: "joined", Instance: "i-3", Joined: true}, ""},
 		{fix.Claim{Name: "joined", Instance: "i-3"}, "its node has joined the cluster"},
 		{fix.Claim{Name: "joined"}, "its node has joined the cluster"},
-		{fix.Claim{Name: "joined", Instance: "i-2", Joined: true}, "not of instance i-2"},
-		{fix.Claim{Name: "new", Instance: "i-2"}, "not of instance i-2"},
+		{fix.Claim{Name: "joined", Instance: "i-2", Joined: true}, "not instance i-2"},
+		{fix.Claim{Name: "new", Instance: "i-2"}, "not instance i-2"},
 	} {
 		r.calls = nil
 		changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(c.claim)), clients)
@@ -134,7 +134,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 			t.Errorf("%+v: %v, %v; want %q", c.claim, r.calls, err, c.want)
 		}
 	}
-	// A NodeClaim whose node joins between the question and the answer is kept.
+	// A NodeClaim whose node joins while the user reviews the fix is kept.
 	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), clients)
 	if err != nil {
 		t.Fatal(err)

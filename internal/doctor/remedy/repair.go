@@ -1,9 +1,9 @@
-// Package remedy carries out the fix of a diagnosis: the value, and never its text.
+// Package remedy applies the fix of a diagnosis, from its structured steps and never from its text.
 //
-// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things.
-// Out: the changes, each with what is there before and after, and whether it was made.
-// Never: a change that was not shown first, a program of the user's computer, a part of a fix that it cannot do whole,
-// or a deletion of what is not any more what the diagnosis has seen.
+// In: the steps of a fix; clients of Kubernetes and AWS with the user's permissions.
+// Out: the changes, each with the state before and after; the number of changes that were made.
+// Never: a change that was not printed first, a program of the user's computer, a part of a fix of which it cannot
+// apply all, or a deletion of an object that has changed since the diagnosis.
 package remedy
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Cluster makes changes to Kubernetes with a person's rights: a kubeclient.Patcher.
+// Cluster changes Kubernetes objects with the user's permissions: a kubeclient.Patcher.
 type Cluster interface {
 	Try(ctx context.Context, p kubeclient.Patch) (kubeclient.Trial, error)
 	Apply(ctx context.Context, p kubeclient.Patch, t kubeclient.Trial) error
@@ -30,38 +30,40 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// Ask is what joiner prints when it is run with these words, which only read: correct and its options. Nil: it is not asked.
+	// Ask runs joiner with arguments of a read-only command, joiner correct, and returns its output. Nil: fixes that
+	// need it are refused.
 	Ask func(ctx context.Context, args []string) (string, error)
 
-	// NoKube and NoAWS say why there are none of these clients, for the user.
+	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.
 	NoKube, NoAWS string
 }
 
 // Change is one step of a fix, ready to be made.
 type Change struct {
-	Command       string // as it is printed, without comments
-	What          string // what it changes: "nodepool web", "access entry of arn:…"
-	Before, After string // as text of several lines; empty: there is nothing
+	Command       string // as printed, without comments
+	What          string // changed object: "nodepool web", "access entry of arn:…"
+	Before, After string // text of several lines; empty: the object does not exist
 
 	apply func(context.Context) error
 }
 
-// ByHand is the error of a fix that needs a person: an editor, a decision, a step that this package does not know.
+// ByHand is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
+// step.
 type ByHand struct {
-	Line string // the step that it is about
-	Why  string
+	Line string // the step that only the user can do
+	Why  string // the reason
 }
 
 func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
 
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
-// Plan looks at what the steps of a fix would change. Nothing is changed. Steps that only read are left out. It fails
-// with ByHand if any other step needs a person.
+// Plan returns the changes that the steps of a fix would make, and changes nothing. Read-only steps are left out. The
+// error is a *ByHand if only the user can do one of the other steps.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
-		return nil, byHand(f.Correction().Steps()[0], "joiner can carry out none of its steps")
+		return nil, byHand(f.Correction().Steps()[0], "joiner cannot carry out any of its steps")
 	}
 	if !f.Changes() {
 		return nil, &ByHand{Line: f.String(), Why: "it changes nothing and only shows information for a decision"}
@@ -85,9 +87,9 @@ func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	action, isKube := s.Kubernetes()
 	switch {
 	case s.Kind() != fix.Change:
-		return Change{}, byHand(s, "it needs a person")
+		return Change{}, byHand(s, "only a user can do it")
 	case !s.IsComplete():
-		return Change{}, byHand(s, "a value has to be filled in")
+		return Change{}, byHand(s, "a placeholder must be replaced")
 	case isAWS:
 		return d.planAWS(ctx, s, call)
 	case isKube:
@@ -96,7 +98,7 @@ func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	return Change{}, byHand(s, "joiner cannot carry it out")
 }
 
-// planAWS looks at what a call to AWS would change.
+// planAWS returns the change that a call to AWS would make.
 func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
 	planned, ok := awsCalls()[call.Service+" "+call.Action]
 	if !ok {
@@ -104,7 +106,7 @@ func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change,
 	}
 	for _, p := range call.Params {
 		if p.From != nil || len(p.Values) != 1 {
-			return Change{}, byHand(s, "the parameter "+p.Name+" is not understood")
+			return Change{}, byHand(s, "the parameter "+p.Name+" is not supported")
 		}
 	}
 	if d.AWS == nil {
@@ -113,7 +115,7 @@ func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change,
 	return planned(ctx, d.AWS, call)
 }
 
-// planKube looks at what an action on Kubernetes would change.
+// planKube returns the change that an action on Kubernetes would make.
 func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	isDelete := k.Verb == "delete" && k.Resource == "nodeclaim" && len(k.Claims) > 0
 	switch {
@@ -131,7 +133,7 @@ func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Ch
 	return d.planPatch(ctx, s, k)
 }
 
-// planPatch has the API server make the patch for a trial.
+// planPatch makes a dry run of a patch on the API server.
 func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	if len(k.Names) != 1 || !slices.Contains([]string{kubeclient.PatchMerge, kubeclient.PatchJSON}, k.PatchType) {
 		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")
@@ -157,7 +159,7 @@ func Apply(ctx context.Context, changes []Change) (int, error) {
 	return len(changes), nil
 }
 
-// undone says what is left to do where a fix stopped in its middle.
+// undone returns the error of a fix that stopped in the middle, with the remaining commands.
 func undone(changes []Change, failed int, err error) error {
 	if failed == 0 {
 		return err
@@ -166,10 +168,10 @@ func undone(changes []Change, failed int, err error) error {
 	for _, c := range changes[failed:] {
 		left = append(left, c.Command)
 	}
-	return fmt.Errorf("%w; of %d commands %d were made, and these are left: %s", err, len(changes), failed, strings.Join(left, "; "))
+	return fmt.Errorf("%w; %[3]d of %[2]d commands were run, these remain: %[4]s", err, len(changes), failed, strings.Join(left, "; "))
 }
 
-// permission turns the refusal of a call into the permission that is missing.
+// permission replaces the error of a denied call by an error that names the missing permission.
 func permission(service, who string, err error) error {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) || aws.Kind != awserr.Denied || aws.Reason != "Unauthorized" {
