@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestOwnMixHasRoomForAll: no pod of upstream's own mix is hopeless, whatever its constraints. Its spread constraints only require that the
-// pods of a letter are evenly distributed. Without limits on nodes, a round-robin placement achieves that, so a plan must not refuse any
-// pod.
+// TestOwnMixHasRoomForAll: no pod of upstream's own mix is hopeless, whatever its constraints. Its spread constraints
+// only require that the pods of a letter are evenly distributed. Without limits on nodes, a round-robin placement
+// achieves that, so a plan must not refuse any pod.
 func TestOwnMixHasRoomForAll(t *testing.T) {
 	for _, w := range workload.All("") {
 		if !strings.HasPrefix(w.Name, "own-") || w.Name == "own-preferences" {

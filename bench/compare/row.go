@@ -17,7 +17,8 @@ type Row struct {
 	Bound   catalog.Price // lower bound of the price; see boundOf
 	// Hopeless is the number of pods that no plan can place.
 	Hopeless int
-	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence "the bound is that …".
+	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence
+	// "the bound is that …".
 	Loose string
 
 	Ours   Outcome  // Joiner's result
@@ -77,7 +78,8 @@ func (o *Outcome) read(plan packing.Plan) {
 	o.Why = mostFrequentReason(plan.Refusals)
 }
 
-// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that reaches the count first.
+// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that
+// reaches the count first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

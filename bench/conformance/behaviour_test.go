@@ -48,8 +48,8 @@ type answer struct {
 	errs   field.ErrorList
 }
 
-// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected, the same object
-// stored, and both as the case states.
+// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected,
+// the same object stored, and both as the case states.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	compiled := map[string][2]*Definition{}

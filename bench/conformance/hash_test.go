@@ -23,8 +23,8 @@ import (
 // authority is a dummy certificate authority of a cluster.
 const authority = "LS0tLS1CRUdJTg=="
 
-// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not drift when Joiner
-// takes over from Karpenter, or the other way round.
+// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not
+// drift when Joiner takes over from Karpenter, or the other way round.
 func TestHashesOfManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")

@@ -22,8 +22,8 @@ var kindsOf = map[string]string{
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
 }
 
-// TestManifests: both definitions accept the manifests of testdata/manifests, which are written like those of users, drop nothing, and
-// store the same.
+// TestManifests: both definitions accept the manifests of testdata/manifests, which are written like those of users,
+// drop nothing, and store the same.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
@@ -38,8 +38,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner rejects those that
-// Karpenter rejects.
+// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner
+// rejects those that Karpenter rejects.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
@@ -61,8 +61,8 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// agree tests both definitions with every object of the API in the files, with variables filled in, and counts the objects by kind. With
-// whole, no object may be rejected, and nothing dropped.
+// agree tests both definitions with every object of the API in the files, with variables filled in, and counts the
+// objects by kind. With whole, no object may be rejected, and nothing dropped.
 func agree(t *testing.T, files []string, whole bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}

@@ -15,7 +15,8 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberate are the intended differences, with the reason. None of them changes what is accepted, which TestBehaviour checks.
+// deliberate are the intended differences, with the reason. None of them changes what is accepted, which TestBehaviour
+// checks.
 var deliberate = map[string]map[string]string{
 	"ec2nodeclasses.karpenter.k8s.aws": {
 		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
@@ -97,8 +98,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud. Besides the
-// deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
+// TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud.
+// Besides the deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
 func TestStructureOfCore(t *testing.T) {
 	t.Parallel()
 	const keys = "requirements.items.properties.key.x-kubernetes-validations"

@@ -19,8 +19,8 @@ var respelled = map[string]string{
 	"ec2nodeclass.yaml/a volume of a unit and no number": "the schema takes Ti for a size; as a quantity it is 0",
 }
 
-// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a program that
-// updates an object must not change other fields.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a
+// program that updates an object must not change other fields.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{

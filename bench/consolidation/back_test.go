@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// TestBoth lets both have twenty minutes with a hundred nodes that are half empty: either must save a third and leave no pod behind, and
-// the report must show that.
+// TestBoth lets both have twenty minutes with a hundred nodes that are half empty: either must save a third and leave
+// no pod behind, and the report must show that.
 func TestBoth(t *testing.T) {
 	for _, w := range workload.Wastes("") {
 		if w.Name != "halved-100" {

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMeanwhile: the report states how far above the lower bound a fleet was while its pods came and went, in the time in which the side
-// was run, and why.
+// TestMeanwhile: the report states how far above the lower bound a fleet was while its pods came and went, in the time
+// in which the side was run, and why.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -48,8 +48,9 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to launch and
-// terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the total.
+// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to
+// launch and terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the
+// total.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -81,7 +82,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are created one by one.
+// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are
+// created one by one.
 func crowd(stay, lasts time.Duration) (*fleet.Fleet, error) {
 	like, err := workload.Wastes("")[0].Build()
 	if err != nil {

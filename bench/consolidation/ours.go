@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every change.
+// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every
+// change.
 type ours struct {
 	fleet      *fleet.Fleet
 	reader     *snapshot.Reader // watches the fleet, as in the controller
@@ -40,7 +41,8 @@ type underway struct {
 // blockedFor is how long pods without a place block a move before it is undone.
 const blockedFor = 30 * time.Second
 
-// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is still due.
+// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is
+// still due.
 func (o *ours) pass() (bool, error) {
 	if closer := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
 		return len(o.moves) > 0 || !closer, nil
@@ -64,7 +66,8 @@ type decision struct {
 	moves []consolidation.Move
 }
 
-// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is measured.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is
+// measured.
 func (o *ours) decide() (decision, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
@@ -118,7 +121,8 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
-// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a planned pod.
+// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a
+// planned pod.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
 		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: rooms,
@@ -175,7 +179,8 @@ func (o *ours) launch(m packing.PlannedNode) (string, error) {
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of these moves.
+// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of
+// these moves.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
 	if len(ready) == 0 {

@@ -26,8 +26,8 @@ var (
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// looking is how long a side waits between two scans while it has nothing to do. quiet is how long a fleet must see no action to count as
-// converged. It exceeds five minutes, after which upstream scans an unchanged cluster again.
+// looking is how long a side waits between two scans while it has nothing to do. quiet is how long a fleet must see no
+// action to count as converged. It exceeds five minutes, after which upstream scans an unchanged cluster again.
 const (
 	looking = 10 * time.Second
 	quiet   = 6 * time.Minute

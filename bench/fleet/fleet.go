@@ -30,8 +30,8 @@ type Fleet struct {
 	Market catalog.Market     // offerings and prices
 	Watch  Watcher            // receives changes; nil disables it
 
-	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are evicted in the order of
-	// their names, node after node.
+	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are
+	// evicted in the order of their names, node after node.
 	LargeFirst bool
 
 	now       time.Time
@@ -104,7 +104,8 @@ type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
 
-	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being removed.
+	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being
+	// removed.
 	Joining, Leaving catalog.Price
 
 	// The state after all removals and launches in progress are complete:
@@ -243,8 +244,8 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not being removed already,
-// sorted by name.
+// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not
+// being removed already, sorted by name.
 func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {

@@ -56,7 +56,8 @@ func where(f *Fleet) map[string][]string {
 	return out
 }
 
-// TestEvicted: pods of a removed node go to the nodes with the most room, one after the other, and only where they are allowed.
+// TestEvicted: pods of a removed node go to the nodes with the most room, one after the other, and only where they are
+// allowed.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
 	want := func(pairs ...string) map[string][]string {
@@ -108,8 +109,8 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large pod is first, all
-// have room.
+// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large
+// pod is first, all have room.
 func TestLargeFirst(t *testing.T) {
 	t.Parallel()
 	for large, waiting := range map[bool]int{false: 1, true: 0} {
@@ -125,7 +126,8 @@ func TestLargeFirst(t *testing.T) {
 	}
 }
 
-// TestPaid: an instance is paid for from its creation until its pods' grace period is over. A node that becomes ready takes pending pods.
+// TestPaid: an instance is paid for from its creation until its pods' grace period is over. A node that becomes ready
+// takes pending pods.
 func TestPaid(t *testing.T) {
 	t.Parallel()
 	f := New(nil, nil)

@@ -105,7 +105,8 @@ func Spent(bill []Step, until time.Duration) float64 {
 	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were being removed.
+// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were
+// being removed.
 func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })

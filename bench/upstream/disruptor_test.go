@@ -29,7 +29,8 @@ func cores(n int64) catalog.Type {
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
 }
 
-// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod of one core.
+// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod
+// of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
@@ -70,8 +71,8 @@ func podOfOneCore(name string) *corev1.Pod {
 	}
 }
 
-// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when the replacement is
-// ready, and by the fleet.
+// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when
+// the replacement is ready, and by the fleet.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()

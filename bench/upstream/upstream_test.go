@@ -89,8 +89,8 @@ func TestSameTypes(t *testing.T) {
 	}
 }
 
-// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with upstream, and checks
-// the plans: an error in the driver would break a rule.
+// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with
+// upstream, and checks the plans: an error in the driver would break a rule.
 func TestPlanHolds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "daemonsets", "everything"} {

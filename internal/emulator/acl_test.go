@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACLs: a network ACL is listed with the rule that ends every one, and takes a rule where none has its number.
+// TestNetworkACLs: a network ACL is listed with the rule that ends every one, and takes a rule where none has its
+// number.
 func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()

@@ -128,8 +128,8 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 	})
 }
 
-// TestAskedIsTold: OnAsk gets the caller, the action and the resource with its tags, and whether the policies allow it. It gets no
-// requests of callers without policies.
+// TestAskedIsTold: OnAsk gets the caller, the action and the resource with its tags, and whether the policies allow it.
+// It gets no requests of callers without policies.
 func TestAskedIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -162,7 +162,8 @@ func TestAskedIsTold(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreEnforced walks through what the controller does, and what it must not be able to do, under its own policies.
+// TestPoliciesAreEnforced walks through what the controller does, and what it must not be able to do, under its own
+// policies.
 func TestPoliciesAreEnforced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

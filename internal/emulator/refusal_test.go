@@ -84,8 +84,8 @@ func denyOf(action string) string {
 	return `{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":"` + action + `","Resource":"*"}]}`
 }
 
-// TestRefusals: EC2 refuses in its own words what the account is not ready for, and no longer once it has been made ready with the
-// AWS command line.
+// TestRefusals: EC2 refuses in its own words what the account is not ready for, and no longer once it has been made
+// ready with the AWS command line.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, r := range refusals() {

@@ -16,7 +16,8 @@ func policy(t *testing.T, statements ...string) Policy {
 	return p
 }
 
-// TestConditions holds every operator to IAM's rules: absent keys, several values on either side, prefixes and suffixes.
+// TestConditions holds every operator to IAM's rules: absent keys, several values on either side, prefixes and
+// suffixes.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const tag = "aws:ResourceTag/team"
@@ -158,11 +159,11 @@ func TestReadRefuses(t *testing.T) {
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","NotAction":"a:c","Resource":"*"}}`:   "either Action or NotAction",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b"}}`:                                    "either Resource or NotResource",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"Terminate","Resource":"*"}}`:               "has no service",
-		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"instance/*"}}`:            "is no ARN",
-		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1"}}`:        "is no ARN",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"instance/*"}}`:            "is not an ARN",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1"}}`:        "is not an ARN",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1:${x}"}}`:   "policy variable",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Principal":"*"}}`:                                       "Principal",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "not played",
+		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "is not supported",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"NullIfExists":{"aws:TagKeys":"true"}}}}`:   "neither prefix nor suffix",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":[]}}}}`:       "no value",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":"${a}"}}}}`:   "policy variable",

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// TestFargateProfile: a profile becomes active in time, and its role gets an access entry wherever the cluster has access entries.
+// TestFargateProfile: a profile becomes active in time, and its role gets an access entry wherever the cluster has
+// access entries.
 func TestFargateProfile(t *testing.T) {
 	t.Parallel()
 	now := noon()

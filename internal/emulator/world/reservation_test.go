@@ -41,8 +41,8 @@ func into(t *testing.T, e world.Estate, preference, target, market string) (worl
 	return got[0], nil
 }
 
-// TestReservedLaunch: a launch that names a reservation gets an instance of it or none, an open one is used by any matching launch, and
-// reserved capacity is not available to others.
+// TestReservedLaunch: a launch that names a reservation gets an instance of it or none, an open one is used by any
+// matching launch, and reserved capacity is not available to others.
 func TestReservedLaunch(t *testing.T) {
 	t.Parallel()
 	_, e := furnished(t)
@@ -75,8 +75,8 @@ func TestReservedLaunch(t *testing.T) {
 	}
 }
 
-// TestReservationEnds: the instances of a reservation that ends run on, on demand; those of a capacity block are announced
-// to end, and do.
+// TestReservationEnds: the instances of a reservation that ends run on, on demand; those of a capacity block are
+// announced to end, and do.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
