@@ -34,7 +34,8 @@ type behaviour struct {
 	With runtime.RawExtension `json:"with"`
 	// Then is merged over the created object, which is then updated. Empty: the object is only created.
 	Then runtime.RawExtension `json:"then"`
-	// Reject are the fields with errors, of the update if there is one. Empty: the object is accepted.
+	// Reject lists the fields with errors: of the update if Then is set, else of the creation. Empty: the object is
+	// accepted.
 	Reject []string `json:"reject"`
 	// Want must be contained in the stored object, defaults included.
 	Want runtime.RawExtension `json:"want"`
@@ -76,7 +77,7 @@ func TestBehaviour(t *testing.T) {
 		}
 	}
 	if total < 120 {
-		t.Errorf("%d cases found in testdata: want at least 120", total)
+		t.Errorf("testdata has %d cases, want at least 120", total)
 	}
 }
 
