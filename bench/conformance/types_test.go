@@ -16,8 +16,8 @@ import (
 // respelled lists the cases whose text a Go value cannot represent, with the reasons. All others are written back
 // unchanged.
 var respelled = map[string]string{
-	"nodeclaim.yaml/everything at once":                  "a quantity that is a JSON number becomes a string, which the immutable spec rejects",
-	"ec2nodeclass.yaml/a volume of a unit and no number": "the schema accepts the size Ti; as a quantity it is 0",
+	"nodeclaim.yaml/all fields":                        "a quantity that is a JSON number becomes a string, which the immutable spec rejects",
+	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti; as a quantity it is 0",
 }
 
 // TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a
