@@ -10,7 +10,7 @@ import (
 type Row struct {
 	Workload workload.Workload // the workload of this row
 	Skipped  string            // why the workload was not run; empty if it was run
-	Unasked  string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
+	NotRun   string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
 
 	Pods    int           // pending pods
 	Classes int           // number of pod groups of Joiner's solver
@@ -34,7 +34,7 @@ type Outcome struct {
 	Workers int     // upstream's number of workers
 	Late    bool    // upstream was stopped; the numbers are those of a partial plan
 
-	Machines   int           // planned nodes
+	NewNodes   int           // planned nodes
 	Placed     int           // pods on existing nodes
 	Refused    int           // pods without a place
 	Why        string        // the most frequent reason for refusing pods
@@ -69,12 +69,12 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 
 // read records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
 func (o *Outcome) read(plan packing.Plan) {
-	better := o.Machines+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
+	better := o.NewNodes+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
 		len(plan.Refusals) == o.Refused && plan.Price < o.Price
 	if !better {
 		return
 	}
-	o.Machines, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
+	o.NewNodes, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
 	o.Why = mostFrequentReason(plan.Refusals)
 }
 

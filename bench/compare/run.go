@@ -62,7 +62,7 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		if err := t.run(); err != nil {
 			return row, err
 		}
-		ours.repeat() // the load of this computer may have changed since
+		ours.repeat() // the load of this computer may have changed during upstream's runs
 	}
 	ours.judge()
 	return row, nil

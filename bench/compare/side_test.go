@@ -49,8 +49,8 @@ func rows() []Row {
 	good := Row{
 		Workload: workload.Workload{Name: "good", About: "a good one", Group: workload.Speed, Aim: workload.Aim{Ratio: 100}},
 		Pods:     1000, Classes: 10, Bound: 100 * catalog.Dollar,
-		Ours:   Outcome{Pods: 1000, Sample: Sample{Seconds: 0.01}, Runs: 7, Machines: 5, Price: 101 * catalog.Dollar, Checked: true},
-		Theirs: &Outcome{Pods: 1000, Sample: Sample{Seconds: 2}, Runs: 3, Workers: 1, Machines: 2, Price: 150 * catalog.Dollar, Checked: true},
+		Ours:   Outcome{Pods: 1000, Sample: Sample{Seconds: 0.01}, Runs: 7, NewNodes: 5, Price: 101 * catalog.Dollar, Checked: true},
+		Theirs: &Outcome{Pods: 1000, Sample: Sample{Seconds: 2}, Runs: 3, Workers: 1, NewNodes: 2, Price: 150 * catalog.Dollar, Checked: true},
 	}
 	bad := good
 	bad.Workload.Name = "bad"
@@ -163,7 +163,7 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		for scheduler, o := range map[string]*Outcome{"joiner": &row.Ours, "upstream": row.Theirs} {
-			if o.Pods != 1000 || o.Machines == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Late || o.Price < row.Bound {
+			if o.Pods != 1000 || o.NewNodes == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Late || o.Price < row.Bound {
 				t.Errorf("%s: %+v, bound %v", scheduler, o, row.Bound)
 			}
 		}

@@ -37,7 +37,7 @@ func bound(f *fleet.Fleet) catalog.Price {
 func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1
-	for at := time.Duration(0); at < lasts; at += looking {
+	for at := time.Duration(0); at < lasts; at += scanInterval {
 		if f.Advance(fleet.Start.Add(at)); f.Changes() != changes {
 			out, changes = append(out, fleet.Step{From: at, Price: bound(f)}), f.Changes()
 		}

@@ -26,7 +26,7 @@ func (f *Fleet) best(p *Pod) *Instance {
 	var out *Instance
 	most := -1.0
 	for _, m := range f.ready {
-		if m.Closed || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
+		if m.Cordoned || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
 			continue
 		}
 		if s := score(p, m); s > most+1e-9 {

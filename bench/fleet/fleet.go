@@ -61,10 +61,10 @@ type Phase int
 
 // The phases.
 const (
-	Wanted Phase = iota // the instance does not exist yet
-	Bought              // the instance exists, and the node is not ready
-	Ready               // the node is ready for pods
-	Going               // the node is being removed, and is still paid for
+	Requested Phase = iota // the instance does not exist yet
+	Launched               // the instance exists, and the node is not ready
+	Ready                  // the node is ready for pods
+	Removing               // the node is being removed, and is still paid for
 )
 
 // Instance is a node with its NodeClaim, from the creation of the claim to the end of the instance.
@@ -75,7 +75,7 @@ type Instance struct {
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
 	Phase    Phase            // stage of the node's life
-	Closed   bool             // cordoned
+	Cordoned bool             // cordoned
 	Created  time.Time        // simulated time at which the claim was created
 	For      []string         // the pods that the node was launched for, as "namespace/name"
 
@@ -163,7 +163,7 @@ func (f *Fleet) Launch(o Order) *Instance {
 	m := f.make(o)
 	f.notify(m)
 	f.after(Launching, func() {
-		m.Phase = Bought
+		m.Phase = Launched
 		f.notify(m)
 		f.charge()
 	})
@@ -206,10 +206,10 @@ func (f *Fleet) join(m *Instance) {
 	f.schedule()
 }
 
-// Close cordons or uncordons the node.
-func (f *Fleet) Close(name string, closed bool) {
-	if m := f.instances[name]; m != nil && m.Closed != closed {
-		m.Closed = closed
+// Cordon cordons or uncordons the node.
+func (f *Fleet) Cordon(name string, cordoned bool) {
+	if m := f.instances[name]; m != nil && m.Cordoned != cordoned {
+		m.Cordoned = cordoned
 		f.notify(m)
 		f.schedule()
 	}
@@ -234,7 +234,7 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	for i, id := range pods {
 		_, name, _ := strings.Cut(id, "/")
 		f.after(time.Duration(i)*Turning, func() {
-			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Going {
+			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Removing {
 				f.evict(p)
 				f.schedule()
 			}
@@ -250,10 +250,10 @@ func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.instances[name]
-		if m == nil || m.Phase == Going {
+		if m == nil || m.Phase == Removing {
 			continue
 		}
-		m.Phase, m.Closed = Going, true
+		m.Phase, m.Cordoned = Removing, true
 		f.ready = slices.DeleteFunc(f.ready, func(r *Instance) bool { return r == m })
 		f.notify(m)
 		out = append(out, m)

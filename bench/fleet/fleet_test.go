@@ -77,7 +77,7 @@ func TestEvicted(t *testing.T) {
 			want: want("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
 		},
 		"cordoned node": {
-			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Close("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
+			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Cordon("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
 		},
 		"no room": {
 			pods: []*corev1.Pod{pod("1", 2500), pod("2", 2500)}, want: want("", "2", "b", "1", "b", "b0", "c", "c0"),
@@ -164,7 +164,7 @@ func TestPaid(t *testing.T) {
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
 		t.Errorf("%s was paid for instances that took no pods, want %s", got, want)
 	}
-	f.Close("b", true) // its pod will have to move
+	f.Cordon("b", true) // its pod will have to move
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
 	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent,

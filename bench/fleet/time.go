@@ -74,13 +74,13 @@ func (f *Fleet) step() Step {
 	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}
 	for _, m := range f.instances {
-		if m.Phase == Bought {
+		if m.Phase == Launched {
 			step.Joining += m.Offering.Price
 		}
 		switch {
-		case m.Phase == Going:
+		case m.Phase == Removing:
 			step.Leaving += m.Offering.Price
-		case m.Closed:
+		case m.Cordoned:
 			step.Moved += len(m.pods)
 		default:
 			step.Settled += m.Offering.Price
@@ -93,7 +93,7 @@ func (f *Fleet) step() Step {
 func (f *Fleet) Price() catalog.Price {
 	var sum catalog.Price
 	for _, m := range f.instances {
-		if m.Phase != Wanted {
+		if m.Phase != Requested {
 			sum += m.Offering.Price
 		}
 	}

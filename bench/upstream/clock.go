@@ -75,7 +75,7 @@ func (c *stopclock) reach(to time.Time) {
 	c.base = to
 }
 
-// at sets the simulated time during an event.
+// at sets the simulated time to that of an event, unless upstream is working.
 func (c *stopclock) at(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -93,8 +93,8 @@ func (d *Disruptor) Pass() (rest time.Duration, err error) {
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.failed)
 }
 
-// Thought returns how long upstream worked in the last pass, without its waits.
-func (d *Disruptor) Thought() time.Duration { return d.clock.worked }
+// WorkTime returns how long upstream worked in the last pass, without its waits.
+func (d *Disruptor) WorkTime() time.Duration { return d.clock.worked }
 
 // Wait advances the simulated time.
 func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
@@ -152,7 +152,7 @@ func (d *Disruptor) close(name string) {
 	for _, t := range n.Spec.Taints {
 		closed = closed || t.MatchTaint(&v1.DisruptedNoScheduleTaint)
 	}
-	d.fleet.Close(name, closed)
+	d.fleet.Cordon(name, closed)
 	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 

@@ -114,7 +114,7 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 		return nil, err
 	}
 	market := marketOf(types)
-	f := fleet.New([]*karpv1.NodePool{fleetPool(bothWays())}, market)
+	f := fleet.New([]*karpv1.NodePool{fleetPool(anyCapacityType())}, market)
 	if err := (stock{count: n / 2, market: short, leave: 40, name: "steady"}).fill(f); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	switch c.Protocol {
 	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
-		_, _ = w.Write(s.xml(c, answer)) // the client has disconnected
+		_, _ = w.Write(s.xml(c, answer)) // fails only if the client has disconnected
 		return
 	case api.AWSJSON10:
 		h.Set("Content-Type", "application/x-amz-json-1.0")
@@ -73,7 +73,7 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(s.xmlError(c, refusal, status)) // the client has disconnected
+		_, _ = w.Write(s.xmlError(c, refusal, status)) // fails only if the client has disconnected
 	default:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
 		h.Set("X-Amzn-Errortype", jsonCode(c, refusal))
@@ -147,7 +147,7 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, a.Garbage) // the client has disconnected
+	_, _ = io.WriteString(w, a.Garbage) // fails only if the client has disconnected
 	return status
 }
 
@@ -155,5 +155,5 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 func writeJSON(w io.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // own structs always marshal, and a client that has disconnected gets no error
+	_ = e.Encode(v) // fails only if the client has disconnected: the emulator's structs can be encoded
 }

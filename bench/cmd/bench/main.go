@@ -108,7 +108,7 @@ func (f flags) bench(out, progress io.Writer) error {
 			return err
 		}
 		if late {
-			row.Unasked = fmt.Sprintf("the time budget of %s was used up", f.budget)
+			row.NotRun = fmt.Sprintf("the time budget of %s was used up", f.budget)
 		}
 		fmt.Fprintln(progress, compare.Line(&row))
 		rows = append(rows, row)

@@ -44,7 +44,7 @@ type listing[T, Out any] struct {
 	write      func(T) Out
 }
 
-// list carries out a describe call.
+// list returns the items that a describe call selects, in the wire format of EC2, and the token of the next page.
 func list[T, Out any](in listIn, l listing[T, Out]) ([]Out, string, error) {
 	found, err := selectByID(l.items, l.ids, l.id, l.code)
 	if err != nil {

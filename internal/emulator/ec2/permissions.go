@@ -17,7 +17,7 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	case *createTemplateIn:
 		tags, err := api.Tagging(in.Tags)
 		if err != nil {
-			return nil // the action reports it
+			return nil // the action reports the error
 		}
 		return c.Region.Permissions.ForLaunchTemplate(tags["launch-template"])
 	case *deleteTemplateIn:

@@ -67,7 +67,7 @@ func readOperator(spelled string) (condition, error) {
 // operator compares one value of the policy with one of the request.
 type operator struct {
 	matches func(policy, request string) bool
-	negated bool // none of the policy's values may match
+	negated bool // the condition is met if none of the policy's values match
 	absence bool // Null: tests whether the key is absent
 }
 

@@ -1,7 +1,7 @@
 // Package iampolicy evaluates, like IAM, whether policies allow a request.
 //
 // In: policy documents as JSON; a request: an action, one resource, and the condition keys that AWS would know.
-// Out: a verdict: allowed, denied by a statement, or allowed by none.
+// Out: a verdict: allowed, explicitly denied, or not allowed by any statement.
 // Never: a call to AWS, or a guess: documents with unsupported parts of the policy language are rejected when they are
 // read.
 package iampolicy

@@ -46,7 +46,7 @@ func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.Request {
 	t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName)
 	if t == nil {
-		return nil // CheckFleet refuses it
+		return nil // CheckFleet reports the error
 	}
 	v, err := t.Version(c.Version)
 	if err != nil {
