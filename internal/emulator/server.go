@@ -55,7 +55,7 @@ type Server struct {
 	delivering bool
 
 	permissions map[string]map[string]int // number of uses of each permission, by role
-	mail        chan struct{}             // closed when a message was sent; nil if no receiver waits
+	mail        chan struct{}             // closed when a message is sent; nil until a receiver waits
 }
 
 // DefaultAccount is the account of callers whose access key is unknown and is not an account number.

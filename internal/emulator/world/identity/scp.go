@@ -44,7 +44,7 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 }
 
 // DenyingPolicy returns the kind and the ARN of the policy that explicitly denies a request. The kind is "a service
-// control policy" or "an identity-based policy". Both are empty if no policy with an ARN denies the request.
+// control policy" or "an identity-based policy". Both are empty if none of these policies denies it.
 func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {
