@@ -24,7 +24,7 @@ type describeImagesOut struct {
 	NextToken string
 }
 
-// image is a machine image in the wire format of EC2.
+// image is an AMI in the wire format of EC2.
 type image struct {
 	ImageId            string
 	ImageLocation      string

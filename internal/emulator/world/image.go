@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Image is a machine image.
+// Image is an AMI.
 type Image struct {
 	ID           string            // "ami-0…"
 	Name         string            // "amazon-eks-node-al2023-x86_64-standard-1.31-v20260601"

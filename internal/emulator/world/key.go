@@ -56,7 +56,7 @@ func (s *KMS) key(id string) *Key {
 	return s.keys[i]
 }
 
-// Grant allows a principal to use a key, whatever the key's policy.
+// Grant allows a principal to use a key, even if the key's policy does not.
 func (s *KMS) Grant(id, principal string) error {
 	k, err := s.Key(id)
 	if err != nil {
