@@ -26,8 +26,8 @@ var (
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// scanInterval is how long a side waits between two scans while it has nothing to do. idleTime is how long a fleet must see no
-// action to count as converged. It exceeds five minutes, after which upstream scans an unchanged cluster again.
+// scanInterval is how long a side waits between two scans while it has nothing to do. A fleet has converged if no action
+// happens for idleTime. It exceeds five minutes, after which upstream scans an unchanged cluster again.
 const (
 	scanInterval = 10 * time.Second
 	idleTime     = 6 * time.Minute

@@ -75,7 +75,7 @@ type Instance struct {
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
 	Phase    Phase            // stage of the node's life
-	Cordoned bool             // cordoned
+	Cordoned bool             // no pod is bound to the node
 	Created  time.Time        // simulated time at which the claim was created
 	For      []string         // the pods that the node was launched for, as "namespace/name"
 
