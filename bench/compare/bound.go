@@ -10,13 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// boundOf returns a lower bound of the price of all plans that place as many pods as possible. hopeless is the number of pods that no plan
-// can place. loose describes why the bound may be too low, or is empty.
+// boundOf returns a lower bound of the price of all plans that place as many pods as possible. hopeless is the number
+// of pods that no plan can place. loose describes why the bound may be too low, or is empty.
 //
-// If the plan refuses only hopeless pods, the bound is the plan's own. Otherwise it is the bound of the pods without their constraints on
-// each other, which is never higher.
+// If the plan refuses only hopeless pods, the bound is the plan's own. Otherwise it is the bound of the pods without
+// their constraints on each other, which is never higher.
 //
-// For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is required.
+// For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is
+// required.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
 	if kind == workload.Preferring {

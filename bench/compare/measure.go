@@ -22,13 +22,15 @@ type Sample struct {
 // samplingEvery is the interval at which memory is sampled during a run.
 const samplingEvery = 5 * time.Millisecond
 
-// measure runs f once. It first returns all free memory to the system, so that garbage from earlier runs does not count in Peak.
+// measure runs f once. It first returns all free memory to the system, so that garbage from earlier runs does not count
+// in Peak.
 func measure(f func()) Sample {
 	debug.FreeOSMemory() // also collects garbage
 	return run(f)
 }
 
-// again runs f once more and reuses the memory of the previous run, like a long-running controller. It does not measure Before and Peak.
+// again runs f once more and reuses the memory of the previous run, like a long-running controller. It does not measure
+// Before and Peak.
 func again(f func()) Sample {
 	runtime.GC()
 	s := run(f)

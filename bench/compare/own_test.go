@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestOwnMixHasRoomForAll: no pod of upstream's own mix is hopeless, whatever its constraints. Its spread constraints only require that the
-// pods of a letter are evenly distributed. Without limits on nodes, a round-robin placement achieves that, so a plan must not refuse any
-// pod.
+// TestOwnMixHasRoomForAll checks that plans for upstream's own mix refuse no pod. The spread constraints of the mix
+// only require that pods with the same label are evenly distributed. A round-robin placement on any number of nodes
+// meets this.
 func TestOwnMixHasRoomForAll(t *testing.T) {
 	for _, w := range workload.All("") {
 		if !strings.HasPrefix(w.Name, "own-") || w.Name == "own-preferences" {
@@ -30,7 +30,7 @@ func TestOwnMixHasRoomForAll(t *testing.T) {
 			t.Errorf("%s: %d rules broken, the first: %s", w.Name, len(broken), broken[0])
 		}
 		if plan.Pods != c.Pending {
-			t.Errorf("%s: a plan for %d of %d pods", w.Name, plan.Pods, c.Pending)
+			t.Errorf("%s: the plan has %d of %d pods", w.Name, plan.Pods, c.Pending)
 		}
 	}
 }

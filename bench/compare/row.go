@@ -10,14 +10,15 @@ import (
 type Row struct {
 	Workload workload.Workload // the workload of this row
 	Skipped  string            // why the workload was not run; empty if it was run
-	Unasked  string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
+	NotRun   string            // why this report leaves upstream out; empty if upstream was run, or if Workload.OursOnly excludes it
 
 	Pods    int           // pending pods
 	Classes int           // number of pod groups of Joiner's solver
 	Bound   catalog.Price // lower bound of the price; see boundOf
 	// Hopeless is the number of pods that no plan can place.
 	Hopeless int
-	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence "the bound is that …".
+	// Loose describes the problem that the bound is for, if that is not the workload itself. It completes the sentence
+	// "the bound is that …".
 	Loose string
 
 	Ours   Outcome  // Joiner's result
@@ -33,7 +34,7 @@ type Outcome struct {
 	Workers int     // upstream's number of workers
 	Late    bool    // upstream was stopped; the numbers are those of a partial plan
 
-	Machines   int           // planned nodes
+	NewNodes   int           // planned nodes
 	Placed     int           // pods on existing nodes
 	Refused    int           // pods without a place
 	Why        string        // the most frequent reason for refusing pods
@@ -68,16 +69,17 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 
 // read records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
 func (o *Outcome) read(plan packing.Plan) {
-	better := o.Machines+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
+	better := o.NewNodes+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
 		len(plan.Refusals) == o.Refused && plan.Price < o.Price
 	if !better {
 		return
 	}
-	o.Machines, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
+	o.NewNodes, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
 	o.Why = mostFrequentReason(plan.Refusals)
 }
 
-// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that reaches the count first.
+// mostFrequentReason returns the most frequent first reason of the refusals. On a tie, it returns the reason that
+// reaches the count first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

@@ -19,7 +19,8 @@ type Patience struct {
 	TheirRuns int           // number of complete runs of upstream; the best price counts
 	Slow      time.Duration // a run that takes longer is not repeated
 
-	// Watch is called before Joiner's runs of a workload; the function that it returns is called after them. nil disables it.
+	// Watch is called before Joiner's runs of a workload; the function that it returns is called after them. nil
+	// disables it.
 	Watch func(workload string) (func(), error)
 }
 
@@ -61,7 +62,7 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		if err := t.run(); err != nil {
 			return row, err
 		}
-		ours.repeat() // the load of this computer may have changed since
+		ours.repeat() // the load of this computer may have changed during upstream's runs
 	}
 	ours.judge()
 	return row, nil

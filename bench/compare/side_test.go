@@ -18,17 +18,17 @@ func TestMedian(t *testing.T) {
 	t.Parallel()
 	got := median([]Sample{{Seconds: 3, Objects: 1, Peak: 7}, {Seconds: 1, Objects: 9, Peak: 9}, {Seconds: 2, Objects: 2, Peak: 8}})
 	if want := (Sample{Seconds: 2, Objects: 2, Peak: 9}); got != want {
-		t.Errorf("of three: %+v, want %+v", got, want)
+		t.Errorf("median of three samples: %+v, want %+v", got, want)
 	}
 	if got := median([]Sample{{Seconds: 1}, {Seconds: 2}}).Seconds; got != 1.5 {
-		t.Errorf("of two: %v, want 1.5", got)
+		t.Errorf("median of two samples: %v, want 1.5", got)
 	}
 	if got := median(nil); got != (Sample{}) {
-		t.Errorf("of none: %+v", got)
+		t.Errorf("median without samples: %+v, want zero", got)
 	}
 }
 
-// TestMeasure allocates 64 MiB and wants to find them again.
+// TestMeasure checks that an allocation of 64 MiB is measured.
 func TestMeasure(t *testing.T) {
 	const size = 64 << 20
 	var block []byte
@@ -43,20 +43,21 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// rows are three that were run: one that reaches all it should, one that does not, one that was skipped.
+// rows returns a row that reaches all targets, one with an invalid and expensive plan, one whose plan refuses pods, and
+// a skipped one.
 func rows() []Row {
 	good := Row{
 		Workload: workload.Workload{Name: "good", About: "a good one", Group: workload.Speed, Aim: workload.Aim{Ratio: 100}},
 		Pods:     1000, Classes: 10, Bound: 100 * catalog.Dollar,
-		Ours:   Outcome{Pods: 1000, Sample: Sample{Seconds: 0.01}, Runs: 7, Machines: 5, Price: 101 * catalog.Dollar, Checked: true},
-		Theirs: &Outcome{Pods: 1000, Sample: Sample{Seconds: 2}, Runs: 3, Workers: 1, Machines: 2, Price: 150 * catalog.Dollar, Checked: true},
+		Ours:   Outcome{Pods: 1000, Sample: Sample{Seconds: 0.01}, Runs: 7, NewNodes: 5, Price: 101 * catalog.Dollar, Checked: true},
+		Theirs: &Outcome{Pods: 1000, Sample: Sample{Seconds: 2}, Runs: 3, Workers: 1, NewNodes: 2, Price: 150 * catalog.Dollar, Checked: true},
 	}
 	bad := good
 	bad.Workload.Name = "bad"
 	bad.Ours.Seconds, bad.Ours.Price, bad.Ours.Violations = 1, 200*catalog.Dollar, []string{"pod a|b is nowhere"}
 	refused := good
 	refused.Workload.Name, refused.Ours.Refused, refused.Ours.Why = "refused", 3, "TooSmall: cpu"
-	return []Row{good, bad, refused, {Workload: workload.Workload{Name: "gone", Group: workload.Speed}, Skipped: "its file is not there"}}
+	return []Row{good, bad, refused, {Workload: workload.Workload{Name: "gone", Group: workload.Speed}, Skipped: "file does not exist"}}
 }
 
 func TestReport(t *testing.T) {
@@ -74,7 +75,7 @@ func TestReport(t *testing.T) {
 		"|  | 1,000 |  | upstream | 2.00 | 500 |  |",
 		"`bad`: joiner's plan is wrong: pod a/b is nowhere.",
 		"`refused`: joiner refuses 3 pods",
-		"`gone` was skipped: its file is not there.",
+		"`gone` was skipped: file does not exist.",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report lacks %q", want)
@@ -85,8 +86,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestGapOfWhom: a plan for fewer pods says nothing about the price of all.
-func TestGapOfWhom(t *testing.T) {
+// TestGap: a plan without all pods has no gap, unless the missing pods are hopeless. The ratio is computed per pod.
+func TestGap(t *testing.T) {
 	t.Parallel()
 	all := rows()
 	if gap, ok := all[0].Gap(&all[0].Ours); !ok || gap < 0.99 || gap > 1.01 {
@@ -97,18 +98,18 @@ func TestGapOfWhom(t *testing.T) {
 	}
 	all[2].Hopeless = 3
 	if _, ok := all[2].Gap(&all[2].Ours); !ok {
-		t.Error("a plan that refuses only those who fit nowhere has no gap")
+		t.Error("a plan that refuses only hopeless pods has no gap")
 	}
 	all[0].Theirs.Pods = 500
 	if _, ok := all[0].Gap(all[0].Theirs); ok {
 		t.Error("a plan for half of the pods has a gap")
 	}
 	if ratio := all[0].Ratio(); ratio != 400 {
-		t.Errorf("two seconds for half of the pods are %v times 0.01 for all, want 400", ratio)
+		t.Errorf("the ratio of 2 s for half of the pods to 0.01 s for all is %v, want 400", ratio)
 	}
 }
 
-// TestCheapestCounts: of several plans the cheapest is noted, unless it refuses more.
+// TestCheapestCounts: read keeps the cheapest of the plans that refuse the fewest pods.
 func TestCheapestCounts(t *testing.T) {
 	t.Parallel()
 	plan := func(price catalog.Price, refusals int) packing.Plan {
@@ -151,7 +152,7 @@ func TestGrowthIsXML(t *testing.T) {
 	}
 }
 
-// TestRun plans one small workload with both and wants both plans to hold.
+// TestRun plans one small workload with both schedulers, and checks that both plans are valid.
 func TestRun(t *testing.T) {
 	for _, w := range workload.All("") {
 		if w.Name != "thousand" {
@@ -161,9 +162,9 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for who, o := range map[string]*Outcome{"joiner": &row.Ours, "upstream": row.Theirs} {
-			if o.Pods != 1000 || o.Machines == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Late || o.Price < row.Bound {
-				t.Errorf("%s: %+v, bound %v", who, o, row.Bound)
+		for scheduler, o := range map[string]*Outcome{"joiner": &row.Ours, "upstream": row.Theirs} {
+			if o.Pods != 1000 || o.NewNodes == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Late || o.Price < row.Bound {
+				t.Errorf("%s: %+v, bound %v", scheduler, o, row.Bound)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	ours := o == &r.Ours
 	cells := []string{
 		"", thousands(o.Pods), "", by, seconds(o.Seconds), thousands(int(o.PodsPerSecond())), "",
-		bytes(o.Allocated), count(o.Objects), bytes(o.Peak), thousands(o.Machines), thousands(o.Placed), thousands(o.Refused),
+		bytes(o.Allocated), count(o.Objects), bytes(o.Peak), thousands(o.NewNodes), thousands(o.Placed), thousands(o.Refused),
 		dollars(o.Price.Dollars()), "", "", o.verdict(),
 	}
 	if ours {
@@ -115,8 +115,8 @@ func (r *Row) notes() []string {
 	if len(r.Ours.Violations) > 0 {
 		add("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))
 	}
-	if r.Unasked != "" {
-		add("upstream was not run: %s", r.Unasked)
+	if r.NotRun != "" {
+		add("upstream was not run: %s", r.NotRun)
 	}
 	t := r.Theirs
 	if t == nil {

@@ -22,8 +22,8 @@ type theirs struct {
 	samples map[int][]Sample // of complete plans, by number of workers
 }
 
-// run makes upstream's plans: the first with one worker, the default of its controller, the second with five, the others with the faster
-// number. It stops after a slow plan.
+// run makes upstream's plans: the first with one worker, the default of its controller, the second with five, the
+// others with the faster number. It stops after a slow plan.
 func (t *theirs) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
@@ -63,7 +63,8 @@ func (t *theirs) quicker() int {
 	return 1
 }
 
-// once makes one plan; late reports that upstream was stopped. A partial plan is recorded only if no complete plan exists.
+// once makes one plan; late reports that upstream was stopped. A partial plan is recorded only if no complete plan
+// exists.
 func (t *theirs) once(workers int, limit time.Duration) (sample Sample, late bool, err error) {
 	var run *upstream.Run
 	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds

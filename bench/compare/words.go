@@ -55,7 +55,8 @@ func plural(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// oneLine makes an error text fit into a list item: one line of at most 300 characters, without characters that Markdown reads.
+// oneLine makes an error text fit into a list item: one line of at most 300 characters, without characters that
+// Markdown reads.
 func oneLine(text string) string {
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
 	text = strings.NewReplacer("|", "/", "<", "‹", ">", "›").Replace(text)

@@ -34,7 +34,8 @@ type behaviour struct {
 	With runtime.RawExtension `json:"with"`
 	// Then is merged over the created object, which is then updated. Empty: the object is only created.
 	Then runtime.RawExtension `json:"then"`
-	// Reject are the fields with errors, of the update if there is one. Empty: the object is accepted.
+	// Reject lists the fields with errors: of the update if Then is set, else of the creation. Empty: the object is
+	// accepted.
 	Reject []string `json:"reject"`
 	// Want must be contained in the stored object, defaults included.
 	Want runtime.RawExtension `json:"want"`
@@ -48,8 +49,8 @@ type answer struct {
 	errs   field.ErrorList
 }
 
-// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected, the same object
-// stored, and both as the case states.
+// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected,
+// the same object stored, and both as the case states.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	compiled := map[string][2]*Definition{}
@@ -76,7 +77,7 @@ func TestBehaviour(t *testing.T) {
 		}
 	}
 	if total < 120 {
-		t.Errorf("%d cases found in testdata: want at least 120", total)
+		t.Errorf("testdata has %d cases, want at least 120", total)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Definition admits objects as an API server with a CustomResourceDefinition would, including the validation ratcheting that is enabled
-// since Kubernetes 1.30.
+// Definition admits objects as an API server with a CustomResourceDefinition would, including the validation ratcheting
+// that is enabled since Kubernetes 1.30.
 type Definition struct {
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator

@@ -13,7 +13,8 @@ import (
 
 // Difference is one path at which two definitions differ.
 type Difference struct {
-	// Path in the definition, for instance spec.names.shortNames or, in a schema, …properties.spec.properties.weight.maximum.
+	// Path in the definition, for instance spec.names.shortNames or, in a schema,
+	// …properties.spec.properties.weight.maximum.
 	Path string
 	// Ours and Theirs are the values at the path; nil if absent.
 	Ours, Theirs any
@@ -23,8 +24,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: ours %s, theirs %s", d.Path, text(d.Ours), text(d.Theirs))
 }
 
-// Compare lists the differences between two definitions, sorted by path. It ignores descriptions, the messages of validation
-// rules, and the order of lists that are sets: enum, required, categories, short names.
+// Compare lists the differences between two definitions, sorted by path. It ignores descriptions, the messages of
+// validation rules, and the order of lists that are sets: enum, required, categories, short names.
 func Compare(ours, theirs *apiextensionsv1.CustomResourceDefinition) ([]Difference, error) {
 	a, err := tree(ours)
 	if err != nil {
@@ -99,8 +100,8 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isProse reports whether a key is a description or a message. A property of a schema can also have these names, but its value is an
-// object.
+// isProse reports whether a key is a description or a message. A property of a schema can also have these names, but
+// its value is an object.
 func isProse(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false

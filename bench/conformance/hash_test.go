@@ -23,13 +23,13 @@ import (
 // authority is a dummy certificate authority of a cluster.
 const authority = "LS0tLS1CRUdJTg=="
 
-// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not drift when Joiner
-// takes over from Karpenter, or the other way round.
+// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not
+// drift when Joiner takes over from Karpenter, or the other way round.
 func TestHashesOfManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
 	if err != nil || len(files) < 22 {
-		t.Fatalf("there are %d manifests: %v", len(files), err)
+		t.Fatalf("testdata has %d manifests (%v), want at least 22", len(files), err)
 	}
 	count := map[string]int{}
 	for _, file := range files {
@@ -49,11 +49,11 @@ func TestHashesOfManifests(t *testing.T) {
 		}
 	}
 	if count["NodePool"] < 20 || count["EC2NodeClass"] < 15 {
-		t.Errorf("only %v were compared", count)
+		t.Errorf("compared only %v, want at least 20 NodePools and 15 EC2NodeClasses", count)
 	}
 }
 
-// TestHashesOfRandomObjects tests the same for objects with random content.
+// TestHashesOfRandomObjects: the drift hashes of objects with random content equal Karpenter's.
 func TestHashesOfRandomObjects(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(7, 11))

@@ -22,24 +22,24 @@ var kindsOf = map[string]string{
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
 }
 
-// TestManifests: both definitions accept the manifests of testdata/manifests, which are written like those of users, drop nothing, and
-// store the same.
+// TestManifests: both definitions accept the manifests of testdata/manifests, which resemble those of users, drop no
+// field, and store equal objects.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
 	if err != nil || len(files) < 22 {
-		t.Fatalf("there are %d manifests: %v; want at least 22", len(files), err)
+		t.Fatalf("testdata has %d manifests (%v), want at least 22", len(files), err)
 	}
 	seen := agree(t, files, true, func(name string) string { return name })
 	for _, kind := range []string{"NodePool", "NodeOverlay", "EC2NodeClass"} {
 		if seen[kind] == 0 {
-			t.Errorf("there is no %s among the manifests", kind)
+			t.Errorf("the manifests include no %s", kind)
 		}
 	}
 }
 
-// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner rejects those that
-// Karpenter rejects.
+// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner
+// rejects those that Karpenter rejects.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
@@ -48,7 +48,7 @@ func TestExamples(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "examples", "v1", "*.yaml"))
 	if err != nil || len(files) < 15 {
-		t.Fatalf("there are %d examples: %v; want at least 15", len(files), err)
+		t.Fatalf("found %d examples (%v), want at least 15", len(files), err)
 	}
 	agree(t, files, false, func(name string) string {
 		switch name {
@@ -61,8 +61,8 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// agree tests both definitions with every object of the API in the files, with variables filled in, and counts the objects by kind. With
-// whole, no object may be rejected, and nothing dropped.
+// agree tests both definitions with every object of the API in the files, with variables filled in, and returns the
+// number of objects by kind. With whole, the definitions must accept every object and drop no field.
 func agree(t *testing.T, files []string, whole bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}
@@ -87,13 +87,13 @@ func agree(t *testing.T, files []string, whole bool, fill func(variable string) 
 					t.Errorf("objects differ (-theirs +ours):\n%s", diff)
 				}
 				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); whole && (diff != "" || len(ours.errs) > 0) {
-					t.Errorf("refused (%v) or lost (-written +stored):\n%s", ours.errs.ToAggregate(), diff)
+					t.Errorf("rejected (%v), or fields dropped (-written +stored):\n%s", ours.errs.ToAggregate(), diff)
 				}
 			})
 		}
 	}
 	if len(seen) == 0 {
-		t.Error("there is no object of the API in any file")
+		t.Error("no file has an object of the API")
 	}
 	return seen
 }

@@ -15,31 +15,32 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberate are the intended differences, with the reason. None of them changes what is accepted, which TestBehaviour checks.
+// deliberate lists the intended differences, with their reasons. TestBehaviour checks that they do not change which
+// objects are accepted.
 var deliberate = map[string]map[string]string{
 	"ec2nodeclasses.karpenter.k8s.aws": {
 		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
-			"Karpenter's next version takes every setting of the kubelet; what is wrong with one, the class's conditions say",
+			"Karpenter's next version accepts every kubelet setting; the class's conditions report invalid ones",
 	},
 	"nodepools.karpenter.sh": {
 		poolTemplate + "spec.properties.requirements.items.properties.values.maxLength": "" +
-			"it stands on a list, where the bound of a text has no effect",
+			"the schema is that of a list, for which maxLength has no effect",
 		poolTemplate + "spec.properties.requirements.items.properties.values.pattern": "" +
-			"it stands on a list, where the pattern of a text has no effect",
+			"the schema is that of a list, for which pattern has no effect",
 		poolTemplate + "metadata.properties.labels.x-kubernetes-validations[3].rule": "" +
-			"theirs lists karpenter.k8s.aws/capacity-reservation-interruptible twice",
+			"Karpenter's rule lists karpenter.k8s.aws/capacity-reservation-interruptible twice",
 	},
 	"nodeoverlays.karpenter.sh": {
 		schemaPath + "requirements.items.properties.values.maxLength": "" +
-			"it stands on a list, where the bound of a text has no effect",
+			"the schema is that of a list, for which maxLength has no effect",
 		schemaPath + "requirements.items.properties.values.pattern": "" +
-			"it stands on a list, where the pattern of a text has no effect",
+			"the schema is that of a list, for which pattern has no effect",
 	},
 	"nodeclaims.karpenter.sh": {
 		schemaPath + "requirements.items.properties.values.maxLength": "" +
-			"it stands on a list, where the bound of a text has no effect",
+			"the schema is that of a list, for which maxLength has no effect",
 		schemaPath + "requirements.items.properties.values.pattern": "" +
-			"it stands on a list, where the pattern of a text has no effect",
+			"the schema is that of a list, for which pattern has no effect",
 	},
 }
 
@@ -91,14 +92,14 @@ func TestStructure(t *testing.T) {
 		}
 		for path := range deliberate[name] {
 			if !seen[path] {
-				t.Errorf("%s: %s is listed as a deliberate difference and is none: take it off the list", name, path)
+				t.Errorf("%s: %s is listed as a deliberate difference, but does not differ: remove it from the list", name, path)
 			}
 		}
 	}
 }
 
-// TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud. Besides the
-// deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
+// TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud.
+// Besides the deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
 func TestStructureOfCore(t *testing.T) {
 	t.Parallel()
 	const keys = "requirements.items.properties.key.x-kubernetes-validations"
@@ -130,8 +131,8 @@ func TestStructureOfCore(t *testing.T) {
 	}
 }
 
-// TestCompareSees adds differences of each kind, to check that Compare finds them.
-func TestCompareSees(t *testing.T) {
+// TestCompare adds differences of each kind, to check that Compare finds them.
+func TestCompare(t *testing.T) {
 	t.Parallel()
 	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]

@@ -13,14 +13,15 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// respelled are cases whose text a Go value cannot represent, with the reason. All others are written back unchanged.
+// respelled lists the cases whose text a Go value cannot represent, with the reasons. All others are written back
+// unchanged.
 var respelled = map[string]string{
-	"nodeclaim.yaml/everything at once":                  "a quantity that is a number becomes a text, which an immutable spec refuses",
-	"ec2nodeclass.yaml/a volume of a unit and no number": "the schema takes Ti for a size; as a quantity it is 0",
+	"nodeclaim.yaml/all fields":                        "a quantity that is a JSON number becomes a string, which the immutable spec rejects",
+	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti; as a quantity it is 0",
 }
 
-// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a program that
-// updates an object must not change other fields.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a
+// program that updates an object must not change other fields.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{
@@ -51,12 +52,12 @@ func TestTypes(t *testing.T) {
 				definition.Read(written)
 				_, known := respelled[name]
 				if errs := definition.Update(t.Context(), written, stored); len(errs) > 0 != known {
-					t.Errorf("what we write back is refused: %v; known to be: %t", errs.ToAggregate(), known)
+					t.Errorf("updating with the encoded object: %v; an error is expected: %t", errs.ToAggregate(), known)
 				}
 				second := types[suite.Definition]()
 				read(t, written, second)
 				if diff := gocmp.Diff(first, second); diff != "" {
-					t.Errorf("what we write back is not what we read (-read +written):\n%s", diff)
+					t.Errorf("the encoded object differs from the stored one (-read +written):\n%s", diff)
 				}
 			})
 		}

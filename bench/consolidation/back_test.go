@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// TestBoth lets both have twenty minutes with a hundred nodes that are half empty: either must save a third and leave no pod behind, and
-// the report must show that.
+// TestBoth runs both sides on a hundred half-empty nodes. Each side must reduce the price by a third, Joiner must leave
+// no pod pending, and the report must include the row.
 func TestBoth(t *testing.T) {
 	for _, w := range workload.Wastes("") {
 		if w.Name != "halved-100" {
@@ -20,16 +20,16 @@ func TestBoth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for who, o := range map[string]Outcome{"ours": row.Ours, "upstream": row.Theirs} {
+		for side, o := range map[string]Outcome{"ours": row.Ours, "upstream": row.Theirs} {
 			if o.Price > row.Price*2/3 || o.Moved == 0 || o.Passes == 0 || o.Seconds <= 0 || o.Nodes >= row.Nodes {
-				t.Errorf("%s: from %s to %s, %d pods moved in %d passes", who, row.Price, o.Price, o.Moved, o.Passes)
+				t.Errorf("%s: price from %s to %s, %d pods moved in %d passes", side, row.Price, o.Price, o.Moved, o.Passes)
 			}
 			if o.Bound <= 0 || o.Price < o.Bound {
-				t.Errorf("%s: %s is below the bound %s", who, o.Price, o.Bound)
+				t.Errorf("%s: the price %s is below the bound %s", side, o.Price, o.Bound)
 			}
 		}
 		if row.Ours.Waiting > 0 {
-			t.Errorf("%d pods wait", row.Ours.Waiting)
+			t.Errorf("%d pods are pending", row.Ours.Waiting)
 		}
 		report := Report([]Row{row})
 		for _, want := range []string{"| `halved-100` ", "| upstream |", "within 5 % of the bound", "no more paid than by upstream"} {
@@ -39,5 +39,5 @@ func TestBoth(t *testing.T) {
 		}
 		return
 	}
-	t.Fatal("there is no such fleet")
+	t.Fatal("fleet halved-100 does not exist")
 }

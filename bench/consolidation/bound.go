@@ -32,12 +32,12 @@ func bound(f *fleet.Fleet) catalog.Price {
 	return packing.Solve(all, f.Market, packing.Usual).LowerBound
 }
 
-// leastOf returns the lower bound over time of a fleet without a controller, while its pods come and go. The pods do not depend on the
-// controller. It is sampled at the same interval at which the controllers scan.
+// leastOf returns the lower bound over time of a fleet without a controller, while its pods come and go. The pods do
+// not depend on the controller. It is sampled at the same interval at which the controllers scan.
 func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1
-	for at := time.Duration(0); at < lasts; at += looking {
+	for at := time.Duration(0); at < lasts; at += scanInterval {
 		if f.Advance(fleet.Start.Add(at)); f.Changes() != changes {
 			out, changes = append(out, fleet.Step{From: at, Price: bound(f)}), f.Changes()
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMeanwhile: the report states how far above the lower bound a fleet was while its pods came and went, in the time in which the side
-// was run, and why.
+// TestMeanwhile: the report states how far a fleet was above the lower bound while its pods came and went, and which
+// nodes caused this. It covers the time in which the side was run.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -44,16 +44,17 @@ func TestMeanwhile(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 	if got := fmt.Sprintf("%.3f", row.Ours.gap()); got != "5.000" {
-		t.Errorf("in the end it is %s %% above the bound, want 5.000", got)
+		t.Errorf("the final price is %s %% above the bound, want 5.000", got)
 	}
 }
 
-// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to launch and
-// terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the total.
+// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to
+// launch and terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the
+// total.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("half an hour of a fleet")
+		t.Skip("simulates a fleet for half an hour")
 	}
 	const hurried, calm = 45 * time.Second, 12 * time.Minute
 	idle, gap := map[time.Duration]float64{}, map[time.Duration]float64{}
@@ -74,14 +75,15 @@ func TestPace(t *testing.T) {
 		joining, leaving := fleet.Idle(row.Ours.Bill, lasts)
 		least := fleet.Spent(row.Least, lasts)
 		idle[stay], gap[stay] = 100*(joining+leaving)/least, 100*(fleet.Spent(row.Ours.Bill, lasts)/least-1)
-		t.Logf("pods stay %s: %.1f %% above the bound, %.1f %% for machines that take none", stay, gap[stay], idle[stay])
+		t.Logf("pods run for %s: %.1f %% above the bound, %.1f %% for nodes without pods", stay, gap[stay], idle[stay])
 	}
 	if idle[calm] <= 0 || idle[calm] > 0.8*idle[hurried] || gap[calm] <= idle[calm] || gap[calm] > gap[hurried] {
-		t.Errorf("above the bound: %v, for machines that take no pods: %v", gap, idle)
+		t.Errorf("percent above the bound: %v, percent for nodes without pods: %v", gap, idle)
 	}
 }
 
-// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are created one by one.
+// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are
+// created one by one.
 func crowd(stay, lasts time.Duration) (*fleet.Fleet, error) {
 	like, err := workload.Wastes("")[0].Build()
 	if err != nil {

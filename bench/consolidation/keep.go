@@ -18,8 +18,8 @@ const (
 	Upstream Side = "upstream"
 )
 
-// Keep is the path of a folder with results, one file per fleet and side, so that a report can combine several runs. The zero value
-// stores nothing.
+// Keep is the path of a folder with results, one file per fleet and side, so that a report can combine several runs.
+// The zero value stores nothing.
 type Keep string
 
 // load returns the stored result of a fleet and side; false if none is stored.

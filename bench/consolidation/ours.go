@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every change.
+// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every
+// change.
 type ours struct {
 	fleet      *fleet.Fleet
 	reader     *snapshot.Reader // watches the fleet, as in the controller
@@ -31,16 +32,17 @@ type ours struct {
 
 // underway is a move in progress: its replacement nodes are not all ready, or its pods have no place yet.
 type underway struct {
-	nodes []string  // nodes to remove
-	turns []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
-	comes []string  // replacement nodes
-	since time.Time // time since which pods of the move have no place; zero if all have one
+	nodes        []string  // nodes to remove
+	evictions    []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
+	replacements []string  // replacement nodes
+	since        time.Time // time since which pods of the move have no place; zero if all have one
 }
 
 // blockedFor is how long pods without a place block a move before it is undone.
 const blockedFor = 30 * time.Second
 
-// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is still due.
+// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is
+// still due.
 func (o *ours) pass() (bool, error) {
 	if closer := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
 		return len(o.moves) > 0 || !closer, nil
@@ -54,17 +56,18 @@ func (o *ours) pass() (bool, error) {
 	}
 	o.fleet.Advance(o.fleet.Now().Add(took))
 	err = o.act(d)
-	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.closer, err
+	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.closer, err
 }
 
 // decision is the result of one scan.
 type decision struct {
-	buy   []packing.PlannedNode // for pending pods
-	empty []string              // nodes without pods
-	moves []consolidation.Move
+	launch []packing.PlannedNode // for pending pods
+	empty  []string              // nodes without pods
+	moves  []consolidation.Move
 }
 
-// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is measured.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Only the time of decide is
+// measured.
 func (o *ours) decide() (decision, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
@@ -73,7 +76,7 @@ func (o *ours) decide() (decision, error) {
 	o.steady.Observe(snapshot, o.fleet.Now())
 	o.closer = o.steady.IsLow(o.fleet.Now())
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
-	d := decision{buy: plan.PlannedNodes}
+	d := decision{launch: plan.PlannedNodes}
 	in := disruption.Input{
 		Snapshot: snapshot, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
 	}
@@ -106,10 +109,10 @@ func (o *ours) decide() (decision, error) {
 
 // isInTurn reports whether pods are evicted one after the other, or a move in progress will do so.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
-	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) ||
+	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.evictions) > 0 }) ||
 		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
 			m := o.fleet.Instance(n.Name)
-			return m != nil && m.Phase == fleet.Going && len(n.Pods) > 0
+			return m != nil && m.Phase == fleet.Removing && len(n.Pods) > 0
 		})
 }
 
@@ -118,7 +121,8 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
-// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a planned pod.
+// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a
+// planned pod.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
 		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: rooms,
@@ -137,7 +141,7 @@ func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[str
 
 // act carries out a decision. Moves without replacement nodes are completed at once.
 func (o *ours) act(d decision) error {
-	for _, m := range d.buy {
+	for _, m := range d.launch {
 		if _, err := o.launch(m); err != nil {
 			return err
 		}
@@ -146,20 +150,20 @@ func (o *ours) act(d decision) error {
 	for _, m := range d.moves {
 		if slices.ContainsFunc(m.Nodes, func(name string) bool {
 			f := o.fleet.Instance(name)
-			return f == nil || f.Phase != fleet.Ready || f.Closed
+			return f == nil || f.Phase != fleet.Ready || f.Cordoned
 		}) {
 			continue
 		}
-		u := &underway{nodes: m.Nodes, turns: m.EvictionOrder}
+		u := &underway{nodes: m.Nodes, evictions: m.EvictionOrder}
 		for _, machine := range m.PlannedNodes {
 			name, err := o.launch(machine)
 			if err != nil {
 				return err
 			}
-			u.comes = append(u.comes, name)
+			u.replacements = append(u.replacements, name)
 		}
 		for _, name := range m.Nodes {
-			o.fleet.Close(name, true)
+			o.fleet.Cordon(name, true)
 		}
 		o.fleet.Note() // each move gets its own step in the bill
 		o.moves = append(o.moves, u)
@@ -175,17 +179,18 @@ func (o *ours) launch(m packing.PlannedNode) (string, error) {
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of these moves.
+// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of
+// these moves.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
 	if len(ready) == 0 {
 		return nil
 	}
-	var nodes, turns []string
+	var nodes, evictions []string
 	for _, u := range ready {
-		nodes, turns = append(nodes, u.nodes...), append(turns, u.turns...)
+		nodes, evictions = append(nodes, u.nodes...), append(evictions, u.evictions...)
 	}
-	nowhere, err := o.nowhere(nodes, turns)
+	nowhere, err := o.nowhere(nodes, evictions)
 	if err != nil {
 		return err
 	}
@@ -194,8 +199,8 @@ func (o *ours) finish() error {
 	for _, u := range ready {
 		blocked := slices.ContainsFunc(u.nodes, func(name string) bool { return nowhere[name] })
 		switch {
-		case !blocked && len(u.turns) > 0:
-			o.fleet.RemoveInTurn(u.turns, u.nodes...)
+		case !blocked && len(u.evictions) > 0:
+			o.fleet.RemoveInTurn(u.evictions, u.nodes...)
 			over[u] = true
 		case !blocked:
 			gone, over[u] = append(gone, u.nodes...), true
@@ -204,7 +209,7 @@ func (o *ours) finish() error {
 		case o.fleet.Now().Sub(u.since) >= blockedFor:
 			over[u] = true
 			for _, name := range u.nodes {
-				o.fleet.Close(name, false)
+				o.fleet.Cordon(name, false)
 			}
 		}
 	}
@@ -214,11 +219,11 @@ func (o *ours) finish() error {
 }
 
 func (o *ours) isReady(u *underway) bool {
-	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
+	return !slices.ContainsFunc(u.replacements, func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
 // nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed.
-func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
+func (o *ours) nowhere(nodes, evictions []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
 		return nil, err
@@ -232,7 +237,7 @@ func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unschedulable(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, turns) {
+	for _, id := range consolidation.Unschedulable(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, evictions) {
 		out[on[id]] = true
 	}
 	return out, nil

@@ -44,8 +44,8 @@ func taken() int64 {
 	return int64(m.Sys - m.HeapIdle)
 }
 
-// limited sets the garbage collector's memory limit, as the controller does. The returned function restores it. The limit is soft. It is
-// the same for all scans, because a controller's limit does not grow with its data.
+// limited sets the garbage collector's memory limit, as the controller does. The returned function restores it. The
+// limit is soft. It is the same for all scans, because a controller's limit does not grow with its data.
 func limited(bytes int64) func() {
 	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }

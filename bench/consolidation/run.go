@@ -26,11 +26,11 @@ var (
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// looking is how long a side waits between two scans while it has nothing to do. quiet is how long a fleet must see no action to count as
-// converged. It exceeds five minutes, after which upstream scans an unchanged cluster again.
+// scanInterval is how long a side waits between two scans while it has nothing to do. A fleet has converged if no action
+// happens for idleTime. It exceeds five minutes, after which upstream scans an unchanged cluster again.
 const (
-	looking = 10 * time.Second
-	quiet   = 6 * time.Minute
+	scanInterval = 10 * time.Second
+	idleTime     = 6 * time.Minute
 )
 
 // Row is one fleet, and the results of both sides.
@@ -121,7 +121,7 @@ func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 
 // wait advances the time until the next scan, and completes moves as soon as possible.
 func (o *ours) wait() error {
-	until := o.fleet.Now().Add(looking)
+	until := o.fleet.Now().Add(scanInterval)
 	for len(o.moves) > 0 {
 		next, ok := o.fleet.Next()
 		if !ok || !next.Before(until) {
@@ -150,13 +150,13 @@ func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 		if rest, err = d.Pass(); err != nil {
 			return Outcome{}, err
 		}
-		r.seconds = append(r.seconds, d.Thought().Seconds())
+		r.seconds = append(r.seconds, d.WorkTime().Seconds())
 		busy := d.Busy() || f.Changes() != before
 		t.saw(busy)
 		d.Wait(rest)
 		if !busy && f.Now().Sub(from) < time.Minute { // a scan of an unchanged cluster has the same result
 			next, ok := f.Next()
-			if due := from.Add(5*time.Minute + looking); !ok || next.After(due) {
+			if due := from.Add(5*time.Minute + scanInterval); !ok || next.After(due) {
 				next = due
 			}
 			d.Wait(max(next.Sub(f.Now()), 0))
@@ -195,12 +195,12 @@ func (t *turn) goes() bool {
 	return !t.over
 }
 
-// saw records whether the last pass did anything, and ends the turn after the duration quiet without an action.
+// saw records whether the last pass did anything, and ends the turn after the duration idleTime without an action.
 func (t *turn) saw(busy bool) {
 	if busy || t.fleet.Changes() != t.changes {
 		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()
 	}
-	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= quiet
+	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= idleTime
 }
 
 func (t *turn) outcome() Outcome {

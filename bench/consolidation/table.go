@@ -198,7 +198,8 @@ func (o *Outcome) lowest() catalog.Price {
 	return out
 }
 
-// movedUntil returns how many pods had been moved when the price, without nodes that were still being removed, was at most the given one.
+// movedUntil returns how many pods had been moved when the price, without nodes that were still being removed, was at
+// most the given one.
 func (o *Outcome) movedUntil(price catalog.Price) int {
 	for _, s := range o.Bill {
 		if s.Settled <= price {

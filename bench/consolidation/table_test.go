@@ -25,9 +25,9 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		ours, theirs Outcome
 		lasts        time.Duration
-		want         []mark // bound, pass, paid, price, rest, moved, moved until as cheap
+		want         []mark // bound, pass, paid, final price, time of convergence, pods moved, pods moved until upstream's lowest price
 	}{
-		"both came to rest": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0,
+		"both converged": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 0,
 			[]mark{reached, reached, reached, reached, reached, reached}},
 		"upstream was better": {ours, came(5*time.Minute, 11*time.Minute, 103*cent, 40, ""), 0,
 			[]mark{reached, reached, notYet, notYet, notYet, notYet}},
@@ -35,14 +35,14 @@ func TestJudge(t *testing.T) {
 			[]mark{reached, reached, soFar, soFar, reached, reached, reached}},
 		"upstream was stopped sooner": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 0,
 			[]mark{reached, reached, worse, soFar, unknown, unknown, notYet}},
-		"ours was stopped": {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"),
+		"joiner was stopped": {came(9*time.Minute, 10*time.Minute, 120*cent, 50, "x"),
 			came(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{notYet, reached, notYet, reached, notYet, reached}},
 		"pods came and went": {ours, came(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute,
 			[]mark{reached, reached, reached, reached, reached, reached}},
-		"stopped while pods went": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
+		"stopped while pods came and went": {ours, came(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
 			[]mark{reached, reached, worse}},
-		"upstream was not asked": {ours, Outcome{}, 0, []mark{reached, reached}},
-		"ours was not asked":     {Outcome{}, ours, 0, nil},
+		"upstream was not run": {ours, Outcome{}, 0, []mark{reached, reached}},
+		"joiner was not run":   {Outcome{}, ours, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestKeep(t *testing.T) {
 	got, known, err := k.load("some", Upstream)
 	if err != nil || !known || got.Price != want.Price || got.Seconds != want.Seconds ||
 		!slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
-		t.Errorf("kept %+v, read %+v, %t, %v", want, got, known, err)
+		t.Errorf("saved %+v, loaded %+v, %t, %v", want, got, known, err)
 	}
 	for _, none := range []struct {
 		keep  Keep
@@ -81,7 +81,7 @@ func TestKeep(t *testing.T) {
 		by    Side
 	}{{k, "some", Joiner}, {k, "another", Upstream}, {"", "some", Upstream}} {
 		if _, known, err := none.keep.load(none.fleet, none.by); known || err != nil {
-			t.Errorf("%+v is known, %v", none, err)
+			t.Errorf("%+v: a result is stored (%t), %v", none, known, err)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// informers passes the fleet's objects to Joiner's reader, like the manager's cache. A new handler receives all existing objects at once,
-// and then every change.
+// informers passes the fleet's objects to Joiner's reader, like the manager's cache. A new handler receives all
+// existing objects at once, and then every change.
 type informers struct {
 	fleet    *fleet.Fleet
 	handlers map[reflect.Type][]toolscache.ResourceEventHandler

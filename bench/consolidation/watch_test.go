@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestWatched: at each scan in ten minutes, Joiner's reader has the same snapshot as the fleet.
+// TestWatched: for ten minutes, after each scan, Joiner's reader returns the same snapshot as the fleet.
 func TestWatched(t *testing.T) {
 	for _, w := range workload.Wastes("") {
 		if w.Name != "spot-100" {
@@ -22,7 +22,7 @@ func TestWatched(t *testing.T) {
 		}
 		f.LargeFirst = true
 		o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
-		looks := 0
+		scans := 0
 		for f.Since() < 10*time.Minute {
 			if _, err := o.pass(); err != nil {
 				t.Fatal(err)
@@ -30,22 +30,22 @@ func TestWatched(t *testing.T) {
 			if err := o.wait(); err != nil {
 				t.Fatal(err)
 			}
-			told, err := o.reader.Snapshot(context.Background(), f.Now(), f.Market)
+			watched, err := o.reader.Snapshot(context.Background(), f.Now(), f.Market)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if there := f.Objects().Snapshot(f.View()); !reflect.DeepEqual(plain(told), plain(there)) {
-				t.Fatalf("after %s it sees %d pods, %d nodes that are not those %d and %d that there are", f.Since(),
-					len(told.Pods), len(told.Nodes), len(there.Pods), len(there.Nodes))
+			if there := f.Objects().Snapshot(f.View()); !reflect.DeepEqual(plain(watched), plain(there)) {
+				t.Fatalf("after %s the reader's snapshot (%d pending pods, %d nodes) differs from the fleet's (%d pending pods, %d nodes)", f.Since(),
+					len(watched.Pods), len(watched.Nodes), len(there.Pods), len(there.Nodes))
 			}
-			looks++
+			scans++
 		}
-		if f.Moved() == 0 || looks < 20 {
-			t.Errorf("%d pods were moved in %d looks", f.Moved(), looks)
+		if f.Moved() == 0 || scans < 20 {
+			t.Errorf("%d pods were moved in %d scans", f.Moved(), scans)
 		}
 		return
 	}
-	t.Fatal("there is no such fleet")
+	t.Fatal("fleet spot-100 does not exist")
 }
 
 // plain returns the snapshot's nodes and pods without unexported state.

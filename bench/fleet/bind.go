@@ -20,13 +20,13 @@ func (f *Fleet) schedule() {
 	})
 }
 
-// best returns the node that kube-scheduler would choose: the node with the highest score among those that have room for the pod. On a
-// tie it returns the first.
+// best returns the node that kube-scheduler would choose: the node with the highest score among those that have room
+// for the pod. On a tie it returns the first.
 func (f *Fleet) best(p *Pod) *Instance {
 	var out *Instance
 	most := -1.0
 	for _, m := range f.ready {
-		if m.Closed || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
+		if m.Cordoned || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
 			continue
 		}
 		if s := score(p, m); s > most+1e-9 {
@@ -36,7 +36,8 @@ func (f *Fleet) best(p *Pod) *Instance {
 	return out
 }
 
-// score returns the sum of kube-scheduler's scores NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, between 0 and 2.
+// score returns the sum of kube-scheduler's scores NodeResourcesFit (LeastAllocated) and
+// NodeResourcesBalancedAllocation, between 0 and 2.
 func score(p *Pod, m *Instance) float64 {
 	all := m.Type.Allocatable
 	cpu := float64(m.free.CPU-p.ask.CPU) / float64(all.CPU)

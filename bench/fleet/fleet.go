@@ -30,8 +30,8 @@ type Fleet struct {
 	Market catalog.Market     // offerings and prices
 	Watch  Watcher            // receives changes; nil disables it
 
-	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are evicted in the order of
-	// their names, node after node.
+	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are
+	// evicted in the order of their names, node after node.
 	LargeFirst bool
 
 	now       time.Time
@@ -61,10 +61,10 @@ type Phase int
 
 // The phases.
 const (
-	Wanted Phase = iota // the instance does not exist yet
-	Bought              // the instance exists, and the node is not ready
-	Ready               // the node is ready for pods
-	Going               // the node is being removed, and is still paid for
+	Requested Phase = iota // the instance does not exist yet
+	Launched               // the instance exists, and the node is not ready
+	Ready                  // the node is ready for pods
+	Removing               // the node is being removed, and is still paid for
 )
 
 // Instance is a node with its NodeClaim, from the creation of the claim to the end of the instance.
@@ -75,7 +75,7 @@ type Instance struct {
 	Type     catalog.Type     // instance type
 	Offering catalog.Offering // zone, capacity type and price
 	Phase    Phase            // stage of the node's life
-	Closed   bool             // cordoned
+	Cordoned bool             // no pod is bound to the node
 	Created  time.Time        // simulated time at which the claim was created
 	For      []string         // the pods that the node was launched for, as "namespace/name"
 
@@ -104,7 +104,8 @@ type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
 
-	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being removed.
+	// Joining is the part of the price for nodes that are not ready yet; Leaving is the part for nodes that are being
+	// removed.
 	Joining, Leaving catalog.Price
 
 	// The state after all removals and launches in progress are complete:
@@ -162,7 +163,7 @@ func (f *Fleet) Launch(o Order) *Instance {
 	m := f.make(o)
 	f.notify(m)
 	f.after(Launching, func() {
-		m.Phase = Bought
+		m.Phase = Launched
 		f.notify(m)
 		f.charge()
 	})
@@ -205,10 +206,10 @@ func (f *Fleet) join(m *Instance) {
 	f.schedule()
 }
 
-// Close cordons or uncordons the node.
-func (f *Fleet) Close(name string, closed bool) {
-	if m := f.instances[name]; m != nil && m.Closed != closed {
-		m.Closed = closed
+// Cordon cordons or uncordons the node.
+func (f *Fleet) Cordon(name string, cordoned bool) {
+	if m := f.instances[name]; m != nil && m.Cordoned != cordoned {
+		m.Cordoned = cordoned
 		f.notify(m)
 		f.schedule()
 	}
@@ -233,7 +234,7 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	for i, id := range pods {
 		_, name, _ := strings.Cut(id, "/")
 		f.after(time.Duration(i)*Turning, func() {
-			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Going {
+			if p := f.pods[name]; p != nil && p.on != nil && p.on.Phase == Removing {
 				f.evict(p)
 				f.schedule()
 			}
@@ -243,16 +244,16 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not being removed already,
-// sorted by name.
+// leave cordons the instances, and removes them Draining after the duration. It returns the instances that were not
+// being removed already, sorted by name.
 func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		m := f.instances[name]
-		if m == nil || m.Phase == Going {
+		if m == nil || m.Phase == Removing {
 			continue
 		}
-		m.Phase, m.Closed = Going, true
+		m.Phase, m.Cordoned = Removing, true
 		f.ready = slices.DeleteFunc(f.ready, func(r *Instance) bool { return r == m })
 		f.notify(m)
 		out = append(out, m)

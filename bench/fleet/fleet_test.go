@@ -56,7 +56,8 @@ func where(f *Fleet) map[string][]string {
 	return out
 }
 
-// TestEvicted: pods of a removed node go to the nodes with the most room, one after the other, and only where they are allowed.
+// TestEvicted: each evicted pod is bound to the node with the most room on which it is allowed, one pod after the
+// other.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
 	want := func(pairs ...string) map[string][]string {
@@ -71,17 +72,17 @@ func TestEvicted(t *testing.T) {
 		change func(f *Fleet)
 		want   map[string][]string
 	}{
-		"the emptiest first, then the other": {
+		"node with the most room": {
 			pods: []*corev1.Pod{pod("1", 1500), pod("2", 1000), pod("3", 1000)}, // b has 3 of 4 cores left, c 2
 			want: want("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
 		},
-		"a node that is closed takes none": {
-			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Close("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
+		"cordoned node": {
+			pods: []*corev1.Pod{pod("1", 1500)}, change: func(f *Fleet) { f.Cordon("b", true) }, want: want("b", "b0", "c", "1", "c", "c0"),
 		},
-		"one that has no room either": {
+		"no room": {
 			pods: []*corev1.Pod{pod("1", 2500), pod("2", 2500)}, want: want("", "2", "b", "1", "b", "b0", "c", "c0"),
 		},
-		"where its selector says": {
+		"node selector": {
 			pods: []*corev1.Pod{pod("1", 500)}, change: func(f *Fleet) {
 				f.Instance("c").Offering.Zone = "c"
 				f.Instance("a").pods["1"].Object.Spec.NodeSelector = map[string]string{catalog.LabelZone: "c"}
@@ -97,19 +98,19 @@ func TestEvicted(t *testing.T) {
 			if c.change != nil {
 				c.change(f)
 			}
-			f.Remove("a", "nobody")
+			f.Remove("a", "unknown")
 			if got := where(f); !maps.EqualFunc(got, c.want, slices.Equal) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 			if f.Moved() != len(c.pods) || f.Waiting() != len(c.want[""]) {
-				t.Errorf("%d pods moved, %d wait", f.Moved(), f.Waiting())
+				t.Errorf("%d pods moved, %d pending", f.Moved(), f.Waiting())
 			}
 		})
 	}
 }
 
-// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large pod is first, all
-// have room.
+// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large
+// pod is first, all have room.
 func TestLargeFirst(t *testing.T) {
 	t.Parallel()
 	for large, waiting := range map[bool]int{false: 1, true: 0} {
@@ -120,12 +121,13 @@ func TestLargeFirst(t *testing.T) {
 		f.Place(node("a", 8), []*corev1.Pod{pod("1", 500), pod("2", 500), pod("3", 2800)})
 		f.Remove("a")
 		if f.Waiting() != waiting || f.Moved() != 3 {
-			t.Errorf("large first: %v: %d of %d pods wait, want %d of 3", large, f.Waiting(), f.Moved(), waiting)
+			t.Errorf("large first: %v: %d of %d pods are pending, want %d of 3", large, f.Waiting(), f.Moved(), waiting)
 		}
 	}
 }
 
-// TestPaid: an instance is paid for from its creation until its pods' grace period is over. A node that becomes ready takes pending pods.
+// TestPaid: an instance is paid for from its creation until the grace period of its pods is over. Pending pods are
+// bound to a node when it becomes ready.
 func TestPaid(t *testing.T) {
 	t.Parallel()
 	f := New(nil, nil)
@@ -135,7 +137,7 @@ func TestPaid(t *testing.T) {
 	f.Launch(node("b", 2))
 	f.Advance(Start.Add(time.Minute + Joining - time.Second))
 	if f.Waiting() != 1 || f.Instance("b").Node() != nil {
-		t.Errorf("%d pods wait for a node that is not there", f.Waiting())
+		t.Errorf("before the node is ready, %d pods are pending, want 1; the Node must not exist yet", f.Waiting())
 	}
 	f.Advance(Start.Add(time.Hour))
 	if got := where(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
@@ -152,7 +154,7 @@ func TestPaid(t *testing.T) {
 		t.Errorf("the bill is %v, want %v", f.Bill(), want)
 	}
 	if got, want := Rest(f.Bill()), time.Minute+Draining; got != want {
-		t.Errorf("at rest since %s, want %s", got, want)
+		t.Errorf("the price last changed at %s, want %s", got, want)
 	}
 	const seconds = 4*62 + 6*28 + 2*(3600-90)
 	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*seconds/3600); got != want {
@@ -162,15 +164,15 @@ func TestPaid(t *testing.T) {
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
 		t.Errorf("%s was paid for instances that took no pods, want %s", got, want)
 	}
-	f.Close("b", true) // its pod will have to move
+	f.Cordon("b", true) // its pod will have to move
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
 	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent,
 		Settled: cent, Moved: 2}); got != want {
-		t.Errorf("while it is closed the bill says %v, want %v", got, want)
+		t.Errorf("the bill's last step but one is %v while b is cordoned, want %v", got, want)
 	}
 	f.Delete("1")
 	if got := where(f); len(got) > 0 {
-		t.Errorf("left: %v", got)
+		t.Errorf("pods after the deletion: %v, want none", got)
 	}
 }

@@ -69,7 +69,7 @@ func (m *Instance) Node() *corev1.Node {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
-	if m.Closed {
+	if m.Cordoned {
 		m.node.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	return m.node
@@ -98,7 +98,7 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 		{Key: catalog.LabelZone, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Offering.Zone}},
 		{Key: catalog.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Offering.CapacityType}},
 	}
-	if m.Phase >= Bought {
+	if m.Phase >= Launched {
 		c.Status.ProviderID = m.Provider()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 	}
@@ -110,7 +110,7 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: at, Reason: kind})
 		}
 	}
-	if m.Phase == Going {
+	if m.Phase == Removing {
 		c.DeletionTimestamp = &metav1.Time{Time: at.Time}
 	}
 	return c

@@ -74,13 +74,13 @@ func (f *Fleet) step() Step {
 	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}
 	for _, m := range f.instances {
-		if m.Phase == Bought {
+		if m.Phase == Launched {
 			step.Joining += m.Offering.Price
 		}
 		switch {
-		case m.Phase == Going:
+		case m.Phase == Removing:
 			step.Leaving += m.Offering.Price
-		case m.Closed:
+		case m.Cordoned:
 			step.Moved += len(m.pods)
 		default:
 			step.Settled += m.Offering.Price
@@ -93,7 +93,7 @@ func (f *Fleet) step() Step {
 func (f *Fleet) Price() catalog.Price {
 	var sum catalog.Price
 	for _, m := range f.instances {
-		if m.Phase != Wanted {
+		if m.Phase != Requested {
 			sum += m.Offering.Price
 		}
 	}
@@ -105,7 +105,8 @@ func Spent(bill []Step, until time.Duration) float64 {
 	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were being removed.
+// Idle returns two parts of the cost that Spent returns: for nodes that were not ready yet, and for nodes that were
+// being removed.
 func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes with the work. While it
-// waits, the time jumps.
+// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes with
+// the work. While it waits, the time jumps.
 type stopclock struct {
 	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
@@ -75,7 +75,7 @@ func (c *stopclock) reach(to time.Time) {
 	c.base = to
 }
 
-// at sets the simulated time during an event.
+// at sets the simulated time to that of an event, unless upstream is working.
 func (c *stopclock) at(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

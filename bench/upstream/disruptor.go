@@ -38,8 +38,8 @@ type Disruptor struct {
 	failed      error // the first error
 }
 
-// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far. While upstream works,
-// the simulated time advances by the same number of seconds.
+// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far.
+// While upstream works, the simulated time advances by the same number of seconds.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, live: newLive()}
@@ -93,8 +93,8 @@ func (d *Disruptor) Pass() (rest time.Duration, err error) {
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.failed)
 }
 
-// Thought returns how long upstream worked in the last pass, without its waits.
-func (d *Disruptor) Thought() time.Duration { return d.clock.worked }
+// WorkTime returns how long upstream worked in the last pass, without its waits.
+func (d *Disruptor) WorkTime() time.Duration { return d.clock.worked }
 
 // Wait advances the simulated time.
 func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
@@ -102,7 +102,8 @@ func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
 // Busy reports whether commands are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// Settled applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are pending.
+// Settled applies upstream's writes to the fleet, advances its commands, and schedules its provisioner if pods are
+// pending.
 func (d *Disruptor) Settled() {
 	d.apply()
 	if d.progress() {
@@ -151,7 +152,7 @@ func (d *Disruptor) close(name string) {
 	for _, t := range n.Spec.Taints {
 		closed = closed || t.MatchTaint(&v1.DisruptedNoScheduleTaint)
 	}
-	d.fleet.Close(name, closed)
+	d.fleet.Cordon(name, closed)
 	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 

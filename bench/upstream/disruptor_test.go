@@ -29,7 +29,8 @@ func cores(n int64) catalog.Type {
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
 }
 
-// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod of one core.
+// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod
+// of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
@@ -70,8 +71,8 @@ func podOfOneCore(name string) *corev1.Pod {
 	}
 }
 
-// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when the replacement is
-// ready, and by the fleet.
+// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when
+// the replacement is ready, and by the fleet.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()
@@ -87,19 +88,19 @@ func TestDisrupt(t *testing.T) {
 		}
 		d.Wait(max(rest, time.Second))
 		if f.Waiting() > 0 {
-			t.Fatalf("after %s %d pods wait", f.Since(), f.Waiting())
+			t.Fatalf("after %s %d pods are pending", f.Since(), f.Waiting())
 		}
 		if n := len(path); n == 0 || path[n-1] != f.Price() {
 			path = append(path, f.Price())
 		}
 	}
 	if d.Busy() || f.Price() != 2*cent || len(f.Instances()) != 1 {
-		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; on the way: %v", len(f.Instances()), f.Price(), d.Busy(), path)
+		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; prices until then: %v", len(f.Instances()), f.Price(), d.Busy(), path)
 	}
 	if f.Moved() < 2 || f.Moved() > 4 {
-		t.Errorf("%d pods were moved", f.Moved())
+		t.Errorf("%d pods were moved, want 2 to 4", f.Moved())
 	}
 	if last := f.Instances()[0]; last.Pods() != 2 {
-		t.Errorf("%d pods are left", last.Pods())
+		t.Errorf("the last node has %d pods, want 2", last.Pods())
 	}
 }

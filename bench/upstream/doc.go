@@ -1,6 +1,7 @@
-// Package upstream drives the scheduler of sigs.k8s.io/karpenter as that project's own benchmark does.
+// Package upstream runs the scheduler and the disruption controller of sigs.k8s.io/karpenter.
 //
 // In: the Kubernetes objects, instance types and prices that Joiner's solver gets.
 // Out: upstream's plan, as a packing.Plan, so that one checker checks both.
-// Never: a change to the input, or an advantage for either side: preparation that a controller does before planning is not measured.
+// Never: a change to the input, or an advantage for either side: preparation that a controller does before planning is
+// not measured.
 package upstream

@@ -105,8 +105,8 @@ type Run struct {
 	pods      []*corev1.Pod
 }
 
-// Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of workers. Upstream's
-// controller does this for every plan too; it is not part of Solve.
+// Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of
+// workers. Upstream's controller does this for every plan too; it is not part of Solve.
 func (c *Cluster) Prepare(workers int) (*Run, error) {
 	r := &Run{cluster: c, ctx: background(), pods: slices.Clone(c.pending)}
 	opts := []scheduling.Options{

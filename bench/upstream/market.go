@@ -16,17 +16,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// learn registers EC2's labels and the kind of node classes with upstream, as its AWS provider does when it is loaded.
-var learn = sync.OnceFunc(func() {
+// register adds EC2's labels and the kind EC2NodeClass to upstream's global tables, like the AWS provider when it is loaded.
+var register = sync.OnceFunc(func() {
 	v1.WellKnownLabels.Insert(awsv1.WellKnownLabels()...)
 	cloudprovider.ReservationIDLabel = awsv1.LabelCapacityReservationID
 	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: awsv1.Group, Version: "v1", Kind: awsv1.Kind}, &nodeClass{})
 })
 
-// instanceTypes returns the instance types as the AWS provider would pass them to the scheduler: the same labels, allocatable resources,
-// offerings and prices. A label that a type lacks gets the requirement DoesNotExist.
+// instanceTypes returns the instance types as the AWS provider would pass them to the scheduler: the same labels,
+// allocatable resources, offerings and prices. A label that a type lacks gets the requirement DoesNotExist.
 func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
-	learn()
+	register()
 	out := make([]*cloudprovider.InstanceType, 0, len(c.Types))
 	for _, t := range c.Types {
 		out = append(out, instanceType(t))

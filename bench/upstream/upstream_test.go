@@ -42,7 +42,7 @@ func build(t *testing.T, name string, pods int) workload.Case {
 		c.Objects.Pods = kept
 		return c
 	}
-	t.Fatalf("there is no workload %s", name)
+	t.Fatalf("workload %s does not exist", name)
 	return workload.Case{}
 }
 
@@ -57,7 +57,7 @@ func TestSameTypes(t *testing.T) {
 			}
 			for i, ours := range goods.Types {
 				if got := conversion.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
-					t.Fatalf("%s leaves %+v to pods, want %+v", ours.Name, got, ours.Allocatable)
+					t.Fatalf("allocatable resources of %s: %+v, want %+v", ours.Name, got, ours.Allocatable)
 				}
 				labels := requirements.Labels{}
 				for key, r := range theirs[i].Requirements {
@@ -78,7 +78,7 @@ func TestSameTypes(t *testing.T) {
 				want := ours.WithOfferings(ours.Offerings).Offerings
 				for i := range want {
 					if want[i].ZoneID == "" {
-						want[i].ZoneID = offerings[i].ZoneID // for a missing requirement upstream returns an arbitrary value
+						want[i].ZoneID = offerings[i].ZoneID // without a requirement, upstream returns an arbitrary value
 					}
 				}
 				if diff := cmp.Diff(want, offerings); diff != "" {
@@ -89,8 +89,8 @@ func TestSameTypes(t *testing.T) {
 	}
 }
 
-// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with upstream, and checks
-// the plans: an error in the driver would break a rule.
+// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with
+// upstream, and checks the plans: an error in the driver would break a rule.
 func TestPlanHolds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "daemonsets", "everything"} {
@@ -110,23 +110,23 @@ func TestPlanHolds(t *testing.T) {
 				t.Error(wrong)
 			}
 			if text(t, c.Objects) != before {
-				t.Error("the objects were altered")
+				t.Error("the objects were changed")
 			}
 		})
 	}
 }
 
-// TestNodesAreSeen: upstream uses the room on existing nodes, and no more than that.
+// TestNodesAreSeen: upstream places pods on existing nodes, and launches nodes if these are full.
 func TestNodesAreSeen(t *testing.T) {
 	t.Parallel()
 	c := build(t, "onto-1000-plain", 50)
 	plan := solve(t, c, 5)
 	if len(plan.Placements) != 50 || len(plan.PlannedNodes) > 0 {
-		t.Errorf("%d pods on nodes and %d machines, want all 50 on nodes", len(plan.Placements), len(plan.PlannedNodes))
+		t.Errorf("%d pods on existing nodes and %d new nodes, want all 50 pods on existing nodes", len(plan.Placements), len(plan.PlannedNodes))
 	}
 	full := build(t, "existing-250", 150)
 	if plan := solve(t, full, 1); len(plan.PlannedNodes) == 0 {
-		t.Errorf("nothing is bought for %d pods, though the nodes are full", full.Pending)
+		t.Errorf("the plan for %d pods has no new node, although the existing nodes are full", full.Pending)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestStopped(t *testing.T) {
 	c := build(t, "plain", 5000)
 	run := prepare(t, c, 1)
 	if _, err := run.Solve(time.Millisecond); !errors.Is(err, ErrLate) {
-		t.Errorf("stopped at once: %v, want %v", err, ErrLate)
+		t.Errorf("with a limit of 1 ms: %v, want %v", err, ErrLate)
 	}
 }
 

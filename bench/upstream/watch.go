@@ -57,8 +57,8 @@ func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf returns the instance's claim as upstream's other controllers would have left it by now: launched, registered, initialized, and
-// open to consolidation as soon as it is initialized.
+// claimOf returns the instance's claim as upstream's other controllers would have left it by now: launched, registered,
+// initialized, and open to consolidation as soon as it is initialized.
 func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	d.live.mu.Lock()
 	known := d.live.claims[m.Name]
@@ -75,7 +75,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 		}
 	}
 	c.CreationTimestamp = metav1.NewTime(m.Created)
-	if m.Phase >= fleet.Bought {
+	if m.Phase >= fleet.Launched {
 		c.Labels = m.Labels()
 		c.Status.ProviderID = m.Provider()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
@@ -85,7 +85,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 		c.Status.NodeName = m.Name
 		setTrue(c, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized, v1.ConditionTypeConsolidatable)
 	}
-	if m.Phase == fleet.Going && c.DeletionTimestamp == nil {
+	if m.Phase == fleet.Removing && c.DeletionTimestamp == nil {
 		now := metav1.NewTime(d.fleet.Now())
 		c.DeletionTimestamp = &now
 	}

@@ -55,7 +55,7 @@ func shuffle[T any](r *rand.Rand, list []T) {
 func roundSetup(n int, pending []deployment) setup {
 	return setup{
 		market:  func() (catalog.Market, error) { return roundMarket(n) },
-		pools:   []*karpv1.NodePool{pool(poolName, bothArchs(), bothWays())},
+		pools:   []*karpv1.NodePool{pool(poolName, bothArchs(), anyCapacityType())},
 		pending: pending,
 	}
 }

@@ -45,8 +45,8 @@ type Workload struct {
 	// Build builds the case. Its only error is a missing file: see ErrMissing.
 	Build func() (Case, error)
 
-	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the whole one. nil: upstream gets the same
-	// case. SmallerAbout describes the smaller case.
+	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the whole one. nil:
+	// upstream gets the same case. SmallerAbout describes the smaller case.
 	Smaller      func() (Case, error)
 	SmallerAbout string
 

@@ -75,7 +75,8 @@ func halved(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n, market: market, leave: 50}.fill(f)
 }
 
-// cheaper returns a fleet of n full nodes that were launched when the price of AMD instances was 1.5 times the current one.
+// cheaper returns a fleet of n full nodes that were launched when the price of AMD instances was 1.5 times the current
+// one.
 func cheaper(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
@@ -113,7 +114,7 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 		return nil, err
 	}
 	market := marketOf(types)
-	f := fleet.New([]*karpv1.NodePool{fleetPool(bothWays())}, market)
+	f := fleet.New([]*karpv1.NodePool{fleetPool(anyCapacityType())}, market)
 	if err := (stock{count: n / 2, market: short, leave: 40, name: "steady"}).fill(f); err != nil {
 		return nil, err
 	}
@@ -128,8 +129,8 @@ type stock struct {
 	name   string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes. It plans for slightly more pods than the nodes hold, and takes the most expensive nodes of the plan, because the
-// cheapest ones are hardly full.
+// fill adds the nodes. It plans for slightly more pods than the nodes hold, and takes the most expensive nodes of the
+// plan, because the cheapest ones are hardly full.
 func (s stock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)

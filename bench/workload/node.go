@@ -60,8 +60,8 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 	}
 }
 
-// bind binds the pods to nodes, each to the next one with room and, if apart is set, without another pod of its deployment. It returns the
-// bound pods.
+// bind binds the pods to nodes, each to the next one with room and, if apart is set, without another pod of its
+// deployment. It returns the bound pods.
 func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	room := make([]resources.Amounts, len(nodes))
 	for i, n := range nodes {

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// ownMarket returns the instance types of upstream's scheduler benchmark: 400 types, the n-th with n cores, 2n GiB and room for 10n pods.
-// The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand in three, all at the same price, which is
-// computed from the resources.
+// ownMarket returns the instance types of upstream's scheduler benchmark: 400 types, the n-th with n cores, 2n GiB and
+// room for 10n pods. The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand in
+// three, all at the same price, which is computed from the resources.
 func ownMarket() catalog.Market {
 	var out []catalog.Type
 	for n := int64(1); n <= 400; n++ {
@@ -46,9 +46,9 @@ var (
 	ownMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
 )
 
-// ownMix returns the pods of upstream's benchmark: one fifth each without constraints, spread over zones, spread over hosts, with affinity
-// to equal labels by zone, and with anti-affinity to equal labels by host. Each pod draws its own requests and its label, one of seven;
-// spread pods draw once more for the label that they are spread with.
+// ownMix returns the pods of upstream's benchmark: one fifth each without constraints, spread over zones, spread over
+// hosts, with affinity to equal labels by zone, and with anti-affinity to equal labels by host. Each pod draws its own
+// requests and its label, one of seven; spread pods draw once more for the label that they are spread with.
 func ownMix(count int) []*corev1.Pod {
 	d := dice(42)
 	letter := func() string { return string(rune('a' + d.IntN(7))) }
@@ -93,8 +93,8 @@ func ownMix(count int) []*corev1.Pod {
 	return out
 }
 
-// ownPreferences returns the pods of upstream's benchmark of preferences. They are identical, and prefer one zone, a host of their own and a
-// zone of their own, but there are only three zones.
+// ownPreferences returns the pods of upstream's benchmark of preferences. They are identical, and prefer one zone, a
+// host of their own and a zone of their own, but there are only three zones.
 func ownPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
 	d.prefer(1, corev1.LabelTopologyZone, "test-zone-1")

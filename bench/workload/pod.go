@@ -92,7 +92,8 @@ func podsOf(ds []deployment) []*corev1.Pod {
 	return out
 }
 
-// The CPU requests of containers in millicores and their ratios of memory to CPU. Small requests are frequent, as in real clusters.
+// The CPU requests of containers in millicores and their ratios of memory to CPU. Small requests are frequent, as in
+// real clusters.
 var (
 	millis = []int64{50, 100, 100, 200, 250, 250, 300, 500, 500, 750, 1000}
 	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core
@@ -115,8 +116,8 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 	return out
 }
 
-// broad returns deployments whose pods request 50 millicores to three cores and 64 MiB to 6 GiB, a third of them about a tenth of that,
-// with the given number of pods in all.
+// broad returns deployments whose pods request 50 millicores to three cores and 64 MiB to 6 GiB, a third of them about
+// a tenth of that, with the given number of pods in all.
 func broad(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := mixed(pods, deployments, seed)

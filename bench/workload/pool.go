@@ -32,7 +32,7 @@ func in(key string, values ...string) karpv1.Requirement {
 func intel() karpv1.Requirement     { return in(catalog.LabelArch, "amd64") }
 func bothArchs() karpv1.Requirement { return in(catalog.LabelArch, "amd64", "arm64") }
 
-func bothWays() karpv1.Requirement {
+func anyCapacityType() karpv1.Requirement {
 	return in(catalog.LabelCapacityType, catalog.OnDemand, catalog.Spot)
 }
 

@@ -66,8 +66,8 @@ func withArchs(ds []deployment) setup {
 	return s
 }
 
-// everything combines the other rows: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a NodePool with a taint for
-// a tenth of the deployments.
+// everything combines the other rows: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a
+// NodePool with a taint for a tenth of the deployments.
 func everything() setup {
 	s := withArchs(nil)
 	s.pending = all(pricedMix(), func(n int, d *deployment) {

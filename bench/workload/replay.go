@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. So the last two hours of 30
-// days are replayed at the same time in one cluster, at the recorded speed.
+// The replay of the trace. The recorded cluster had about forty pods at a time, which need only seven nodes. So the
+// last two hours of 30 days are replayed at the same time in one cluster, at the recorded speed.
 const (
 	replayFor  = 2 * time.Hour
 	replayDays = 30
 )
 
-// replay returns an empty cluster to which the trace's pods are added, and from which they are deleted. Pods that run when the replay
-// starts are added at once; pods that run when it ends stay.
+// replay returns an empty cluster to which the trace's pods are added, and from which they are deleted. Pods that run
+// when the replay starts are added at once; pods that run when it ends stay.
 func replay(traces string) (*fleet.Fleet, error) {
 	lives, err := openbLives(traces)
 	if err != nil {

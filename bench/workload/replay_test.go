@@ -41,22 +41,22 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.Lasts != 2*time.Hour {
-		t.Fatalf("it lasts %s, want 2h", w.Lasts)
+		t.Fatalf("pods come and go for %s, want 2h", w.Lasts)
 	}
 	for _, c := range []struct {
 		at   time.Duration
 		want int
 	}{
 		{0, 3},                         // always, on three days
-		{time.Hour, 4},                 // and late
-		{90 * time.Minute, 6},          // yesterday and overnight
-		{110*time.Minute - 1, 6},       // just before yesterday is over
-		{110 * time.Minute, 5},         // overnight stays, as it ran when its day ended
-		{w.Lasts, 5}, {w.Lasts * 2, 5}, // and so does all that runs at the end
+		{time.Hour, 4},                 // late starts
+		{90 * time.Minute, 6},          // yesterday and overnight start
+		{110*time.Minute - 1, 6},       // just before the end of yesterday
+		{110 * time.Minute, 5},         // yesterday has ended; overnight stays, because it ran at the end of its day
+		{w.Lasts, 5}, {w.Lasts * 2, 5}, // pods that run at the end of the replay stay
 	} {
 		f.Advance(fleet.Start.Add(c.at))
 		if got := f.Waiting(); got != c.want {
-			t.Errorf("after %s there are %d pods, want %d", c.at, got, c.want)
+			t.Errorf("%d pods after %s, want %d", got, c.at, c.want)
 		}
 	}
 }

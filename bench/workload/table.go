@@ -61,8 +61,8 @@ var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 // upstreamSweep is the largest size that upstream plans within five minutes.
 const upstreamSweep = 50_000
 
-// sizes returns the rows with growing numbers of pods: plain pods in 500 deployments, plain pods in deployments of 20 pods (so that the
-// number of pod groups grows too), and pods with mixed constraints in 500 deployments.
+// sizes returns the rows with growing numbers of pods: plain pods in 500 deployments, plain pods in deployments of 20
+// pods (so that the number of pod groups grows too), and pods with mixed constraints in 500 deployments.
 func sizes() []Workload {
 	var out []Workload
 	for _, n := range sweep {

@@ -22,7 +22,7 @@ func named(t *testing.T, folder, name string) workload.Workload {
 			return w
 		}
 	}
-	t.Fatalf("there is no workload %s", name)
+	t.Fatalf("workload %s does not exist", name)
 	return workload.Workload{}
 }
 
@@ -40,19 +40,19 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range workload.All("") {
 		if seen[w.Name] {
-			t.Errorf("two workloads are called %s", w.Name)
+			t.Errorf("two workloads have the name %s", w.Name)
 		}
 		seen[w.Name] = true
 	}
 }
 
-// TestSameEveryTime builds cases twice: they must be equal, so that runs can be compared.
+// TestSameEveryTime builds cases twice. The two results must be equal, so that runs can be compared.
 func TestSameEveryTime(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "own-1000", "everything"} {
 		first, second := text(t, build(t, name)), text(t, build(t, name))
 		if first != second {
-			t.Errorf("%s differs from one time to the next", name)
+			t.Errorf("two builds of %s differ", name)
 		}
 	}
 }
@@ -91,12 +91,12 @@ func TestNodesHold(t *testing.T) {
 			running++
 			ask := conversion.Requests(p)
 			if !ask.Fits(room[p.Spec.NodeName]) {
-				t.Fatalf("%s: node %s is overfull", name, p.Spec.NodeName)
+				t.Fatalf("%s: the pods on node %s request more than it has", name, p.Spec.NodeName)
 			}
 			room[p.Spec.NodeName] = room[p.Spec.NodeName].Sub(ask)
 		}
 		if pending != want.pending || pending != c.Pending || running < want.running {
-			t.Errorf("%s has %d pods that wait (it says %d) and %d that run, want %d and %d or more",
+			t.Errorf("%s has %d pending pods (Case.Pending is %d) and %d running ones, want %d and at least %d",
 				name, pending, c.Pending, running, want.pending, want.running)
 		}
 	}
@@ -111,12 +111,12 @@ func TestDeploymentsStandApart(t *testing.T) {
 		}
 		key := p.Spec.NodeName + " " + p.Labels["app"]
 		if seen[key] {
-			t.Fatalf("two pods that may not meet run on one node: %s", key)
+			t.Fatalf("two pods with anti-affinity to each other run on one node: %s", key)
 		}
 		seen[key] = true
 	}
 	if len(seen) == 0 {
-		t.Error("no pod that runs has anti-affinity")
+		t.Error("no running pod has anti-affinity")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all.Pending != 2 || cpu.Pending != 1 || cpu.Objects.Pods[0].Name != "a" {
-		t.Fatalf("of two rows, one with GPUs, %d and %d were read", all.Pending, cpu.Pending)
+		t.Fatalf("the trace has two rows, one with GPUs; openb-all has %d pods, openb-cpu %d", all.Pending, cpu.Pending)
 	}
 	for _, p := range all.Objects.Pods {
 		if p.Name != "b" {
@@ -144,7 +144,7 @@ func TestTrace(t *testing.T) {
 		}
 		want := resources.Amounts{CPU: 6000, Memory: 12288 << 20, Pods: 1}.With("nvidia.com/gpu", 2)
 		if got := conversion.Requests(p); !got.Equal(want) {
-			t.Errorf("b asks for %+v, want %+v", got, want)
+			t.Errorf("pod b requests %+v, want %+v", got, want)
 		}
 	}
 	if _, err := named(t, t.TempDir(), "openb-all").Build(); !errors.Is(err, workload.ErrMissing) {
@@ -152,7 +152,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestOwnMix counts the pods of each kind.
+// TestOwnMix: the mix has the same number of pods with each kind of constraint.
 func TestOwnMix(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}

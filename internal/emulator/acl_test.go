@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACLs: a network ACL is listed with the rule that ends every one, and takes a rule where none has its number.
+// TestNetworkACLs: a network ACL is listed with its last rule in each direction. A new rule must have an unused number.
 func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
@@ -30,19 +30,19 @@ func TestNetworkACLs(t *testing.T) {
 	got := out.NetworkAcls[0]
 	if len(got.Entries) != 3 || *got.Entries[0].PortRange.To != 443 || got.Entries[0].RuleAction != types.RuleActionDeny ||
 		*got.Associations[0].SubnetId != subnet.ID {
-		t.Errorf("it is %+v", got)
+		t.Errorf("the ACL is %+v", got)
 	}
 	in := &ec2.CreateNetworkAclEntryInput{NetworkAclId: &acl.ID, RuleNumber: aws.Int32(99), Egress: aws.Bool(true), Protocol: aws.String("6"),
 		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"),
 		RuleAction: types.RuleActionAllow}
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); err != nil || !acl.Lets(true, 443) {
-		t.Errorf("port 443 is let out: %t, %v", acl.Lets(true, 443), err)
+		t.Errorf("outbound port 443 is allowed: %t, %v", acl.Lets(true, 443), err)
 	}
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); code(t, err) != "NetworkAclEntryAlreadyExists" {
-		t.Errorf("the same number again: %v", err)
+		t.Errorf("a rule with a used number: %v", err)
 	}
 	in.NetworkAclId = aws.String("acl-none")
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); code(t, err) != "InvalidNetworkAclID.NotFound" {
-		t.Errorf("an ACL that is not there: %v", err)
+		t.Errorf("a rule for an unknown ACL: %v", err)
 	}
 }

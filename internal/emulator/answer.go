@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// writeAnswer writes what a call came to.
+// writeAnswer writes the answer to a successful call, in the protocol of the call.
 func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	h := w.Header()
 	h.Set("X-Amzn-Requestid", c.ID)
 	switch c.Protocol {
 	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
-		_, _ = w.Write(s.xml(c, answer)) // the client has disconnected
+		_, _ = w.Write(s.xml(c, answer)) // fails only if the client has disconnected
 		return
 	case api.AWSJSON10:
 		h.Set("Content-Type", "application/x-amz-json-1.0")
@@ -32,7 +32,7 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	writeJSON(w, answer)
 }
 
-// xml writes an answer in the XML of its service.
+// xml encodes an answer in the XML of its service.
 func (s *Server) xml(c *api.Call, answer any) []byte {
 	e := &api.Encoder{Codec: &s.codec, Dialect: api.Dialect{Small: c.Protocol == api.EC2Query, Item: api.QueryItem}}
 	if e.Dialect.Small {
@@ -55,7 +55,8 @@ func (s *Server) xml(c *api.Call, answer any) []byte {
 	return e.Out.Bytes()
 }
 
-// writeError writes a refusal as the service does, and returns its status.
+// writeError writes an error in the protocol of the call, and returns the HTTP status. An error of another type than
+// failure.Error is logged, and answered as InternalFailure.
 func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	var refusal *failure.Error
 	if !errors.As(err, &refusal) {
@@ -72,7 +73,7 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(s.xmlError(c, refusal, status)) // the client has disconnected
+		_, _ = w.Write(s.xmlError(c, refusal, status)) // fails only if the client has disconnected
 	default:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
 		h.Set("X-Amzn-Errortype", jsonCode(c, refusal))
@@ -85,7 +86,7 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	return status
 }
 
-// xmlError writes an error in the XML of its service.
+// xmlError encodes an error in the XML of its service.
 func (s *Server) xmlError(c *api.Call, refusal *failure.Error, status int) []byte {
 	e := &api.Encoder{Codec: &s.codec}
 	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
@@ -112,8 +113,8 @@ func (s *Server) xmlError(c *api.Call, refusal *failure.Error, status int) []byt
 	return e.Out.Bytes()
 }
 
-// jsonCode returns the code of an error as the JSON protocols name it. Those of
-// SQS are not those of its query protocol.
+// jsonCode returns the code of an error in the JSON protocols. The JSON protocol of SQS has other codes than its query
+// protocol.
 func jsonCode(c *api.Call, refusal *failure.Error) string {
 	if c.Service != "sqs" {
 		return refusal.Code
@@ -130,7 +131,7 @@ func jsonCode(c *api.Call, refusal *failure.Error) string {
 	return "com.amazonaws.sqs#" + refusal.Code
 }
 
-// blame says whose fault an error is.
+// blame returns the party at fault as the query protocols name it: "Sender" or "Receiver".
 func blame(status int) string {
 	if status >= http.StatusInternalServerError {
 		return "Receiver"
@@ -138,7 +139,7 @@ func blame(status int) string {
 	return "Sender"
 }
 
-// writeGarbage writes what is no answer, and returns its status.
+// writeGarbage writes a text that is not an AWS answer, like a broken proxy, and returns the HTTP status.
 func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 	status := a.Status
 	if status == 0 {
@@ -146,13 +147,13 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, a.Garbage) // the client has disconnected
+	_, _ = io.WriteString(w, a.Garbage) // fails only if the client has disconnected
 	return status
 }
 
-// writeJSON writes a value as JSON, without escaping what HTML would need.
+// writeJSON writes a value as JSON. It does not escape <, > and &.
 func writeJSON(w io.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // own structs always marshal, and a client that has disconnected gets no error
+	_ = e.Encode(v) // fails only if the client has disconnected: the emulator's structs can be encoded
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// How far the time of a signature may be from ours: 5 minutes by
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html, and 15 of EC2 by
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html. A presigned
-// call of STS is good for 15 minutes, too, whatever its X-Amz-Expires says: that is how
-// the tokens of EKS live so long though they ask for 60 seconds.
+// The maximum difference between the time of a signature and the server's time. It is 5 minutes
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html), and 15 minutes for EC2
+// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html). A presigned call of STS is also valid
+// for 15 minutes, whatever its X-Amz-Expires. So EKS tokens are valid for 15 minutes, although they request 60 seconds.
 const (
 	validity     = 5 * time.Minute
 	longValidity = 15 * time.Minute
 )
 
-// clusterHeader is the header by which a token of EKS names its cluster.
+// clusterHeader is the header with the cluster's name in the presigned request of an EKS token.
 const clusterHeader = "X-K8s-Aws-Id"
 
-// authenticate returns the caller of a request. A key that the world issued must have signed the request. Any other key is the
-// administrator of its account, unless the server is strict, the request has a session token (only the world opens sessions),
-// or the request is presigned (such a request proves an identity).
+// authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. Any
+// other access key identifies the administrator of an account, or the role Assume. It is rejected if the server is
+// strict, if the request has a session token (only the world issues those), or if the request is presigned (its purpose
+// is to prove an identity).
 func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (identity.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
@@ -63,7 +63,8 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	return session.Identity, nil
 }
 
-// verify refuses a request that the session did not sign, or not now.
+// verify rejects a request if the session has expired, if the signature's time is too far off, or if the signature is
+// wrong.
 func verify(now time.Time, session identity.Session, sig signature, r *http.Request, c *api.Call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
 		return expired(c)
@@ -80,19 +81,19 @@ func verify(now time.Time, session identity.Session, sig signature, r *http.Requ
 	return nil
 }
 
-// checkTime refuses a signature that is too old or from the future.
+// checkTime rejects a signature that is too old or from the future.
 func checkTime(now time.Time, sig signature, c *api.Call) error {
 	most := validity
 	if c.Service == "ec2" || sig.presigned {
 		most = longValidity
 	}
-	var says string
+	var message string
 	switch {
 	case now.After(sig.at.Add(most)):
-		says = fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %d min.)",
+		message = fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - %d min.)",
 			sig.at.Format(amzTime), now.Add(-most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
 	case sig.at.After(now.Add(most)):
-		says = fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %d min.)",
+		message = fmt.Sprintf("Signature not yet current: %s is still later than %s (%s + %d min.)",
 			sig.at.Format(amzTime), now.Add(most).Format(amzTime), now.Format(amzTime), int(most.Minutes()))
 	default:
 		return nil
@@ -101,30 +102,30 @@ func checkTime(now time.Time, sig signature, c *api.Call) error {
 	case api.EC2Query:
 		return requestExpired()
 	case api.AWSQuery:
-		return api.Forbidden("SignatureDoesNotMatch", says)
+		return api.Forbidden("SignatureDoesNotMatch", message)
 	case api.AWSJSON10, api.AWSJSON11, api.RESTJSON:
 	}
-	return &failure.Error{Code: "InvalidSignatureException", Message: says}
+	return &failure.Error{Code: "InvalidSignatureException", Message: message}
 }
 
-// expired refuses the keys of a session that has ended, in the words of the service.
+// expired returns the service's error for the keys of an expired session.
 func expired(c *api.Call) error {
-	const says = "The security token included in the request is expired"
+	const message = "The security token included in the request is expired"
 	switch c.Service {
 	case "ec2":
 		return requestExpired()
 	case "ssm", "eks", "pricing", api.ShiftService:
-		return &failure.Error{Code: "ExpiredTokenException", Message: says}
+		return &failure.Error{Code: "ExpiredTokenException", Message: message}
 	}
-	return api.Forbidden("ExpiredToken", says)
+	return api.Forbidden("ExpiredToken", message)
 }
 
-// requestExpired is what EC2 answers both to keys that have ended and to a signature of another time.
+// requestExpired returns EC2's error both for expired keys and for a signature whose time is too far off.
 func requestExpired() error {
 	return &failure.Error{Code: "RequestExpired", Message: "Request has expired."}
 }
 
-// accountOf returns the account that an unknown access key stands for.
+// accountOf returns the account of an unknown access key: the key itself if it has 12 digits, DefaultAccount otherwise.
 func accountOf(accessKey string) string {
 	if len(accessKey) == 12 && strings.Trim(accessKey, "0123456789") == "" {
 		return accessKey
@@ -132,7 +133,7 @@ func accountOf(accessKey string) string {
 	return DefaultAccount
 }
 
-// invalidToken refuses a key, in the words of the service.
+// invalidToken returns the service's error for an invalid access key.
 func invalidToken(service string) error {
 	switch service {
 	case "ec2":
@@ -143,7 +144,7 @@ func invalidToken(service string) error {
 	return api.Forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
 }
 
-// denied refuses what IAM does not allow, in the words of the service.
+// denied returns the service's error for a call that Faults.Denials denies.
 func denied(c *api.Call) error {
 	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+
 		" on resource: * because no identity-based policy allows the "+c.Name()+" action")

@@ -16,14 +16,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command
-// line, a client that is independent of this repository. It is skipped if there is none;
-// JOINER_AWS names one that is not Debian's or the first in PATH.
+// TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command line, a client that is independent of this repository. The test
+// is skipped if the command line is not installed. It uses the program that JOINER_AWS names, else /usr/bin/aws, else aws in PATH.
 //
-// A script's lines are: "# comment"; "$ command" and below it the output that it
-// must have; "NAME = command", which keeps the output for later commands as
-// $NAME ($$ is a dollar); "! command", which must fail with the text below it in its message; and
-// "> 3s", which lets time pass.
+// The lines of a script are:
+//   - "# comment"
+//   - "$ command", and below it the expected output
+//   - "NAME = command": the output is stored for later commands as $NAME ($$ is a dollar)
+//   - "! command": the command must fail, and its message must contain the text below the line
+//   - "> 3s": advances the server's clock
 func TestAWSCommandLine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -103,7 +104,7 @@ func parseScript(text string) []step {
 	return steps
 }
 
-// commandLine runs commands against a bench.
+// commandLine runs commands against the server of a bench.
 type commandLine struct {
 	tool      string
 	bench     *bench
@@ -151,7 +152,7 @@ func (c *commandLine) run(t *testing.T, s step) {
 	}
 }
 
-// expand puts variables into a command, or the output expected; $$ is a dollar.
+// expand replaces variables in a command or an expected output; $$ is a dollar.
 func (c *commandLine) expand(text string) string {
 	return os.Expand(text, func(name string) string {
 		if name == "$" {
@@ -161,7 +162,7 @@ func (c *commandLine) expand(text string) string {
 	})
 }
 
-// version returns what the tool calls itself.
+// version returns the output of aws --version.
 func (c *commandLine) version(t *testing.T) string {
 	t.Helper()
 	if c.variables["VERSION"] == "" {

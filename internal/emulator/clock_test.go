@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// everyService calls each service once and returns the codes of the answers, "" for success.
+// everyService calls each service once, and returns the error codes of the failed calls by service.
 func (b *bench) everyService(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -56,7 +56,8 @@ func (b *bench) everyService(t *testing.T, c aws.Config) map[string]string {
 	return out
 }
 
-// TestClocksApart: a client whose clock is not AWS's is refused, each service in its words, and learns the time.
+// TestClocksApart: a client whose clock differs from AWS's gets each service's error, corrects its clock, and succeeds
+// at the next attempt.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	signature := map[string]string{
@@ -66,12 +67,12 @@ func TestClocksApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		apart time.Duration
 		codes map[string]string
-		calls int // of EC2, which refuses with a code that the SDK does not know
+		calls int // calls of EC2; the SDK does not correct its clock for EC2's error code
 	}{
-		"nearly together":  {4 * time.Minute, nil, 1},
+		"four minutes":     {4 * time.Minute, nil, 1},
 		"AWS is ahead":     {5*time.Minute + 10*time.Second, signature, 1},
 		"AWS is behind":    {-5*time.Minute - 10*time.Second, signature, 1},
-		"EC2 minds it too": {15*time.Minute + 10*time.Second, signature, 2},
+		"too much for EC2": {15*time.Minute + 10*time.Second, signature, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,13 +91,13 @@ func TestClocksApart(t *testing.T) {
 			once.RetryMaxAttempts = 0
 			once.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond) }
 			if got := b.everyService(t, once); len(got) > 0 {
-				t.Errorf("with another try: %v", got)
+				t.Errorf("with retries: %v", got)
 			}
 		})
 	}
 }
 
-// TestEndedSession: the keys of a role are refused once they have ended, each service in its words.
+// TestEndedSession: each service rejects the expired keys of a role with its own error.
 func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -110,7 +111,7 @@ func TestEndedSession(t *testing.T) {
 	})
 	keys := b.config(s.AccessKey, s.SecretKey, s.Token)
 	if got := b.everyService(t, keys); len(got) > 0 {
-		t.Errorf("while they are good: %v", got)
+		t.Errorf("before the keys expire: %v", got)
 	}
 	b.pass(time.Minute)
 	got := b.everyService(t, keys)
@@ -124,6 +125,6 @@ func TestEndedSession(t *testing.T) {
 	}
 	_, err := ssm.NewFromConfig(keys).GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
 	if err == nil || !strings.Contains(err.Error(), "security token included in the request is expired") {
-		t.Errorf("it says: %v", err)
+		t.Errorf("SSM's error: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestTypes reads all instance types page by page, and compares what EC2's own client makes of them.
+// TestTypes lists all instance types page by page with the SDK, and compares them with the table.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -66,7 +66,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestOfferings reads the instance types of each zone, and their spot prices.
+// TestOfferings lists the instance types of each zone, and spot prices.
 func TestOfferings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -122,10 +122,10 @@ func TestImages(t *testing.T) {
 			Values: []string{"a"}}}}, []string{"mine"}},
 		"by tag key": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag-key"),
 			Values: []string{"te*"}}}}, []string{"mine"}},
-		"self":            {ec2.DescribeImagesInput{Owners: []string{"self"}}, []string{"mine"}},
-		"not public":      {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"theirs"}}}}, nil},
-		"deprecated":      {ec2.DescribeImagesInput{Owners: []string{"999988887777"}}, nil},
-		"also deprecated": {ec2.DescribeImagesInput{Owners: []string{"999988887777"}, IncludeDeprecated: aws.Bool(true)}, []string{"old"}},
+		"self":                 {ec2.DescribeImagesInput{Owners: []string{"self"}}, []string{"mine"}},
+		"not public":           {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"theirs"}}}}, nil},
+		"deprecated":           {ec2.DescribeImagesInput{Owners: []string{"999988887777"}}, nil},
+		"including deprecated": {ec2.DescribeImagesInput{Owners: []string{"999988887777"}, IncludeDeprecated: aws.Bool(true)}, []string{"old"}},
 		"by pattern": {ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: []types.Filter{
 			{Name: aws.String("name"), Values: []string{"amazon-eks-node-al2023-arm64-standard-1.3?-v20260715"}},
 			{Name: aws.String("name"), Values: []string{"*-1.30-*", "*-1.36-*"}},
@@ -153,7 +153,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestTemplates makes a launch template with everything a NodeClass can say, and reads it back.
+// TestTemplates creates a launch template with all parameters that the controller sets, and reads it back.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -186,11 +186,11 @@ func TestTemplates(t *testing.T) {
 	}
 	again, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
 	if err != nil || *again.LaunchTemplate.LaunchTemplateId != *made.LaunchTemplate.LaunchTemplateId {
-		t.Errorf("the same token again: %v, %v", again, err)
+		t.Errorf("repeated with the same token: %v, %v", again, err)
 	}
 	in.ClientToken = aws.String("twice")
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
-		t.Errorf("the same name again: %v", err)
+		t.Errorf("a used name: %v", err)
 	}
 	read, err := b.ec2.DescribeLaunchTemplateVersions(t.Context(),
 		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("joiner/1"), Versions: []string{"$Latest"}})
@@ -227,7 +227,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestPages reads instances a few at a time, while others end.
+// TestPages lists instances in pages of five, while earlier ones are removed.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -256,22 +256,22 @@ func TestPages(t *testing.T) {
 		if in.NextToken = page.NextToken; in.NextToken == nil {
 			break
 		}
-		b.pass(2 * time.Hour) // the first five are forgotten
+		b.pass(2 * time.Hour) // EC2 no longer lists the first five
 	}
 	if d := cmp.Diff(ids, seen); d != "" {
 		t.Errorf("instances seen (-want +got):\n%s", d)
 	}
 	if _, err := b.ec2.DescribeInstances(t.Context(),
 		&ec2.DescribeInstancesInput{NextToken: aws.String("junk"), MaxResults: aws.Int32(5)}); code(t, err) != "InvalidPaginationToken" {
-		t.Errorf("a token that is none: %v", err)
+		t.Errorf("an invalid token: %v", err)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(),
 		&ec2.TerminateInstancesInput{InstanceIds: []string{"i-00000000000000000"}}); code(t, err) != "InvalidInstanceID.NotFound" {
-		t.Errorf("an instance that is none: %v", err)
+		t.Errorf("an unknown instance: %v", err)
 	}
 }
 
-// TestNetwork describes what a furnished region is made of.
+// TestNetwork lists the network resources that Furnish creates.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

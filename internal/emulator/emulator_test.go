@@ -33,10 +33,10 @@ const (
 	region  = "us-east-1"
 )
 
-// embedded reads the table of types once for all tests.
+// embedded reads the table of instance types once for all tests.
 var embedded = sync.OnceValues(catalog.Embedded)
 
-// bench is a server of its own, furnished for a cluster, and the SDK's clients of it.
+// bench is a server with one furnished region, its clock, and SDK clients for it.
 type bench struct {
 	server *emulator.Server
 	url    string
@@ -79,7 +79,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// config returns the configuration of a client with some access key; it does not retry.
+// config returns the configuration of a client with the access key. The client does not retry.
 func (b *bench) config(key, secret, token string) aws.Config {
 	return awserr.Genuine(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
@@ -98,7 +98,7 @@ func (b *bench) clock() time.Time {
 	return b.now
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (b *bench) pass(d time.Duration) {
 	b.mu.Lock()
 	b.now = b.now.Add(d)
@@ -118,7 +118,8 @@ func (b *bench) image(t *testing.T, arch string) string {
 	return *out.Parameter.Value
 }
 
-// template makes a launch template with the data, completed with image and group.
+// template creates a launch template with the data. It sets image and security group if they are missing, and returns
+// the name.
 func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
 	t.Helper()
 	if data.ImageId == nil {
@@ -135,7 +136,7 @@ func (b *bench) template(t *testing.T, name string, data types.RequestLaunchTemp
 	return name
 }
 
-// fleet returns a request for instances of a template, with overrides.
+// fleet returns a request for on-demand instances of a launch template, with overrides.
 func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
@@ -164,12 +165,12 @@ func code(t *testing.T, err error) string {
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
-		t.Fatalf("not an error of AWS: %v", err)
+		t.Fatalf("not an AWS error: %v", err)
 	}
 	return api.ErrorCode()
 }
 
-// instances lists instances by id and state.
+// instances lists the instances with the given ids; without ids, all.
 func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
 	t.Helper()
 	var out []types.Instance
@@ -186,7 +187,7 @@ func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []ty
 	return out
 }
 
-// profile makes a role and an instance profile that holds it.
+// profile creates a role and an instance profile with the role.
 func (b *bench) profile(t *testing.T, profile, role string) {
 	t.Helper()
 	_, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: aws.String("{}")})
@@ -201,20 +202,20 @@ func (b *bench) profile(t *testing.T, profile, role string) {
 	}
 }
 
-// quota limits the vCPUs of a kind.
+// quota sets a quota, and removes all others.
 func (b *bench) quota(q world.Quota, vcpus int64) {
 	b.estate.Region.Capacity.Quotas = map[world.Quota]int64{q: vcpus}
 }
 
-// sellElsewhere takes a type out of the first zone.
-func (b *bench) sellElsewhere(name string) {
+// offerElsewhere makes zone b the only zone that offers a type.
+func (b *bench) offerElsewhere(name string) {
 	market := b.server.World.Market(region)
 	s, _ := market.Stock(name)
 	s.Zones = []string{"us-east-1b"}
 	market.Offer(s)
 }
 
-// fleetErrors writes the errors of a fleet.
+// fleetErrors returns the errors of a fleet, one per line.
 func fleetErrors(out *ec2.CreateFleetOutput) string {
 	text := ""
 	for _, e := range out.Errors {

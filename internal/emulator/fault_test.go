@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestThrottling empties EC2's bucket for RunInstances, and lets it fill again.
+// TestThrottling empties EC2's token bucket for RunInstances, and waits until it refills.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -34,7 +34,7 @@ func TestThrottling(t *testing.T) {
 		t.Errorf("codes %q, want %q", codes, want)
 	}
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
-		t.Errorf("another action is throttled too: %v", err)
+		t.Errorf("another action: %v", err)
 	}
 	b.pass(time.Second)
 	if _, err := b.ec2.RunInstances(t.Context(), dry); code(t, err) != "MissingParameter" {
@@ -42,8 +42,8 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
-// TestSpoiltAnswers checks errors and garbage, for some calls only, and their names in each service.
-func TestSpoiltAnswers(t *testing.T) {
+// TestAnswerFaults checks injected errors and garbage for some calls, and the codes for throttling in each service.
+func TestAnswerFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.server.Do(func(w *world.World, _ time.Time) {
@@ -81,7 +81,7 @@ func TestSpoiltAnswers(t *testing.T) {
 	}
 }
 
-// TestDenied refuses a call of a role, and lets others through.
+// TestDenied: Faults.Denials denies calls of a role, or of all callers.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -96,20 +96,20 @@ func TestDenied(t *testing.T) {
 	})
 	in := fleet("none", 1)
 	if _, err := b.ec2.CreateFleet(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.NotFoundException" {
-		t.Errorf("the administrator: %v", err)
+		t.Errorf("CreateFleet by the administrator: %v", err)
 	}
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 	_, err := b.ec2.CreateFleet(t.Context(), in)
 	if code(t, err) != "UnauthorizedOperation" ||
 		!strings.Contains(err.Error(), "assumed-role/controller/test is not authorized to perform: ec2:CreateFleet") {
-		t.Errorf("the role: %v", err)
+		t.Errorf("CreateFleet by the role: %v", err)
 	}
 	if _, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")}); code(t, err) != "AccessDeniedException" {
-		t.Errorf("SSM: %v", err)
+		t.Errorf("GetParameter by the role: %v", err)
 	}
 }
 
-// TestReadLag checks that what is new, changed or ended is seen late.
+// TestReadLag: with Faults.ReadLag, new instances, changed states and new tags are visible late.
 func TestReadLag(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -122,12 +122,12 @@ func TestReadLag(t *testing.T) {
 	id := out.Instances[0].InstanceIds[0]
 	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}}); code(t,
 		err) != "InvalidInstanceID.NotFound" {
-		t.Errorf("at once: %v", err)
+		t.Errorf("directly after the launch: %v", err)
 	}
-	b.pass(2 * time.Second) // runs now
+	b.pass(2 * time.Second) // the instance runs now
 	b.pass(4 * time.Second)
 	if got := b.instances(t.Context(), t, id)[0].State.Name; got != "pending" {
-		t.Errorf("after 6 s it is seen as %s", got)
+		t.Errorf("after 6 s the API shows the state %s, want pending", got)
 	}
 	_, err = b.ec2.CreateTags(t.Context(),
 		&ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("new"), Value: aws.String("1")}}})
@@ -138,21 +138,21 @@ func TestReadLag(t *testing.T) {
 	i := b.instances(t.Context(), t, id)[0]
 	for _, tag := range i.Tags {
 		if *tag.Key == "new" {
-			t.Error("a tag is seen 4 s after it was set")
+			t.Error("the API shows a tag 4 s after it was set")
 		}
 	}
 	if i.State.Name != "running" {
-		t.Errorf("after 10 s it is seen as %s", i.State.Name)
+		t.Errorf("after 10 s the API shows the state %s, want running", i.State.Name)
 	}
 	b.pass(time.Second)
 	tags, err := b.ec2.DescribeTags(t.Context(),
 		&ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
 	if err != nil || len(tags.Tags) != 1 {
-		t.Errorf("5 s after it was set: %v, %v", tags, err)
+		t.Errorf("tags 5 s after the tag was set: %v, %v", tags, err)
 	}
 }
 
-// TestBoots checks slow, failing and silent starts, and instances that are lost.
+// TestBoots checks slow, failing and silent starts, lost instances, and status checks.
 func TestBoots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -200,19 +200,19 @@ func TestBoots(t *testing.T) {
 	}
 	if s := sick.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
 		len(s.Events) != 1 || *s.Events[0].Description != "[Completed] a new host" || s.Events[0].NotBefore == nil {
-		t.Errorf("its status: %+v", s)
+		t.Errorf("status of the impaired instance: %+v", s)
 	}
 }
 
-// TestManyAtOnce calls the server from many goroutines, and lists a thousand instances in time.
+// TestManyAtOnce calls the server from many goroutines, and lists the thousand instances that they launch.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{})
-	var told sync.Map
+	var reported sync.Map // instance ID and state
 	b.server.OnInstance = func(i world.Instance) {
-		told.Store(i.ID+i.State, true)
-		b.server.AppendConsole(i.ID, i.State+"\n") // may call the server
+		reported.Store(i.ID+i.State, true)
+		b.server.AppendConsole(i.ID, i.State+"\n") // OnInstance may call the server
 	}
 	var group sync.WaitGroup
 	for range 10 {
@@ -233,8 +233,8 @@ func TestManyAtOnce(t *testing.T) {
 	ips := map[string]bool{}
 	for _, i := range seen {
 		ids[*i.InstanceId], ips[*i.PrivateIpAddress] = true, true
-		if _, ok := told.Load(*i.InstanceId + "pending"); !ok {
-			t.Errorf("nobody was told of %s", *i.InstanceId)
+		if _, ok := reported.Load(*i.InstanceId + "pending"); !ok {
+			t.Errorf("OnInstance was not called for the launch of %s", *i.InstanceId)
 		}
 	}
 	if len(ids) != 1000 || len(ips) != 1000 {

@@ -18,8 +18,8 @@ import (
 func TestFleetLife(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var told []string
-	b.server.OnInstance = func(i world.Instance) { told = append(told, i.Type+" "+i.State) }
+	var reported []string
+	b.server.OnInstance = func(i world.Instance) { reported = append(reported, i.Type+" "+i.State) }
 	b.profile(t, "node-profile", "node")
 	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{
 		UserData:           aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\necho hi\n"))),
@@ -81,7 +81,7 @@ func TestFleetLife(t *testing.T) {
 	last := b.instances(t.Context(), t, ids[0])[0]
 	if last.State.Name != types.InstanceStateNameTerminated || *last.StateReason.Code != "Client.UserInitiatedShutdown" ||
 		last.PrivateIpAddress != nil {
-		t.Errorf("ended instance is %+v", last)
+		t.Errorf("the terminated instance is %+v", last)
 	}
 	b.pass(2 * time.Hour)
 	if left := b.instances(t.Context(), t); len(left) != 0 {
@@ -91,12 +91,13 @@ func TestFleetLife(t *testing.T) {
 	for i := range lives {
 		lives[i] = "m5.large " + lives[i]
 	}
-	if d := cmp.Diff(lives, told); d != "" {
-		t.Errorf("changes told (-want +got):\n%s", d)
+	if d := cmp.Diff(lives, reported); d != "" {
+		t.Errorf("calls of OnInstance (-want +got):\n%s", d)
 	}
 }
 
-// TestFleetToken checks that a client token launches once, and that another request with it is rejected.
+// TestFleetToken: a repeated request with the same client token launches nothing. Another request with this token is
+// rejected.
 func TestFleetToken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -112,19 +113,19 @@ func TestFleetToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(first.Instances[0].InstanceIds, again.Instances[0].InstanceIds); d != "" || *first.FleetId != *again.FleetId {
-		t.Errorf("the same token bought again:\n%s", d)
+		t.Errorf("the repeated request launched other instances:\n%s", d)
 	}
 	other := fleet(name, 1, b.override("m5.xlarge", 0))
 	other.ClientToken = in.ClientToken
 	if _, err := b.ec2.CreateFleet(t.Context(), other); code(t, err) != "IdempotentParameterMismatch" {
-		t.Errorf("another request of the same token: %v", err)
+		t.Errorf("another request with the same token: %v", err)
 	}
 	if n := len(b.instances(t.Context(), t)); n != 1 {
 		t.Errorf("%d instances, want 1", n)
 	}
 }
 
-// TestFleetShortage checks that a fleet takes the next best, and says what it could not get.
+// TestFleetShortage: a fleet uses the next choice if one lacks capacity, and returns the errors.
 func TestFleetShortage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -138,12 +139,12 @@ func TestFleetShortage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bought := map[string]int{}
+	launched := map[string]int{}
 	for _, i := range out.Instances {
-		bought[string(i.InstanceType)+" "+*i.LaunchTemplateAndOverrides.Overrides.AvailabilityZone] = len(i.InstanceIds)
+		launched[string(i.InstanceType)+" "+*i.LaunchTemplateAndOverrides.Overrides.AvailabilityZone] = len(i.InstanceIds)
 	}
-	if d := cmp.Diff(map[string]int{"m5.large us-east-1a": 1, "m5.xlarge us-east-1c": 2}, bought); d != "" {
-		t.Errorf("bought (-want +got):\n%s", d)
+	if d := cmp.Diff(map[string]int{"m5.large us-east-1a": 1, "m5.xlarge us-east-1c": 2}, launched); d != "" {
+		t.Errorf("launched (-want +got):\n%s", d)
 	}
 	short := map[string]string{}
 	for _, e := range out.Errors {
@@ -163,11 +164,11 @@ func TestFleetShortage(t *testing.T) {
 	}
 	out, err = b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil || len(out.Instances) != 1 {
-		t.Errorf("after giving back: %+v, %v", out, err)
+		t.Errorf("after the termination: %+v, %v", out, err)
 	}
 }
 
-// TestFleetStrategies checks which of several offers a strategy takes.
+// TestFleetStrategies: each allocation strategy chooses the expected instance type.
 func TestFleetStrategies(t *testing.T) {
 	t.Parallel()
 	priority := func(o types.FleetLaunchTemplateOverridesRequest, p float64) types.FleetLaunchTemplateOverridesRequest {
@@ -177,14 +178,14 @@ func TestFleetStrategies(t *testing.T) {
 	for name, test := range map[string]struct {
 		onDemand types.FleetOnDemandAllocationStrategy
 		spot     types.SpotAllocationStrategy
-		short    world.Pool // of which there is one only
+		short    world.Pool // has capacity for one instance
 		want     string
 	}{
-		"lowest price":                      {want: "m5.large on-demand"},
-		"prioritized":                       {onDemand: "prioritized", want: "m5.2xlarge on-demand"},
-		"spot lowest price":                 {spot: "lowest-price", want: "m5.large spot"},
-		"spot price and capacity":           {spot: "price-capacity-optimized", short: world.Pool{Type: "m5.large"}, want: "m5.xlarge spot"},
-		"spot priority when capacity is eq": {spot: "capacity-optimized-prioritized", want: "m5.2xlarge spot"},
+		"lowest price":                    {want: "m5.large on-demand"},
+		"prioritized":                     {onDemand: "prioritized", want: "m5.2xlarge on-demand"},
+		"spot lowest price":               {spot: "lowest-price", want: "m5.large spot"},
+		"spot price and capacity":         {spot: "price-capacity-optimized", short: world.Pool{Type: "m5.large"}, want: "m5.xlarge spot"},
+		"spot priority at equal capacity": {spot: "capacity-optimized-prioritized", want: "m5.2xlarge spot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +215,7 @@ func TestFleetStrategies(t *testing.T) {
 	}
 }
 
-// TestFleetRefusals lists why an override of a fleet may fail, and EC2's code for each.
+// TestFleetRefusals checks EC2's error codes for overrides that cannot be launched.
 func TestFleetRefusals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -240,7 +241,7 @@ func TestFleetRefusals(t *testing.T) {
 		"spot quota": {spot: true, prepare: func(b *bench) { b.quota(world.Quota{Kind: "standard", Spot: true}, 1) },
 			want: "MaxSpotInstanceCountExceeded"},
 		"another quota":      {prepare: func(b *bench) { b.quota(world.Quota{Kind: "p"}, 0) }, want: ""},
-		"zone":               {prepare: func(b *bench) { b.sellElsewhere("m5.large") }, want: "InvalidFleetConfiguration"},
+		"zone":               {prepare: func(b *bench) { b.offerElsewhere("m5.large") }, want: "InvalidFleetConfiguration"},
 		"group of other VPC": {prepare: func(b *bench) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
 		"family out of stock": {prepare: func(b *bench) { b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) },
 			want: "InsufficientInstanceCapacity"},
@@ -278,7 +279,7 @@ func TestFleetRefusals(t *testing.T) {
 	}
 }
 
-// TestFleetWrong lists requests that are wrong as a whole.
+// TestFleetWrong checks requests that are invalid as a whole.
 func TestFleetWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -297,12 +298,12 @@ func TestFleetWrong(t *testing.T) {
 		in   *ec2.CreateFleetInput
 		want string
 	}{
-		"no template":       {fleet("none", 1), "InvalidLaunchTemplateName.NotFoundException"},
-		"nothing asked for": {fleet(name, 0), "InvalidTargetCapacitySpecification"},
-		"too many choices":  {fleet(name, 1, many...), "InvalidParameterValue"},
-		"another type":      {maintain, "UnsupportedOperation"},
-		"dry run":           {dry, "DryRunOperation"},
-		"not played":        {minimum, "UnknownParameter"},
+		"no template":      {fleet("none", 1), "InvalidLaunchTemplateName.NotFoundException"},
+		"no capacity":      {fleet(name, 0), "InvalidTargetCapacitySpecification"},
+		"too many choices": {fleet(name, 1, many...), "InvalidParameterValue"},
+		"type maintain":    {maintain, "UnsupportedOperation"},
+		"dry run":          {dry, "DryRunOperation"},
+		"not emulated":     {minimum, "UnknownParameter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -313,7 +314,7 @@ func TestFleetWrong(t *testing.T) {
 	}
 }
 
-// TestRunInstances launches without a template, and tries what may be tried dry.
+// TestRunInstances launches instances without a template, after a dry run.
 func TestRunInstances(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestIPv6 launches an instance with addresses and prefixes of both families, and reads them as EC2's own client does.
+// TestIPv6 launches an instance with addresses and prefixes of both IP families, and reads them with the SDK.
 func TestIPv6(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -40,34 +40,34 @@ func TestIPv6(t *testing.T) {
 	}
 	six := netip.MustParsePrefix(*subnets.Subnets[0].Ipv6CidrBlockAssociationSet[0].Ipv6CidrBlock)
 	if left := int(*subnets.Subnets[0].AvailableIpAddressCount); free-left != 1+2*16 || six.Bits() != 64 {
-		t.Errorf("the launch took %d addresses of IPv4, want 33; the block of IPv6 is %s", free-left, six)
+		t.Errorf("the launch used %d IPv4 addresses, want 33; the IPv6 block is %s", free-left, six)
 	}
 	i := b.instances(t.Context(), t, *out.Instances[0].InstanceId)[0]
 	ni := i.NetworkInterfaces[0]
 	if len(ni.Ipv6Addresses) != 1 || len(ni.Ipv6Prefixes) != 1 || len(ni.Ipv4Prefixes) != 2 {
-		t.Fatalf("the interface has %d addresses and %d prefixes of IPv6, %d of IPv4", len(ni.Ipv6Addresses),
+		t.Fatalf("the interface has %d IPv6 addresses, %d IPv6 prefixes and %d IPv4 prefixes, want 1, 1 and 2", len(ni.Ipv6Addresses),
 			len(ni.Ipv6Prefixes), len(ni.Ipv4Prefixes))
 	}
 	address, block := netip.MustParseAddr(*i.Ipv6Address), netip.MustParsePrefix(*ni.Ipv6Prefixes[0].Ipv6Prefix)
 	if *ni.Ipv6Addresses[0].Ipv6Address != address.String() || !*ni.Ipv6Addresses[0].IsPrimaryIpv6 || !six.Contains(address) ||
 		block.Bits() != 80 || !six.Contains(block.Addr()) || block.Contains(address) {
-		t.Errorf("address %s (of the interface: %+v), block %s, both of %s", address, ni.Ipv6Addresses[0], block, six)
+		t.Errorf("address %s (of the interface: %+v) and prefix %s, in the subnet's block %s", address, ni.Ipv6Addresses[0], block, six)
 	}
 	four := netip.MustParsePrefix(*ni.Ipv4Prefixes[0].Ipv4Prefix)
 	if four.Bits() != 28 || !subnet.CIDR.Contains(four.Addr()) ||
 		four == netip.MustParsePrefix(*ni.Ipv4Prefixes[1].Ipv4Prefix) || four.Masked() != four {
-		t.Errorf("blocks of IPv4: %s and %s", four, *ni.Ipv4Prefixes[1].Ipv4Prefix)
+		t.Errorf("IPv4 prefixes: %s and %s", four, *ni.Ipv4Prefixes[1].Ipv4Prefix)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}}); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(time.Minute)
 	if subnet.Free != free {
-		t.Errorf("%d addresses are free after the end, want %d", subnet.Free, free)
+		t.Errorf("%d addresses are free after the termination, want %d", subnet.Free, free)
 	}
 }
 
-// TestClusterOfIPv6 describes a cluster whose services have IPv6 addresses.
+// TestClusterOfIPv6 describes a cluster with an IPv6 service CIDR.
 func TestClusterOfIPv6(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -86,7 +86,7 @@ func TestClusterOfIPv6(t *testing.T) {
 	}
 }
 
-// TestThrottled counts the calls that are refused as too many, and no others.
+// TestThrottled: Throttled counts throttled calls, and no other failed calls.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -97,14 +97,14 @@ func TestThrottled(t *testing.T) {
 		}
 	}
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{VpcIds: []string{"vpc-0"}}); err == nil {
-		t.Error("a call too many was served")
+		t.Error("a call was not throttled, although the bucket is empty")
 	}
 	b.pass(time.Minute)
 	if _, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}}); err == nil {
-		t.Error("there is a subnet-0")
+		t.Error("subnet-0 exists")
 	}
 	if made, refused := b.server.Calls(), b.server.Throttled(); made["ec2:DescribeVpcs"] != 104 ||
 		refused["ec2:DescribeVpcs"] != 4 || len(refused) != 1 {
-		t.Errorf("made %v, refused %v; want 104 and 4 of ec2:DescribeVpcs", made, refused)
+		t.Errorf("calls %v, throttled %v; want 104 and 4 of ec2:DescribeVpcs", made, refused)
 	}
 }

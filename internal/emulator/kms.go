@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// kmsActions returns the actions of KMS that fix a key which blocks launches.
+// kmsActions returns the emulated actions of KMS: those that fix a key which blocks launches.
 func kmsActions() map[string]api.Action {
 	return map[string]api.Action{
 		"CreateGrant": api.Op(createGrant),
@@ -61,7 +61,8 @@ type createGrantOut struct {
 	GrantId    string
 }
 
-// createGrant lets a principal use a key. EBS needs to grant on, so a grant without CreateGrant does not help it.
+// createGrant allows a principal to use a key. The grant takes effect only if it includes the three operations that EBS
+// needs.
 func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
 		return createGrantOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}

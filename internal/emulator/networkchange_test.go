@@ -14,16 +14,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// isCode demands an error with a code.
+// isCode checks the code of an AWS error.
 func isCode(t *testing.T, err error, want string) {
 	t.Helper()
 	if got := code(t, err); got != want {
-		t.Errorf("%s, want %s: %v", got, want, err)
+		t.Errorf("error code %s, want %s: %v", got, want, err)
 	}
 }
 
-// TestNetworkIsMended takes a way out from a network, and gives it back as a user would.
-func TestNetworkIsMended(t *testing.T) {
+// TestNetworkFix removes the egress rules and a route, and adds them again with the calls of a user.
+func TestNetworkFix(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	group := b.estate.NodeGroup.ID
@@ -74,7 +74,7 @@ func TestNetworkIsMended(t *testing.T) {
 	isCode(t, err, "MissingParameter")
 }
 
-// TestRouteIsReplaced: a route whose gateway is gone is a black hole until it leads elsewhere.
+// TestRouteIsReplaced: a route whose target was deleted is a black hole until its target is replaced.
 func TestRouteIsReplaced(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
@@ -104,15 +104,14 @@ func TestRouteIsReplaced(t *testing.T) {
 	isCode(t, err, "MissingParameter")
 }
 
-// TestRolesAreMended: an inline policy allows what the others do not, and a role that EC2 may not assume gives
-// instances nothing until it may.
-func TestRolesAreMended(t *testing.T) {
+// TestRoleFix: an inline policy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
+func TestRoleFix(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	owner := b.iam
 	b.govern(t, "controller", controllerPolicies(t)...)
 	other := "arn:aws:iam::" + account + ":role/other"
-	may := func() iamtypes.PolicyEvaluationDecisionType {
+	decision := func() iamtypes.PolicyEvaluationDecisionType {
 		out, err := owner.SimulatePrincipalPolicy(ctx,
 			&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/controller"),
 				ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{other}})
@@ -121,16 +120,16 @@ func TestRolesAreMended(t *testing.T) {
 		}
 		return out.EvaluationResults[0].EvalDecision
 	}
-	if got := may(); got != "implicitDeny" {
-		t.Errorf("before: %s", got)
+	if got := decision(); got != "implicitDeny" {
+		t.Errorf("without the inline policy: %s", got)
 	}
 	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + other + `"}]}`
 	if _, err := owner.PutRolePolicy(ctx,
 		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: &policy}); err != nil {
 		t.Fatal(err)
 	}
-	if got := may(); got != "allowed" {
-		t.Errorf("with a policy of its own: %s", got)
+	if got := decision(); got != "allowed" {
+		t.Errorf("with the inline policy: %s", got)
 	}
 	names, err := owner.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
 	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
@@ -148,11 +147,11 @@ func TestRolesAreMended(t *testing.T) {
 	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
 		t.Errorf("%q, %v, %v", text, err, err2)
 	}
-	_, err = owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("nobody"), PolicyDocument: &trust})
+	_, err = owner.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("unknown"), PolicyDocument: &trust})
 	isCode(t, err, "NoSuchEntity")
 }
 
-// TestVPCAttributes: a VPC resolves names, until that is switched off.
+// TestVPCAttributes: the DNS attributes of a VPC are enabled by default.
 func TestVPCAttributes(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
@@ -175,7 +174,7 @@ func TestVPCAttributes(t *testing.T) {
 	isCode(t, err, "InvalidVpcID.NotFound")
 }
 
-// TestSimulate: what a role's policies say, without doing it.
+// TestSimulate: SimulatePrincipalPolicy returns the decisions of a role's policies.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
@@ -197,7 +196,7 @@ func TestSimulate(t *testing.T) {
 		t.Errorf("node %s, other %s", node, other)
 	}
 	_, err := owner.SimulatePrincipalPolicy(ctx,
-		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/nobody"),
+		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/unknown"),
 			ActionNames: []string{"iam:PassRole"}})
 	isCode(t, err, "NoSuchEntity")
 	_, err = b.eks.ListNodegroups(ctx, &eks.ListNodegroupsInput{ClusterName: aws.String("nothing")})

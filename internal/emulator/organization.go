@@ -5,14 +5,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// organizationActions returns the actions of Organizations: an administrator frees the account of a service control policy.
+// organizationActions returns the emulated actions of AWS Organizations. With DetachPolicy an administrator detaches a
+// service control policy.
 func organizationActions() map[string]api.Action {
 	return map[string]api.Action{"DetachPolicy": api.Op(detachPolicy)}
 }
 
 type detachPolicyIn struct {
 	PolicyId string
-	TargetId string // of an account
+	TargetId string // account ID
 }
 
 func detachPolicy(c *api.Call, in *detachPolicyIn) (api.None, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 )
 
-// TestPartition: an account in China, or in GovCloud, has ARNs of its own part of AWS, those of IAM and STS too.
+// TestPartition: all ARNs of an account in China or GovCloud have its partition, including those of IAM and STS.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	for region, partition := range map[string]string{"cn-northwest-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "eu-west-1": "aws"} {
@@ -28,14 +28,15 @@ func TestPartition(t *testing.T) {
 			arns := arnsOf(t, c)
 			for what, arn := range arns {
 				if !strings.HasPrefix(arn, "arn:"+partition+":") {
-					t.Errorf("the %s is %s, want one of %s", what, arn, partition)
+					t.Errorf("the ARN of the %s is %s, want the partition %s", what, arn, partition)
 				}
 			}
 		})
 	}
 }
 
-// arnsOf makes one thing of each kind that has an ARN without a region, and one that has it with.
+// arnsOf creates resources whose ARNs have no region, and one whose ARN has a region. It returns the ARNs by a
+// description.
 func arnsOf(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	arns := map[string]string{}

@@ -25,7 +25,7 @@ import (
 
 const controllerUID = "11111111-2222-3333-4444-555555555555"
 
-// govern makes a role of the name, with the policies, and calls as it from now on.
+// govern creates a role with the policies, and makes the clients of the bench use a session of this role.
 func (b *bench) govern(t *testing.T, role string, documents ...string) {
 	t.Helper()
 	ctx := t.Context()
@@ -54,7 +54,7 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 }
 
-// controllerPolicies are those of the controller of cluster demo.
+// controllerPolicies returns the documents of the controller's policies for cluster demo.
 func controllerPolicies(t *testing.T) []string {
 	t.Helper()
 	all, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo",
@@ -73,7 +73,7 @@ func controllerPolicies(t *testing.T) []string {
 	return out
 }
 
-// tagsFor are the tags that the controller of a cluster writes.
+// tagsFor returns the tags that the controller of a cluster sets.
 func tagsFor(cluster, uid string) map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/" + cluster: "owned", "eks:eks-cluster-name": cluster, "karpenter.sh/nodepool": "web",
@@ -93,7 +93,7 @@ func specified(tags map[string]string, kinds ...types.ResourceType) []types.TagS
 	return out
 }
 
-// makeTemplate makes a launch template as the controller does.
+// makeTemplate creates a launch template like the controller. interfaces are the tags of network interfaces.
 func (b *bench) makeTemplate(t *testing.T, name, image string, tags, interfaces map[string]string) error {
 	t.Helper()
 	nic := types.LaunchTemplateTagSpecificationRequest{ResourceType: types.ResourceTypeNetworkInterface}
@@ -128,16 +128,16 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 	})
 }
 
-// TestAskedIsTold: OnAsk gets the caller, the action and the resource with its tags, and whether the policies allow it. It gets no
-// requests of callers without policies.
-func TestAskedIsTold(t *testing.T) {
+// TestOnAsk: OnAsk gets the caller, the action, the resource with its tags, and the verdict of the policies. It is not
+// called for callers without policies.
+func TestOnAsk(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var heard []string
+	var asked []string
 	b.server.Do(func(*world.World, time.Time) {
 		b.server.OnAsk = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
-			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
+			asked = append(asked, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
 				uid, " ", isAllowed))
 		}
 	})
@@ -151,33 +151,34 @@ func TestAskedIsTold(t *testing.T) {
 	}
 	_, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("theirs")})
 	if got := code(t, err); got != "UnauthorizedOperation" {
-		t.Errorf("deleting another's: %s", got)
+		t.Errorf("deleting another cluster's template: %s", got)
 	}
 	want := []string{
 		"controller ec2:CreateLaunchTemplate true [" + controllerUID + "] true", "controller ec2:CreateTags true [" + controllerUID + "] true",
 		"controller ec2:DeleteLaunchTemplate true [9] false",
 	}
-	if !slices.Equal(heard, want) {
-		t.Errorf("heard was %q, want %q", heard, want)
+	if !slices.Equal(asked, want) {
+		t.Errorf("OnAsk was called with %q, want %q", asked, want)
 	}
 }
 
-// TestPoliciesAreEnforced walks through what the controller does, and what it must not be able to do, under its own policies.
+// TestPoliciesAreEnforced makes the calls of the controller, and calls that it is not allowed to make, under the
+// controller's policies.
 func TestPoliciesAreEnforced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx := t.Context()
-	ours, theirs, namesake := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
+	ours, theirs, sameName := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
 	b.profile(t, "demo_node", "node")
 	b.profile(t, "demo_admin", "admin")
 	image := b.image(t, "x86_64")
-	for name, tags := range map[string]map[string]string{"theirs": theirs, "namesake": namesake} { // as the account's owner
+	for name, tags := range map[string]map[string]string{"theirs": theirs, "same-name": sameName} { // as the account's owner
 		if err := b.makeTemplate(t, name, image, tags, tags); err != nil {
 			t.Fatal(err)
 		}
 	}
 	foreign := map[string]string{}
-	for name, tags := range map[string]map[string]string{"theirs": theirs, "namesake": namesake} {
+	for name, tags := range map[string]map[string]string{"theirs": theirs, "same-name": sameName} {
 		out, err := b.launch(t, name, tags)
 		if err != nil || len(out.Instances) != 1 {
 			t.Fatalf("%+v %v", out, err)
@@ -186,14 +187,14 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	}
 	b.govern(t, "controller", controllerPolicies(t)...)
 
-	// What it does.
+	// Calls of the controller.
 	must := func(what string, err error) {
 		t.Helper()
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must("make a template", b.makeTemplate(t, "ours", image, ours, ours))
+	must("create a template", b.makeTemplate(t, "ours", image, ours, ours))
 	out, err := b.launch(t, "ours", ours)
 	must("launch", err)
 	if len(out.Instances) != 1 {
@@ -206,14 +207,14 @@ func TestPoliciesAreEnforced(t *testing.T) {
 		&ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/arm64/standard/recommended/image_id")})
 	must("read a parameter", err)
 	_, err = b.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	must("ask who it is", err)
+	must("get the caller identity", err)
 	path := "/karpenter/" + region + "/demo/uid/"
 	_, err = b.iam.CreateInstanceProfile(ctx,
 		&iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: &path, Tags: iamTags(ours)})
-	must("make a profile", err)
+	must("create a profile", err)
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
-	must("fill a profile", err)
+	must("add a role to a profile", err)
 	for permission, least := range map[string]int{
 		"ec2:CreateLaunchTemplate": 1, "ec2:CreateFleet": 3, "ec2:RunInstances": 5, "ec2:CreateTags": 4, "iam:PassRole": 2,
 		"iam:TagInstanceProfile": 1, "ec2:TerminateInstances": 1, "ssm:GetParameter": 1,
@@ -223,7 +224,7 @@ func TestPoliciesAreEnforced(t *testing.T) {
 		}
 	}
 
-	// What it must not.
+	// Calls that must be denied.
 	refused := func(what, want, part string, err error) {
 		t.Helper()
 		if got := code(t, err); got != want || !strings.Contains(err.Error(), part) {
@@ -232,22 +233,22 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	}
 	const no = "UnauthorizedOperation"
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["theirs"]}})
-	refused("terminate another cluster's", no, "instance/"+foreign["theirs"], err)
-	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["namesake"]}})
-	refused("terminate a namesake's", no, "with an explicit deny", err)
+	refused("terminate another cluster's instance", no, "instance/"+foreign["theirs"], err)
+	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{foreign["same-name"]}})
+	refused("terminate an instance of a cluster with the same name", no, "with an explicit deny", err)
 	_, err = b.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{foreign["theirs"]}, Tags: specified(ours, "x")[0].Tags})
-	refused("make another's its own", no, "ec2:CreateTags", err)
-	for _, name := range []string{"theirs", "namesake"} {
+	refused("tag another cluster's instance", no, "ec2:CreateTags", err)
+	for _, name := range []string{"theirs", "same-name"} {
 		_, err = b.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 		refused("delete a template of "+name, no, "launch-template/lt-", err)
 		_, err = b.launch(t, name, ours)
 		refused("launch from a template of "+name, no, "ec2:CreateFleet on resource: arn:aws:ec2:us-east-1:111122223333:launch-template/lt-", err)
 	}
-	refused("make a template for another", no, "launch-template/*", b.makeTemplate(t, "new", image, theirs, theirs))
-	refused("make a template without tags", no, "launch-template/*", b.makeTemplate(t, "new", image, nil, ours))
+	refused("create a template with another cluster's tags", no, "launch-template/*", b.makeTemplate(t, "new", image, theirs, theirs))
+	refused("create a template without tags", no, "launch-template/*", b.makeTemplate(t, "new", image, nil, ours))
 	_, err = b.launch(t, "ours", theirs)
-	refused("launch for another", no, "fleet/*", err)
-	must("make a template whose interfaces are not tagged", b.makeTemplate(t, "bare", image, ours, nil))
+	refused("launch with another cluster's tags", no, "fleet/*", err)
+	must("create a template whose interfaces are not tagged", b.makeTemplate(t, "bare", image, ours, nil))
 	out, err = b.launch(t, "bare", ours)
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != no ||
 		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage),
@@ -256,26 +257,26 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	}
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
-	refused("give nodes another role", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
+	refused("add another role to a profile", "AccessDenied", "iam:PassRole on resource: arn:aws:iam::111122223333:role/admin", err)
 	_, err = b.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_admin")})
-	refused("delete another's profile", "AccessDenied", "instance-profile/demo_admin", err)
+	refused("delete another cluster's profile", "AccessDenied", "instance-profile/demo_admin", err)
 	_, err = b.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("q"), Tags: iamTags(ours)})
-	refused("make a profile elsewhere", "AccessDenied", "instance-profile/q", err)
+	refused("create a profile with another path", "AccessDenied", "instance-profile/q", err)
 	_, err = b.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("other")})
 	refused("read another cluster", "AccessDeniedException", "cluster/other", err)
 	_, err = b.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("other")})
 	refused("read another queue", "AccessDenied", "us-east-1:111122223333:other", err)
 	_, err = b.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/secret")})
-	refused("read a parameter", "AccessDeniedException", "111122223333:parameter/secret", err)
+	refused("read a private parameter", "AccessDeniedException", "111122223333:parameter/secret", err)
 	_, err = b.iam.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String("{}")})
-	refused("make a role", "AccessDenied", "iam:CreateRole", err)
+	refused("create a role", "AccessDenied", "iam:CreateRole", err)
 	_, err = b.ec2.RunInstances(ctx, &ec2.RunInstancesInput{
 		DryRun: aws.Bool(true), ImageId: &image, InstanceType: types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 	})
-	refused("a dry run without tags", no, "ec2:RunInstances", err)
+	refused("dry run without tags", no, "ec2:RunInstances", err)
 }
 
-// TestPolicyDocuments: IAM checks what it is given.
+// TestPolicyDocuments: IAM validates policy documents, and does not delete an attached policy.
 func TestPolicyDocuments(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

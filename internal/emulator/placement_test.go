@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// group makes a placement group through EC2's own client, and a launch template that launches into it.
+// group creates a placement group with the SDK, and a launch template for instances in the group. It returns the group
+// and the template's name.
 func (b *bench) group(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
 	t.Helper()
 	in := &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-" + string(strategy)), Strategy: strategy}
@@ -27,7 +28,7 @@ func (b *bench) group(t *testing.T, strategy types.PlacementStrategy, partitions
 		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.PlacementGroup.GroupId}})
 }
 
-// launched asks for n instances, and counts those that came by zone, and the errors by code.
+// launched requests n instances. It returns the ids of the launched ones, and the number of errors by code.
 func (b *bench) launched(t *testing.T, n int32, template string,
 	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
@@ -45,7 +46,7 @@ func (b *bench) launched(t *testing.T, n int32, template string,
 	return ids, errs
 }
 
-// TestPlacementGroups: EC2's own client reads what it made, by name, by id and by state.
+// TestPlacementGroups creates placement groups with the SDK, and finds them by name, id, state and strategy.
 func TestPlacementGroups(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -84,20 +85,20 @@ func TestPlacementGroups(t *testing.T) {
 		b.estate.Region.PlacementGroups.ByNameOrID(*made.GroupId).State = "deleting"
 	})
 	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}); len(got) > 0 {
-		t.Errorf("one that is being deleted is available: %v", got)
+		t.Errorf("a group in the state deleting is listed as available: %v", got)
 	}
 	if _, err := b.ec2.DescribePlacementGroups(t.Context(),
-		&ec2.DescribePlacementGroupsInput{GroupNames: []string{"nobodys"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
+		&ec2.DescribePlacementGroupsInput{GroupNames: []string{"unknown"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
 		t.Errorf("an unknown name: %v", err)
 	}
 	if _, err := b.ec2.CreatePlacementGroup(t.Context(),
 		&ec2.CreatePlacementGroupInput{GroupName: aws.String("g-spread"), Strategy: "spread"}); code(t,
 		err) != "InvalidPlacementGroup.Duplicate" {
-		t.Errorf("the same name again: %v", err)
+		t.Errorf("a used name: %v", err)
 	}
 }
 
-// TestSpreadGroup: seven in a zone, and an eighth in another; who ends makes room.
+// TestSpreadGroup: a spread group takes seven instances per zone. A terminated instance does not count.
 func TestSpreadGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -117,7 +118,7 @@ func TestSpreadGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(again) != 1 {
-		t.Errorf("when one has ended: %v", errs)
+		t.Errorf("after one was terminated: %v", errs)
 	}
 	in, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"),
@@ -127,27 +128,28 @@ func TestSpreadGroup(t *testing.T) {
 		n += len(r.Instances)
 	}
 	if err != nil || n != 8 {
-		t.Errorf("%d instances are found by their group, want 8; %v", n, err)
+		t.Errorf("the filter by group name finds %d instances, want 8; %v", n, err)
 	}
 }
 
-// TestClusterGroup: the first instance fixes the zone; types that a cluster group does not support are rejected.
+// TestClusterGroup: the first instance determines the zone. Types that a cluster group does not support are rejected.
 func TestClusterGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	_, template := b.group(t, types.PlacementStrategyCluster, 0)
 	if ids, errs := b.launched(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
-		t.Fatalf("the first: %v", errs)
+		t.Fatalf("the first launch: %v", errs)
 	}
 	if ids, errs := b.launched(t, 1, template, b.override("m5.large", 0)); len(ids) != 0 || errs["InsufficientInstanceCapacity"] != 1 {
 		t.Errorf("in another zone: %v, %v", ids, errs)
 	}
 	if ids, errs := b.launched(t, 1, template, b.override("t3.large", 1)); len(ids) != 0 || errs["InvalidParameterCombination"] != 1 {
-		t.Errorf("a type without it: %v, %v", ids, errs)
+		t.Errorf("a type without support for cluster groups: %v, %v", ids, errs)
 	}
 }
 
-// TestPartitionGroup: what names a partition gets it; what names none is spread evenly.
+// TestPartitionGroup: an instance gets the requested partition. Instances without a requested partition are spread
+// evenly.
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -175,6 +177,6 @@ func TestPartitionGroup(t *testing.T) {
 	fourth := b.template(t, "joiner-fourth", types.RequestLaunchTemplateData{
 		Placement: &types.LaunchTemplatePlacementRequest{GroupId: made.GroupId, PartitionNumber: aws.Int32(4)}})
 	if ids, errs := b.launched(t, 1, fourth, b.override("m5.large", 0)); len(ids) != 0 || errs["InvalidParameterValue"] != 1 {
-		t.Errorf("a partition that there is not: %v, %v", ids, errs)
+		t.Errorf("a partition that the group does not have: %v, %v", ids, errs)
 	}
 }

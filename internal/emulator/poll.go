@@ -9,11 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// recheck is how often a waiting receiver looks for messages that have become
-// visible again; new ones wake it.
+// recheck is the interval at which a waiting receiver checks for messages that have become visible again. New messages
+// wake it at once.
 const recheck = 200 * time.Millisecond
 
-// poll waits for messages as long as the caller would, and takes them.
+// poll implements the long polling of ReceiveMessage: it waits for messages for up to the requested time, and receives
+// them.
 func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) (any, error) {
 	first, ok := answer.(sqs.ReceiveMessageOut)
 	if !ok || len(first.Messages) > 0 || first.Wait() <= 0 {

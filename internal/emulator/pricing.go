@@ -31,7 +31,7 @@ type productFilter struct {
 
 type getProductsOut struct {
 	FormatVersion string
-	PriceList     []string // JSON, each
+	PriceList     []string // each is a JSON document
 	NextToken     string   `json:",omitempty"`
 }
 
@@ -79,8 +79,8 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	return out, nil
 }
 
-// productOf describes a type as the price list does: bare metal is in a family of
-// its own, and is always dedicated.
+// productOf returns the product of an instance type in the price list. Bare metal has a product family of its own, and
+// dedicated tenancy.
 func productOf(region string, s world.Stock) priced {
 	family, tenancy := "Compute Instance", "Shared"
 	if s.Facts.BareMetal {
@@ -104,8 +104,8 @@ func productOf(region string, s world.Stock) priced {
 	}
 }
 
-// passes reports whether the product has all that the filters ask for; the names of
-// attributes are compared without regard to case, as the service does for some.
+// passes reports whether the product matches all filters. Names and values of attributes are compared
+// case-insensitively.
 func (p priced) passes(filters []productFilter) bool {
 	for _, f := range filters {
 		have := ""
@@ -121,9 +121,9 @@ func (p priced) passes(filters []productFilter) bool {
 	return true
 }
 
-// json writes the product as an entry of the price list.
+// json returns the product as an entry of the price list.
 func (p priced) json() (string, error) {
-	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // on demand, per hour: the same in life
+	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // AWS's codes for on demand and for per hour
 	family := p.attributes["productFamily"]
 	offer := p.sku + "." + term
 	entry := map[string]any{

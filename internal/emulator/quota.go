@@ -14,7 +14,7 @@ func quotaActions() map[string]api.Action {
 	}
 }
 
-// quotaCodes are those of EC2's limits of running vCPUs.
+// quotaCodes are the codes of EC2's quotas of running vCPUs.
 // Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-quotas.html.
 var quotaCodes = map[string]world.Quota{
 	"L-1216C47A": {Kind: "standard"}, "L-34B43A08": {Kind: "standard", Spot: true},
@@ -40,7 +40,7 @@ type serviceQuota struct {
 	Adjustable  bool
 }
 
-// unlimited is the value of a quota that was not set.
+// unlimited is the value that is reported for a quota that is not set.
 const unlimited = 1e6
 
 func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
@@ -65,7 +65,7 @@ type requestedQuota struct {
 	Status       string
 }
 
-// requestServiceQuotaIncrease grants at once what AWS takes minutes or days to think about.
+// requestServiceQuotaIncrease raises a quota at once. AWS takes minutes or days.
 func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, error) {
 	q, err := in.quota()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// read makes a call of a request: which service and action it is for, and what
-// it carries. It neither authenticates nor carries it out.
+// read parses a request: service, action and parameters. It does not authenticate the caller.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*api.Call, error) {
 	c := &api.Call{Host: r.Host, RequestPath: r.URL.Path}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))

@@ -14,16 +14,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// refusal is a way in which an account keeps a launch from succeeding, what EC2 says to it, and what puts an end to it.
+// refusal is a state of an account that makes launches fail, with EC2's error and the command that fixes it.
 type refusal struct {
 	prepare func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData)
 	spot    bool
 	want    string // "code: part of the message" of the fleet's error, or of the reason why the instance ended
-	// fix is a command of the AWS command line; $KEY, $POLICY and $ROLE stand for what prepare has noted.
+	// fix is a command of the AWS command line. $KEY, $POLICY and $ROLE are the ids of the KMS key and the service
+	// control policy, and the ARN of the controller's role. Empty: no command fixes the state.
 	fix string
 }
 
-// refusals of a launch of m5.large in the first zone. The controller's role is judged by its policies.
+// refusals returns states that make a launch of m5.large in the first zone fail, by a short name.
 func refusals() map[string]refusal {
 	key := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
 		return func(_ *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
@@ -84,8 +85,8 @@ func denyOf(action string) string {
 	return `{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":"` + action + `","Resource":"*"}]}`
 }
 
-// TestRefusals: EC2 refuses in its own words what the account is not ready for, and no longer once it has been made ready with the
-// AWS command line.
+// TestRefusals: launches fail with EC2's error, and succeed after the command of the AWS command line has fixed the
+// account.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, r := range refusals() {
@@ -96,8 +97,8 @@ func TestRefusals(t *testing.T) {
 			b.govern(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
 			r.prepare(t, b, &data)
 			template := b.template(t, "joiner-a", data)
-			if got := b.fate(t, template, r.spot); !strings.Contains(got, r.want) {
-				t.Fatalf("EC2 says %q, want %q", got, r.want)
+			if got := b.launchResult(t, template, r.spot); !strings.Contains(got, r.want) {
+				t.Fatalf("launch: %q, want %q", got, r.want)
 			}
 			if r.fix == "" {
 				return
@@ -110,15 +111,16 @@ func TestRefusals(t *testing.T) {
 				c.variables["POLICY"] = g.ID
 			}
 			c.run(t, step{kind: "=", variable: "DONE", command: r.fix})
-			if got := b.fate(t, template, r.spot); got != "running" {
-				t.Errorf("once mended, EC2 says %q", got)
+			if got := b.launchResult(t, template, r.spot); got != "running" {
+				t.Errorf("launch after the fix: %q, want running", got)
 			}
 		})
 	}
 }
 
-// fate asks for an instance, and says what became of it: its state, or why there is none.
-func (b *bench) fate(t *testing.T, template string, spot bool) string {
+// launchResult requests an instance. It returns the instance's state after five seconds, the reason why the instance
+// ended, or EC2's error.
+func (b *bench) launchResult(t *testing.T, template string, spot bool) string {
 	t.Helper()
 	in := fleet(template, 1, b.override("m5.large", 0))
 	if spot {
@@ -140,7 +142,7 @@ func (b *bench) fate(t *testing.T, template string, spot bool) string {
 	return string(i.State.Name)
 }
 
-// TestUnavailableImage: an image that is not ready yet is listed as what it is.
+// TestUnavailableImage: a pending image is listed with its state.
 func TestUnavailableImage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -149,6 +151,6 @@ func TestUnavailableImage(t *testing.T) {
 	id := b.estate.Region.Images.Register(i).ID
 	out, err := b.ec2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{id}})
 	if err != nil || len(out.Images) != 1 || out.Images[0].State != types.ImageStatePending {
-		t.Errorf("EC2 shows %+v, %v", out, err)
+		t.Errorf("EC2 lists %+v, %v", out, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestCapacityReservations: EC2's own client reads what the world holds, page by page and by its filters, and how many
-// instances are left once one runs there.
+// TestCapacityReservations lists capacity reservations with the SDK, page by page and with filters, and launches an
+// instance into one.
 func TestCapacityReservations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -47,7 +47,7 @@ func TestCapacityReservations(t *testing.T) {
 		r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
 		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted ||
 		*r.OwnerId != "111122223333" {
-		t.Errorf("the block is %+v", r)
+		t.Errorf("the capacity block is %+v", r)
 	}
 
 	name := b.template(t, "joiner-a", types.RequestLaunchTemplateData{
@@ -63,7 +63,7 @@ func TestCapacityReservations(t *testing.T) {
 	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != made[0].ID || s == nil ||
 		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly ||
 		*s.CapacityReservationTarget.CapacityReservationId != made[0].ID {
-		t.Errorf("the instance is in %v, by %+v", i.CapacityReservationId, s)
+		t.Errorf("the instance is in the reservation %v, with the launch parameters %+v", i.CapacityReservationId, s)
 	}
 	one, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
 		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},
@@ -71,14 +71,14 @@ func TestCapacityReservations(t *testing.T) {
 	}})
 	if err != nil || len(one.CapacityReservations) != 1 || *one.CapacityReservations[0].AvailableInstanceCount != 1 ||
 		*one.CapacityReservations[0].TotalInstanceCount != 2 {
-		t.Errorf("by filters, with one in use: %+v, %v", one, err)
+		t.Errorf("with filters, and one instance in use: %+v, %v", one, err)
 	}
 
 	block := fleet(name, 1, b.override("m5.large", 0))
 	block.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
 	out, err = b.ec2.CreateFleet(t.Context(), block)
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InvalidFleetConfiguration" {
-		t.Errorf("a fleet of capacity blocks with a template that is of none: %+v, %v", out, err)
+		t.Errorf("a fleet of capacity blocks with a template for on-demand instances: %+v, %v", out, err)
 	}
 	_, err = b.ec2.DescribeCapacityReservations(t.Context(),
 		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})

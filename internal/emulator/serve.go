@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// serve reads a call, carries it out and writes the answer.
+// serve reads a call, executes it and writes the answer.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(s.build)
 	began := time.Now()
-	// By this header clients find out that their clock is not AWS's.
+	// Clients correct their clock by this header.
 	w.Header().Set("Date", s.now().Format(http.TimeFormat))
 	c, err := s.read(w, r)
 	var answer any
@@ -44,7 +44,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
-// carryOut authenticates a call, plays the world's faults on it, and carries it out.
+// carryOut authenticates a call, injects the world's faults, and executes the call. A fault that is not nil replaces
+// the answer.
 func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *world.Answer, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
@@ -71,7 +72,7 @@ func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *worl
 	return answer, fault, err
 }
 
-// admit authenticates and authorises the call, and says how it is to fail, if it is.
+// admit authenticates the call, and returns the injected fault and the error with which the call fails, if any.
 func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 	var err error
 	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !open(c) {
@@ -106,7 +107,7 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 // open reports whether the call needs no signature.
 func open(c *api.Call) bool { return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity" }
 
-// run decodes the request and carries it out.
+// run decodes, authorizes and executes the request.
 func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 	return act.Run(c, func(into any) error {
 		if err := s.decode(c, into); err != nil {
@@ -123,7 +124,7 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 	})
 }
 
-// note calls OnAsk, and counts allowed requests. The lock is held.
+// note calls OnAsk, and counts allowed requests. The caller holds the lock.
 func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	if s.OnAsk != nil {
 		s.OnAsk(caller, r, isAllowed)
@@ -133,7 +134,7 @@ func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed b
 	}
 }
 
-// use counts a permission that a role has used. The lock is held.
+// use counts a permission that a role has used. The caller holds the lock.
 func (s *Server) use(role, permission string) {
 	if s.permissions == nil {
 		s.permissions = map[string]map[string]int{}
@@ -144,8 +145,8 @@ func (s *Server) use(role, permission string) {
 	s.permissions[role][permission]++
 }
 
-// decode reads the request into a struct. EC2 refuses parameters it does not
-// know; we also refuse those that we do not play.
+// decode stores the parameters of a request in a struct. Like EC2, it rejects unknown parameters of EC2 calls; these
+// include parameters that are not emulated.
 func (s *Server) decode(c *api.Call, into any) error {
 	if c.Query != nil {
 		if err := s.codec.Decode(c.Query, into); err != nil {
@@ -160,12 +161,14 @@ func (s *Server) decode(c *api.Call, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(c.Body, into); err != nil {
-		return &failure.Error{Code: "SerializationException", Message: "The body of the request is not what the action takes: " + err.Error()}
+		return &failure.Error{
+			Code: "SerializationException", Message: "The body of the request does not match the parameters of the action: " + err.Error(),
+		}
 	}
 	return nil
 }
 
-// requestID returns a new id for a request. The lock is held.
+// requestID returns a new id for a request. The caller holds the lock.
 func (s *Server) requestID() string {
 	s.requests++
 	sum := sha256.Sum256([]byte(strconv.FormatUint(s.requests, 10)))
@@ -173,15 +176,15 @@ func (s *Server) requestID() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// unknownAction refuses an action that the service does not have.
+// unknownAction returns the error for an action that is not emulated.
 func unknownAction(c *api.Call) error {
 	if c.Protocol == api.EC2Query || c.Protocol == api.AWSQuery {
 		return &failure.Error{Code: "InvalidAction", Message: "The action " + c.Action + " is not valid for this web service."}
 	}
-	return &failure.Error{Code: "UnknownOperationException", Message: "The action " + c.Name() + " is not one that this emulator serves."}
+	return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve the action " + c.Name() + "."}
 }
 
-// faultError makes an error of a fault. Throttling has another name in each service.
+// faultError returns the error of an injected fault. The code for throttling depends on the service.
 func faultError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage
@@ -212,5 +215,5 @@ func faultError(c *api.Call, a *world.Answer) error {
 	return e
 }
 
-// errGarbage stands for an answer that is none.
+// errGarbage is the error of a call that is answered with Answer.Garbage.
 var errGarbage = errors.New("answered with garbage")

@@ -1,8 +1,8 @@
 // Package emulator serves a world over HTTP as EC2, IAM, STS, EKS, SSM, SQS and the price list.
 //
 // In: AWS API requests, in the wire formats of the services.
-// Out: answers as AWS gives them; the instances that changed state.
-// Never: the AWS SDK, or a decision about what the world is like: that is package world.
+// Out: answers in AWS's wire formats; the instances that changed state.
+// Never: the AWS SDK, or the state and the rules of AWS: package world has them.
 package emulator
 
 import (
@@ -19,54 +19,52 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Server serves a world. Its zero value is ready for use and serves an empty
-// one. It is safe for use by several goroutines.
+// Server serves a world. The zero value is ready for use and serves an empty world. It is safe for concurrent use.
 type Server struct {
-	World *world.World     // nil: an empty one, made on first use
-	Now   func() time.Time // nil: time.Now
+	World *world.World     // the world that is served; nil: an empty world, created on first use
+	Now   func() time.Time // the clock; nil: time.Now
 
-	// OnInstance is called for every instance that changed state, in order and one at a time, with no lock held: it may
-	// call the Server.
+	// OnInstance is called for every instance that changed state, in order and one call at a time. It may call the
+	// Server. nil disables it.
 	OnInstance func(world.Instance)
 
-	// OnAsk is called for each action of a role with policies on a resource, before it is done: with the caller, the request
-	// (its keys have the tags of the resource) and whether the policies allow it. A call that affects several resources
-	// is several requests. It is called with the lock held: it must not call the Server. nil disables it.
+	// OnAsk is called whenever the policies of a restricted role are evaluated, before the action is executed. r.Keys
+	// include the tags of the resource. A call that affects several resources has several requests. OnAsk must not call
+	// the Server, because the lock is held. nil disables it.
 	OnAsk func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
 
-	Log *slog.Logger // one line per call; nil: silent
+	Log *slog.Logger // one line per call; nil disables it
 
-	// Strict refuses access keys that the world did not issue. Without it an
-	// unknown key is the administrator of its account: of the account that the
-	// key spells, if it is 12 digits, else of DefaultAccount.
+	// Strict rejects access keys that the world did not issue. Otherwise an unknown access key identifies an
+	// administrator: of the account with this number if the key has 12 digits, of DefaultAccount if not.
 	Strict bool
 
-	// Assume is the name of the role, in their account, that callers of an unknown key have instead of being the
-	// administrator: they need not sign, and are judged by the role's policies. Empty: none.
+	// Assume is the name of a role. Callers with an unknown access key have this role in their account, and not the
+	// rights of the administrator. Their signatures are not verified. Empty: they are administrators.
 	Assume string
 
 	codec    api.Codec
 	once     sync.Once
 	services map[string]api.Service // by name in signatures: "ec2"
 
-	mu         sync.Mutex // guards the world and what follows
+	mu         sync.Mutex // guards the world and the fields below
 	requests   uint64
 	calls      map[string]int
 	throttled  map[string]int
 	queue      []world.Instance
 	delivering bool
 
-	permissions map[string]map[string]int // used, by role
-	mail        chan struct{}             // closed, and replaced, when a message may have arrived
+	permissions map[string]map[string]int // number of uses of each permission, by role
+	mail        chan struct{}             // closed when a message is sent; nil until a receiver waits
 }
 
-// DefaultAccount is the account of callers whose access key names none.
+// DefaultAccount is the account of callers whose access key is unknown and is not an account number.
 const DefaultAccount = "111122223333"
 
-// tick is how often Run looks whether something is due.
+// tick is the interval at which Run advances the world.
 const tick = 25 * time.Millisecond
 
-// Run lets time pass until the context ends: instances boot and end, notices are sent.
+// Run advances the world until the context ends: instances change state, interruption messages are sent.
 func (s *Server) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -80,7 +78,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Do lets f look at the world and alter it, while no request does.
+// Do calls f with exclusive access to the world. f may change the world, and must not call the Server.
 func (s *Server) Do(f func(w *world.World, now time.Time)) {
 	s.locked(f)
 	s.deliver()
@@ -93,21 +91,20 @@ func (s *Server) Calls() map[string]int {
 	return maps.Clone(s.calls)
 }
 
-// Throttled returns how many of the calls of each action were refused as too many: "ec2:CreateFleet" → 3.
+// Throttled returns how many calls of each action were throttled: "ec2:CreateFleet" → 3.
 func (s *Server) Throttled() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.throttled)
 }
 
-// AppendConsole adds text to the console output of an instance; it does nothing
-// for an instance that the world does not know.
+// AppendConsole adds text to the console output of an instance. It does nothing if the instance does not exist.
 func (s *Server) AppendConsole(instanceID, text string) {
 	s.Do(func(w *world.World, _ time.Time) { w.AppendConsole(instanceID, text) })
 }
 
-// Credentials returns what the instance metadata service would hand the
-// instance for its role. The error says what an instance without any is missing.
+// Credentials returns the credentials that the instance metadata service returns to the instance. The error describes
+// why the instance has none.
 func (s *Server) Credentials(instanceID string) (accessKey, secretKey, sessionToken string, err error) {
 	s.Do(func(w *world.World, now time.Time) {
 		var session identity.Session
@@ -117,8 +114,8 @@ func (s *Server) Credentials(instanceID string) (accessKey, secretKey, sessionTo
 	return accessKey, secretKey, sessionToken, err
 }
 
-// locked runs f with the lock held, in a world that is up to date, and queues
-// the instances that changed.
+// locked advances the world to the current time, runs f with the lock held, and queues the instances that changed state
+// for deliver.
 func (s *Server) locked(f func(w *world.World, now time.Time)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +133,8 @@ func (s *Server) locked(f func(w *world.World, now time.Time)) {
 	}
 }
 
-// deliver empties the queue into OnInstance. One goroutine at a time does it, so
-// that the order holds; another one's changes are left to the one at work.
+// deliver calls OnInstance for the queued instances. To keep their order, only one goroutine delivers at a time; it
+// also delivers changes that other goroutines queue meanwhile.
 func (s *Server) deliver() {
 	for {
 		s.mu.Lock()
@@ -170,7 +167,7 @@ func (s *Server) now() time.Time {
 	return time.Now().UTC()
 }
 
-// logger returns the log, or one that is silent.
+// logger returns the logger; if none is set, one that discards its input.
 func (s *Server) logger() *slog.Logger {
 	if s.Log != nil {
 		return s.Log

@@ -24,7 +24,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestIAM makes, lists and deletes profiles and roles, in the right order and the wrong one.
+// TestIAM creates and lists profiles and roles, and checks the errors for duplicates and for deletions in the wrong
+// order.
 func TestIAM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -32,7 +33,7 @@ func TestIAM(t *testing.T) {
 	b.profile(t, "p", "node")
 	if _, err := b.iam.CreateRole(t.Context(),
 		&iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")}); code(t, err) != "EntityAlreadyExists" {
-		t.Errorf("the same role again: %v", err)
+		t.Errorf("a used role name: %v", err)
 	}
 	for i := range 3 {
 		_, err := b.iam.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{
@@ -70,18 +71,18 @@ func TestIAM(t *testing.T) {
 	}
 	if _, err := b.iam.DeleteInstanceProfile(t.Context(),
 		&iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_0")}); code(t, err) != "DeleteConflict" {
-		t.Errorf("a profile that holds a role: %v", err)
+		t.Errorf("deleting a profile with a role: %v", err)
 	}
 	if _, err := b.iam.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); code(t, err) != "DeleteConflict" {
-		t.Errorf("a role that is held: %v", err)
+		t.Errorf("deleting a role in a profile: %v", err)
 	}
 	if _, err := b.iam.GetInstanceProfile(t.Context(),
 		&iam.GetInstanceProfileInput{InstanceProfileName: aws.String("none")}); code(t, err) != "NoSuchEntity" {
-		t.Errorf("no profile: %v", err)
+		t.Errorf("an unknown profile: %v", err)
 	}
 }
 
-// TestEKS describes a cluster, and manages who may enter it.
+// TestEKS describes a cluster, and manages its access entries and Fargate profiles.
 func TestEKS(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -123,7 +124,7 @@ func TestEKS(t *testing.T) {
 		t.Errorf("entry is %+v, %v", entry, err)
 	}
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "ResourceInUseException" {
-		t.Errorf("the same entry again: %v", err)
+		t.Errorf("a second entry of the principal: %v", err)
 	}
 	list, err := b.eks.ListAccessEntries(t.Context(), &eks.ListAccessEntriesInput{ClusterName: cluster})
 	if err != nil || cmp.Diff([]string{*arn}, list.AccessEntries) != "" {
@@ -145,11 +146,11 @@ func TestEKS(t *testing.T) {
 	}
 	if _, err := b.eks.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("none")}); code(t,
 		err) != "ResourceNotFoundException" {
-		t.Errorf("no cluster: %v", err)
+		t.Errorf("an unknown cluster: %v", err)
 	}
 }
 
-// TestQueue hides, redelivers and deletes messages, and wakes who waits.
+// TestQueue: messages become invisible, are redelivered and are deleted. A new message wakes a waiting receiver.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -169,7 +170,7 @@ func TestQueue(t *testing.T) {
 		return out.Messages
 	}
 	if got := receive(0); len(got) != 0 {
-		t.Errorf("an empty queue gave %v", got)
+		t.Errorf("an empty queue delivers %v", got)
 	}
 	sent := make(chan error, 1)
 	go func() {
@@ -184,7 +185,7 @@ func TestQueue(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	if again := receive(0); len(again) != 0 {
-		t.Error("a message that another receiver has is visible")
+		t.Error("a received message is visible to other receivers")
 	}
 	b.pass(21 * time.Second)
 	again := receive(0)
@@ -203,15 +204,15 @@ func TestQueue(t *testing.T) {
 	}
 	b.pass(time.Minute)
 	if left := receive(0); len(left) != 0 {
-		t.Error("a deleted message came again")
+		t.Error("a deleted message was delivered again")
 	}
 	_, err = b.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("none")})
 	if code(t, err) != "AWS.SimpleQueueService.NonExistentQueue" && code(t, err) != "QueueDoesNotExist" {
-		t.Errorf("no queue: %v", err)
+		t.Errorf("an unknown queue: %v", err)
 	}
 }
 
-// TestInterruption takes a spot instance back, with EventBridge's words in the queue and two minutes of grace.
+// TestInterruption interrupts a spot instance: the event is in the queue, and the instance ends two minutes later.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -254,15 +255,15 @@ func TestInterruption(t *testing.T) {
 	}
 	b.pass(119 * time.Second)
 	if s := b.instances(t.Context(), t, id)[0].State.Name; s != "running" {
-		t.Errorf("after 119 s it is %s", s)
+		t.Errorf("after 119 s the instance is %s", s)
 	}
 	b.pass(time.Second)
 	if s := b.instances(t.Context(), t, id)[0]; s.State.Name != "shutting-down" || *s.StateReason.Code != "Server.SpotInstanceTermination" {
-		t.Errorf("after 120 s it is %s, %+v", s.State.Name, s.StateReason)
+		t.Errorf("after 120 s the instance is %s, %+v", s.State.Name, s.StateReason)
 	}
 }
 
-// TestParameters reads the parameters that name images.
+// TestParameters reads the parameters that contain image ids.
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -276,7 +277,7 @@ func TestParameters(t *testing.T) {
 		}
 		n += len(page.Parameters)
 	}
-	if want := (5 + 3) * 3; n != want { // 8 kinds of image; two editions and the recommended one
+	if want := (5 + 3) * 3; n != want { // 8 kinds of images; two releases and the recommended one
 		t.Errorf("%d parameters for 1.31, want %d", n, want)
 	}
 	for _, name := range []string{
@@ -297,7 +298,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestPricing reads all prices of a region as Karpenter asks for them.
+// TestPricing reads all prices of a region with Karpenter's filters.
 func TestPricing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

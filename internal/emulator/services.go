@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/sqs"
 )
 
-// build makes the table of services.
+// build creates the table of services.
 func (s *Server) build() {
 	s.services = map[string]api.Service{}
 	for _, svc := range []api.Service{
@@ -31,16 +31,16 @@ func (s *Server) build() {
 	}
 }
 
-// Permissions returns what the sessions of a role have used of what its policies allow: "iam:PassRole" → 3. Nothing is
-// counted for a role whose policies are not looked at.
+// Permissions returns how often the sessions of a role have used each permission: "iam:PassRole" → 3. It is empty for a
+// role whose policies are not evaluated: see identity.IAM.IsRestricted.
 func (s *Server) Permissions(role string) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.permissions[role])
 }
 
-// authorize refuses a call that the policies of the caller's role do not allow. Fleets and launches are authorized later, once their
-// launch templates are known.
+// authorize returns an error if the policies of the caller's role do not allow the call. CreateFleet and RunInstances
+// are authorized later, when their launch templates are known.
 func (s *Server) authorize(c *api.Call, in any) error {
 	if c.Service == "sts" && c.Action == "GetCallerIdentity" {
 		return nil // needs no permission

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// signature is what a request says about how it is signed, by AWS's Signature
-// Version 4: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
+// signature is the signature of a request with its parameters, by AWS Signature Version 4:
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
 type signature struct {
 	accessKey string
 	date      string // "20260102"
 	region    string
 	service   string
-	headers   []string // signed ones, small letters, sorted
+	headers   []string // names of the signed headers, in lower case
 	value     string   // hexadecimal
-	token     string   // of the session
+	token     string   // session token; empty: none
 	at        time.Time
 	presigned bool
 }
@@ -34,8 +34,7 @@ const (
 	unsignedly = "UNSIGNED-PAYLOAD"
 )
 
-// scopeOf returns the service and region that a request is signed for; empty
-// for one that is not signed.
+// scopeOf returns the service and region that a request is signed for; empty for an unsigned request.
 func scopeOf(r *http.Request) (service, region string) {
 	sig, err := readSignature(r)
 	if err != nil {
@@ -44,10 +43,10 @@ func scopeOf(r *http.Request) (service, region string) {
 	return sig.service, sig.region
 }
 
-// errUnsigned is a request without a signature.
+// errUnsigned is the error for a request without a signature.
 var errUnsigned = errors.New("request is not signed")
 
-// readSignature reads the signature from the headers or, presigned, from the URL.
+// readSignature reads the signature from the headers, or from the URL of a presigned request.
 func readSignature(r *http.Request) (signature, error) {
 	if q := r.URL.Query(); q.Has("X-Amz-Signature") {
 		return readPresigned(q)
@@ -87,7 +86,7 @@ func readPresigned(q url.Values) (signature, error) {
 	return sig, sig.complete(q.Get("X-Amz-Credential"), q.Get("X-Amz-Date"))
 }
 
-// complete reads the credential scope and the time.
+// complete parses the credential scope and the time.
 func (s *signature) complete(credential, date string) error {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != "aws4_request" {
@@ -121,7 +120,7 @@ func (s signature) matches(secret string, r *http.Request, body []byte) bool {
 	return err == nil && hmac.Equal(mac(key, text), want)
 }
 
-// canonical writes the request in the form that is signed.
+// canonical returns the canonical request, which is the text that is signed.
 func (s signature) canonical(r *http.Request, body []byte) string {
 	var b strings.Builder
 	b.WriteString(r.Method + "\n")
@@ -136,7 +135,7 @@ func (s signature) canonical(r *http.Request, body []byte) string {
 	return b.String()
 }
 
-// payload returns the hash of the body that is signed.
+// payload returns the hash of the body in the canonical request.
 func (s signature) payload(r *http.Request, body []byte) string {
 	if r.Header.Get("X-Amz-Content-Sha256") == unsignedly {
 		return unsignedly
@@ -148,7 +147,7 @@ func (s signature) payload(r *http.Request, body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonicalPath encodes the path a second time, as every service but S3 wants it.
+// canonicalPath returns the path, encoded a second time, as all services except S3 require.
 func canonicalPath(u *url.URL) string {
 	path := u.EscapedPath()
 	if path == "" {
@@ -161,7 +160,7 @@ func canonicalPath(u *url.URL) string {
 	return strings.Join(parts, "/")
 }
 
-// canonicalQuery writes the parameters sorted, without the signature itself.
+// canonicalQuery returns the sorted parameters without the signature.
 func canonicalQuery(q url.Values) string {
 	var pairs []string
 	for name, values := range q {
@@ -176,7 +175,7 @@ func canonicalQuery(q url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// headerValue returns a header as it is signed: values joined, spaces folded.
+// headerValue returns the value of a header in the canonical request: values joined, runs of spaces replaced by one.
 func headerValue(r *http.Request, name string) string {
 	switch strings.ToLower(name) {
 	case "host":

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestQueueBatches sends and deletes ten messages a call, and refuses what SQS refuses.
+// TestQueueBatches sends and deletes ten messages per call, and checks SQS's errors for batches and entries.
 func TestQueueBatches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -56,7 +56,7 @@ func TestQueueBatches(t *testing.T) {
 	for i, m := range got.Messages {
 		ends = append(ends, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
 	}
-	ends[9].ReceiptHandle = aws.String("none of ours")
+	ends[9].ReceiptHandle = aws.String("invalid")
 	deleted, err := b.sqs.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: made.QueueUrl, Entries: ends})
 	if err != nil || len(deleted.Successful) != 9 || len(deleted.Failed) != 1 || *deleted.Failed[0].Id != "9" ||
 		*deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
@@ -65,11 +65,11 @@ func TestQueueBatches(t *testing.T) {
 	b.pass(time.Minute)
 	again, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(again.Messages) != 1 || *again.Messages[0].Body != *got.Messages[9].Body {
-		t.Errorf("left: %+v, %v", again, err)
+		t.Errorf("messages after the deletion: %+v, %v", again, err)
 	}
 }
 
-// TestQueueFaults delivers some messages twice and the newest first, as SQS may.
+// TestQueueFaults: Faults.Redeliver delivers some messages twice, Faults.Reorder delivers the newest first.
 func TestQueueFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -96,7 +96,7 @@ func TestQueueFaults(t *testing.T) {
 		order += "."
 	}
 	if order != "3210.31.." {
-		t.Errorf("delivered %s, want 3210.31..: the newest first, and every second one twice", order)
+		t.Errorf("delivered %s, want 3210.31..: the newest first, and every second message twice", order)
 	}
 	if _, err := b.sqs.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: made.QueueUrl}); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestQueueFaults(t *testing.T) {
 	for turn, want := range []int{1, 1, 0} {
 		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: made.QueueUrl})
 		if err != nil || len(got.Messages) != want {
-			t.Fatalf("turn %d: %+v, %v, want %d messages", turn, got, err, want)
+			t.Fatalf("call %d: %+v, %v, want %d messages", turn, got, err, want)
 		}
 		for _, m := range got.Messages {
 			if _, err := b.sqs.DeleteMessage(t.Context(),

@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// token presigns a GetCallerIdentity as the tokens of EKS are made: for 60
-// seconds, with the cluster in a signed header.
+// token returns a presigned GetCallerIdentity like that of an EKS token: for 60 seconds, with the cluster in a signed
+// header. An empty cluster omits the header.
 func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
@@ -46,8 +46,7 @@ func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL
 	return u
 }
 
-// redeem sends a token, as the authenticator of a cluster does, and returns the
-// caller's ARN or the code of the error.
+// redeem sends a token like the authenticator of a cluster, and returns the caller's ARN or the code of the error.
 func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
@@ -80,7 +79,7 @@ func (b *bench) redeem(t *testing.T, u *url.URL, cluster, host string) string {
 	return out.Arn + out.Code
 }
 
-// TestTokens checks what makes a presigned GetCallerIdentity good, and what does not.
+// TestTokens checks valid and invalid presigned calls of GetCallerIdentity.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -116,7 +115,7 @@ func TestTokens(t *testing.T) {
 			"demo", host, "SignatureDoesNotMatch"},
 		"no expiry":             {without(good, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
 		"header not signed":     {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
-		"of no cluster":         {b.token(t, s, ""), "", host, arn},
+		"without a cluster":     {b.token(t, s, ""), "", host, arn},
 		"another session token": {with(good, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +127,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokenAge checks that a token is good for fifteen minutes, whatever expiry it asks for.
+// TestTokenAge: a token is valid for fifteen minutes, whatever its X-Amz-Expires.
 func TestTokenAge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -146,7 +145,8 @@ func TestTokenAge(t *testing.T) {
 	}
 }
 
-// TestInstanceCredentials follows the keys of an instance: what it lacks for them, who they are, and their end.
+// TestInstanceCredentials checks the credentials of an instance: the errors without profile and role, the identity, and
+// their invalidation.
 func TestInstanceCredentials(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -158,7 +158,7 @@ func TestInstanceCredentials(t *testing.T) {
 		return out.Instances[0].InstanceIds[0]
 	}
 	bare := launch(types.RequestLaunchTemplateData{}, "bare")
-	if _, _, _, err := b.server.Credentials(bare); err == nil || !strings.HasSuffix(err.Error(), "it has no instance profile") {
+	if _, _, _, err := b.server.Credentials(bare); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
 		t.Errorf("without a profile: %v", err)
 	}
 	b.profile(t, "node-profile", "node")
@@ -169,13 +169,13 @@ func TestInstanceCredentials(t *testing.T) {
 	}
 	again, _, _, err := b.server.Credentials(id)
 	if err != nil || again != key {
-		t.Errorf("the second time the keys are others: %s, %v", again, err)
+		t.Errorf("the second call returns other keys: %s, %v", again, err)
 	}
 	admin := b.iam
 	b.use(b.config(key, secret, token))
 	who, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *who.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
-		t.Errorf("who: %v, %v", who, err)
+		t.Errorf("caller identity: %v, %v", who, err)
 	}
 	wrong := ec2.NewFromConfig(b.config(key, "wrong", token))
 	if _, err := wrong.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
@@ -186,18 +186,18 @@ func TestInstanceCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := b.server.Credentials(id); err == nil || !strings.Contains(err.Error(), "holds no role") {
+	if _, _, _, err := b.server.Credentials(id); err == nil || !strings.Contains(err.Error(), "has no role") {
 		t.Errorf("without a role: %v", err)
 	}
 	if _, err := admin.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}); code(t, err) != "InvalidClientTokenId" {
-		t.Errorf("after the role is gone: %v", err)
+		t.Errorf("after the role was deleted: %v", err)
 	}
 }
 
-// TestStrict rejects keys that were not issued.
+// TestStrict: a strict server rejects keys that the world did not issue.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -213,7 +213,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestAccounts checks that a key of twelve digits is an account of its own.
+// TestAccounts: an access key of twelve digits identifies the account with this number.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

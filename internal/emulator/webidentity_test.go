@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// issuer of service account tokens, and another one.
+// The issuer of service account tokens that the account trusts, and another one.
 const (
 	issuer      = "https://oidc.eks.us-east-1.amazonaws.com/id/ABCD"
 	otherIssuer = "https://oidc.eks.us-east-1.amazonaws.com/id/EFGH"
 )
 
-// signer makes tokens as a cluster's API server does.
+// signer creates service account tokens like a cluster's API server.
 type signer struct{ key *rsa.PrivateKey }
 
 func (s signer) token(t *testing.T, claims map[string]any) string {
@@ -47,16 +47,16 @@ func (s signer) token(t *testing.T, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// published is the document of the signer's key.
+// published returns the JSON Web Key Set with the signer's key.
 func (s signer) published() []byte {
 	number := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k0"},{"kty":"RSA","kid":"k1","alg":"RS256","n":%q,"e":%q}]}`,
 		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
 }
 
-// TestWebIdentity: a role is opened to a service account's token that the issuer signed, that has not ended, that is
-// meant for STS and that the trust policy names; any other is refused with STS's own code. What is opened are keys that
-// count.
+// TestWebIdentity: a role can be assumed with a service account token if the issuer signed the token, the token has not
+// expired and has STS as its audience, and the trust policy allows the service account. Otherwise STS's error is
+// returned. The session's keys are valid.
 func TestWebIdentity(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -105,8 +105,8 @@ func TestWebIdentity(t *testing.T) {
 		"expired":                 {"controller", with("exp", b.clock().Add(-time.Minute).Unix()), "ExpiredTokenException"},
 		"another audience":        {"controller", with("aud", "https://kubernetes.default.svc"), "InvalidIdentityToken"},
 		"another issuer":          {"controller", with("iss", otherIssuer), "InvalidIdentityToken"},
-		"another's signature":     {"controller", signer{stranger}.token(t, good()), "InvalidIdentityToken"},
-		"no token at all":         {"controller", "abc", "InvalidIdentityToken"},
+		"another key":             {"controller", signer{stranger}.token(t, good()), "InvalidIdentityToken"},
+		"not a token":             {"controller", "abc", "InvalidIdentityToken"},
 	} {
 		if _, err := ask(c.role, c.token); code(t, err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -118,11 +118,11 @@ func TestWebIdentity(t *testing.T) {
 	}
 	if *out.SubjectFromWebIdentityToken != "system:serviceaccount:kube-system:joiner" || *out.Provider != provider.ARN ||
 		*out.Audience != "sts.amazonaws.com" {
-		t.Errorf("the session is %s's, of %s, for %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
+		t.Errorf("the session has the subject %s, the provider %s and the audience %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
 	}
 	who, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
 		GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || !strings.HasSuffix(*who.Arn, ":assumed-role/controller/s") {
-		t.Errorf("the keys are those of %v, %v", who, err)
+		t.Errorf("the caller identity of the keys is %v, %v", who, err)
 	}
 }

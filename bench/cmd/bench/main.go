@@ -108,7 +108,7 @@ func (f flags) bench(out, progress io.Writer) error {
 			return err
 		}
 		if late {
-			row.Unasked = fmt.Sprintf("the time budget of %s was used up", f.budget)
+			row.NotRun = fmt.Sprintf("the time budget of %s was used up", f.budget)
 		}
 		fmt.Fprintln(progress, compare.Line(&row))
 		rows = append(rows, row)
@@ -166,8 +166,8 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	return nil
 }
 
-// section returns the report's section on consolidation, the last of the page. It is written by a run with -back. It is empty if the page
-// has no such section.
+// section returns the report's section on consolidation, the last of the page. It is written by a run with -back. It is
+// empty if the page has no such section.
 func (f flags) section() string {
 	page, err := os.ReadFile(f.out)
 	if err != nil {

@@ -2,7 +2,7 @@ package api
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// Denial refuses a call that IAM denies, in the words of the service.
+// Denial returns the service's error for a call that IAM denies. what is the message.
 func Denial(c *Call, what string) error {
 	switch c.Service {
 	case "ec2":

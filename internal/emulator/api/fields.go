@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// field is how a field of a struct is called on the wire.
+// field has the names of a struct field on the wire.
 type field struct {
 	index  []int
-	query  string // in a query request: "ImageId"
-	xml    string // in an answer with small letters, EC2's: "imageId"
-	item   string // the elements of a list
-	always bool   // written even when empty
-	flat   bool   // the elements of a list follow each other without an element around them
+	query  string // name in a query request: "ImageId"
+	xml    string // name in an answer of EC2, which begins with a small letter: "imageId"
+	item   string // name of the elements of a list
+	always bool   // written even if empty
+	flat   bool   // a list is written without an element around its elements
 }
 
-// Codec reads requests into structs and writes structs as answers, by the names
-// of their fields. The structs of this package spell the fields as AWS does, so
-// that few need a tag. Its zero value is ready for use, by several goroutines.
+// Codec decodes requests into structs and encodes structs as answers, by the names of their fields. The structs of the
+// services name their fields like AWS, so that few need a tag. The zero value is ready for use. It is safe for
+// concurrent use.
 type Codec struct {
-	known sync.Map // reflect.Type → []field: finding them out takes reflection
+	known sync.Map // reflect.Type → []field; a cache, because reflection is slow
 }
 
-// fieldsOf returns the fields of a struct type, those of embedded structs among them.
+// fieldsOf returns the fields of a struct type, including those of embedded structs.
 func (c *Codec) fieldsOf(t reflect.Type) []field {
 	if known, ok := c.known.Load(t); ok {
 		return known.([]field)
@@ -46,7 +46,8 @@ func (c *Codec) fieldsOf(t reflect.Type) []field {
 	return out
 }
 
-// readTag reads `aws:"query,answer,item or option"`: each part may be empty.
+// readTag reads a tag of the form `aws:"query,answer,item"`. Each part may be empty. The third is the name of a list's
+// elements, or one of the options "always" and "flat".
 func readTag(f reflect.StructField, i int) field {
 	parts := append(strings.Split(f.Tag.Get("aws"), ","), "", "", "")
 	out := field{index: []int{i}, query: parts[0], xml: parts[1], item: "item"}

@@ -7,21 +7,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Filter is a condition of a describe call: one of the values has to match.
-// Values may hold the wildcards * and ?.
+// Filter is a condition of a describe call.
 type Filter struct {
 	Name   string   // "tag:Name", "instance-type"…
-	Values []string `aws:"Value"` // one of them has to match; * and ? are wildcards
+	Values []string `aws:"Value"` // one of the values must match; * and ? are wildcards
 }
 
-// Filterable is what a resource lets filters look at.
+// Filterable has the data of a resource that filters compare.
 type Filterable struct {
-	Tags   map[string]string   // of the resource; nil: it has none
-	Values map[string][]string // by the name of the filter
+	Tags   map[string]string   // the resource's tags; nil: none
+	Values map[string][]string // the values of the resource, by the name of the filter
 }
 
-// selects reports whether the resource passes all filters. A filter that the
-// resource does not have is refused, as EC2 does.
+// selects reports whether the resource passes all filters. Like EC2, it
+// rejects a filter that the resource type does not support.
 func selects(filters []Filter, f Filterable) (bool, error) {
 	for _, want := range filters {
 		have, known := f.have(want.Name)
@@ -38,7 +37,7 @@ func selects(filters []Filter, f Filterable) (bool, error) {
 	return true, nil
 }
 
-// have returns the values that a filter of this name looks at.
+// have returns the values that a filter of this name compares; false if the name is unknown.
 func (f Filterable) have(name string) ([]string, bool) {
 	if key, ok := strings.CutPrefix(name, "tag:"); ok {
 		v, tagged := f.Tags[key]
@@ -69,8 +68,8 @@ func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return wild(p, text) })
 }
 
-// wild matches text against a pattern with * and ?, and \ before one that is
-// meant literally. It takes time in proportion to the product of both lengths at most.
+// wild matches text against a pattern with the wildcards * and ?. A \ before a wildcard makes it literal. The time is
+// at most proportional to the product of both lengths.
 func wild(pattern, text string) bool {
 	p, t := 0, 0
 	star, mark := -1, 0
@@ -94,7 +93,8 @@ func wild(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// FilterItems returns the items whose ids were asked for, all if none was, that pass the filters.
+// FilterItems returns the items that pass all filters. filterable must accept the zero value of T, which it gets if
+// there are no items.
 func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterable) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil
@@ -111,7 +111,7 @@ func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterab
 	}
 	if len(items) == 0 {
 		var zero T
-		_, err := selects(filters, filterable(zero)) // an unknown filter is refused also where there is nothing
+		_, err := selects(filters, filterable(zero)) // an unknown filter is an error even if no item exists
 		return nil, err
 	}
 	return out, nil

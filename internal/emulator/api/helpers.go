@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Tagging sorts the tags of a request by the kind of resource.
+// Tagging groups the tags of a request by resource type.
 func Tagging(specs []world.TagSpecification) (world.Tagging, error) {
 	out := world.Tagging{}
 	for _, s := range specs {
@@ -32,7 +32,7 @@ func Tagging(specs []world.TagSpecification) (world.Tagging, error) {
 	return out, nil
 }
 
-// TagList writes tags as a list, sorted by key.
+// TagList returns tags as a list, sorted by key.
 func TagList(tags map[string]string) []world.Tag {
 	out := make([]world.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -53,15 +53,15 @@ func (c *Call) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Or returns the text, or another one if it is empty.
-func Or(text, otherwise string) string {
+// Or returns the text, or the fallback if the text is empty.
+func Or(text, fallback string) string {
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	return text
 }
 
-// BoolValues writes a condition as filters compare it.
+// BoolValues returns a boolean as the value of a filter.
 func BoolValues(b bool) []string {
 	if b {
 		return []string{"true"}
@@ -69,7 +69,7 @@ func BoolValues(b bool) []string {
 	return []string{"false"}
 }
 
-// TagMap makes a map of tags.
+// TagMap returns a list of tags as a map.
 func TagMap(tags []world.Tag) map[string]string {
 	out := make(map[string]string, len(tags))
 	for _, t := range tags {
@@ -78,11 +78,11 @@ func TagMap(tags []world.Tag) map[string]string {
 	return out
 }
 
-// Required refuses a request that lacks a parameter, as IAM does.
+// Required returns IAM's error for a missing parameter.
 func Required(name string) error {
 	return &failure.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name +
 		"' failed to satisfy constraint: Member must not be null"}
 }
 
-// Epoch writes a time as the JSON protocols do: in seconds, with milliseconds.
+// Epoch returns a time in the format of the JSON protocols: seconds since 1970, with milliseconds.
 func Epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

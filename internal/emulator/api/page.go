@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Page is the part of a list that one answer carries.
+// Page selects the part of a list that one answer contains.
 type Page struct {
-	Token string // where it begins; empty: at the beginning
-	Size  int    // most items
+	Token string // token of the page, from the previous answer; empty: the first page
+	Size  int    // maximum number of items; 0: no maximum
 }
 
 // PageOf returns the page of a list, and the token of the next one. A token names
-// the item it begins with, so that a list may change between two pages.
+// the first item of its page, so that the list may change between two calls.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
@@ -54,20 +54,21 @@ func openToken(token string) (offset int, name string, ok bool) {
 	return offset, name, found && err == nil && offset >= 0
 }
 
-// Paged are the parameters by which EC2's lists are read page by page.
+// Paged has the paging parameters of EC2's describe calls.
 type Paged struct {
-	MaxResults *int64 // most items of the page; nil: the usual number of the action
-	NextToken  string // from the last answer; empty: the first page
+	MaxResults *int64 // maximum number of items of the page; nil: the action's default
+	NextToken  string // from the previous answer; empty: the first page
 }
 
-// Page returns the page asked for; without a size it is usual, and never more than most.
-func (p Paged) Page(usual, most int) (Page, error) {
-	size := usual
+// Page returns the requested page. defaultSize applies if the request has no size (0: no maximum); maxSize is the upper
+// limit.
+func (p Paged) Page(defaultSize, maxSize int) (Page, error) {
+	size := defaultSize
 	if p.MaxResults != nil {
 		if *p.MaxResults < 1 {
 			return Page{}, InvalidValue("MaxResults", strconv.FormatInt(*p.MaxResults, 10))
 		}
-		size = min(int(*p.MaxResults), most)
+		size = min(int(*p.MaxResults), maxSize)
 	}
 	return Page{Token: p.NextToken, Size: size}, nil
 }

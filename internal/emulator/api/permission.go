@@ -7,10 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// IsRestricted reports whether the policies of the caller are looked at.
+// IsRestricted reports whether the policies of the caller's role are evaluated; see identity.IAM.IsRestricted.
 func (c *Call) IsRestricted() bool { return c.Account().IsRestricted(c.Caller.Role) }
 
-// Ask refuses the first of some requests that the caller's role, which is judged, is not allowed.
+// Ask evaluates the policies of the caller's role for some requests, and returns the service's error for the first that
+// is not allowed. The role must be restricted: see IsRestricted.
 func (c *Call) Ask(requests ...iampolicy.Request) error {
 	for _, r := range requests {
 		if r.Keys == nil {
@@ -30,7 +31,7 @@ func (c *Call) Ask(requests ...iampolicy.Request) error {
 	return nil
 }
 
-// deniedBy refuses a request in the words of the service.
+// deniedBy returns the service's error for a request that policies do not allow.
 func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	why := "because no identity-based policy allows the " + r.Action + " action"
 	if v.Denied {
@@ -44,7 +45,8 @@ func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	return Denial(c, what)
 }
 
-// encoded is what sts:DecodeAuthorizationMessage reads: in life more than this, and for AWS alone to read.
+// encoded returns an authorization failure message like those that sts:DecodeAuthorizationMessage decodes. AWS's have
+// more fields, and are encrypted.
 func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
 	text, err := json.Marshal(map[string]any{
 		"allowed": false, "explicitDeny": v.Denied,
@@ -60,7 +62,7 @@ func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// RoleARN is the role of the caller; empty for a user.
+// RoleARN returns the ARN of the caller's role; empty for a user.
 func (c *Call) RoleARN() string {
 	if r, err := c.Account().Role(c.Caller.Role); err == nil {
 		return r.ARN

@@ -13,24 +13,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Limits of what a caller may send: beyond any real request, and small enough
-// that a hostile one costs little.
+// Limits of a request. They exceed the size of any real request, and bound the cost of a hostile one.
 const (
-	MaxBody       = 2 << 20
+	MaxBody       = 2 << 20 // bytes
 	maxParameters = 20_000
-	maxDepth      = 16
+	maxDepth      = 16 // parts of a parameter's name
 )
 
-// Parameter is a node of the tree that the parameters of a query request make:
-// "Filter.1.Name" is Filter, then 1, then Name.
+// Parameter is a node of the tree of a query request's parameters. The path of "Filter.1.Name" in the tree is Filter,
+// 1, Name.
 type Parameter struct {
 	value    string
-	set      bool // value was given
+	set      bool // the request has a value for this node
 	children map[string]*Parameter
-	used     bool // a field of the request took it
+	used     bool // Decode has stored the value in a field
 }
 
-// ParseQuery makes the tree of a form's parameters.
+// ParseQuery returns the tree of a form's parameters.
 func ParseQuery(form url.Values) (*Parameter, error) {
 	root := &Parameter{}
 	if len(form) > maxParameters {
@@ -56,13 +55,13 @@ func ParseQuery(form url.Values) (*Parameter, error) {
 	return root, nil
 }
 
-// Decode fills a struct with the parameters under p. Fields are named by their
-// tag, or by themselves; see package world's TemplateData for the tags.
+// Decode stores the parameters under p in the fields of a struct. The name of a parameter is the first part of the
+// field's tag aws, or else the field's name. world.TemplateData describes the tags.
 func (c *Codec) Decode(p *Parameter, into any) error {
 	return c.fill(p, reflect.ValueOf(into).Elem(), "")
 }
 
-// fill sets v from p; path is p's name, for messages.
+// fill sets v from p. path is the full name of p, for error messages.
 func (c *Codec) fill(p *Parameter, v reflect.Value, path string) error {
 	p.used = true
 	switch v.Kind() {
@@ -96,8 +95,7 @@ func (c *Codec) fillStruct(p *Parameter, v reflect.Value, path string) error {
 	return nil
 }
 
-// fillSlice reads a list: its elements are numbered, right below it (EC2) or
-// below "member" (IAM, STS).
+// fillSlice reads a list. Its elements are numbered, directly below p (EC2) or below "member" (IAM, STS).
 func (c *Codec) fillSlice(p *Parameter, v reflect.Value, path string) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		raw, err := base64.StdEncoding.DecodeString(p.value)
@@ -122,7 +120,7 @@ func (c *Codec) fillSlice(p *Parameter, v reflect.Value, path string) error {
 	return nil
 }
 
-// fillMap reads a map of strings: numbered pairs of Name (or Key) and Value.
+// fillMap reads a map of strings: numbered pairs of Name (or Key) and Value, directly below p or below "entry".
 func (p *Parameter) fillMap(v reflect.Value) error {
 	if p.children["entry"] != nil {
 		p.children["entry"].used = true
@@ -193,8 +191,7 @@ func (p *Parameter) numbers() []int {
 	return out
 }
 
-// Unused returns the name of a parameter that no field took, the first in the
-// alphabet; empty if there is none.
+// Unused returns the alphabetically first name of a parameter that Decode has not used; empty if all are used.
 func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {
@@ -220,12 +217,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// InvalidRequest refuses a request that cannot be read.
+// InvalidRequest returns the error for a request that cannot be parsed.
 func InvalidRequest(format string, args ...any) error {
 	return &failure.Error{Code: "InvalidRequest", Message: fmt.Sprintf(format, args...)}
 }
 
-// InvalidValue refuses the value of a parameter.
+// InvalidValue returns the error for an invalid value of a parameter.
 func InvalidValue(name, value string) error {
 	return &failure.Error{Code: "InvalidParameterValue", Message: fmt.Sprintf("Value (%.200s) for parameter %s is invalid.", value, name)}
 }

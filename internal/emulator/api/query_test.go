@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// shape has a field of every kind that requests have.
+// shape has fields of all types that requests use.
 type shape struct {
 	Name    string
 	Count   *int64
@@ -30,7 +30,7 @@ type shape struct {
 	Paged
 }
 
-// TestQuery reads parameters of every kind.
+// TestQuery decodes parameters of all types.
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	form, err := url.ParseQuery("Name=a&Count=3&Share=0.5&On=false&At=2026-01-02T03:04:05Z&Item.10=c&Item.2=b&Item.1=a" +
@@ -62,7 +62,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestQueryRefused lists parameters that do not say what they should.
+// TestQueryRefused: invalid values and too deeply nested parameters are errors.
 func TestQueryRefused(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{
@@ -89,7 +89,8 @@ func TestQueryRefused(t *testing.T) {
 	}
 }
 
-// FuzzQuery decodes whatever comes: it may be refused, but neither panics nor grows.
+// FuzzQuery decodes arbitrary queries. Decoding may fail, but must not panic, and must not create more elements than
+// the query has parameters.
 func FuzzQuery(f *testing.F) {
 	f.Add("Name=a&Item.1=b&Nested.Filter.1.Name=c")
 	f.Add("Item.99999999999999999999=x&Item.-1=y&Item.01=z&Item.1.2.3=w")
@@ -110,14 +111,14 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		if len(got.List)+len(got.Members)+len(got.Map)+len(got.Nested.Deep) > len(form) {
-			t.Errorf("%d parameters made more elements than that", len(form))
+			t.Errorf("%d parameters created more elements than there are parameters", len(form))
 		}
 		tree.Unused("")
 		(&Encoder{Codec: c}).Fields(reflect.ValueOf(got))
 	})
 }
 
-// TestXML writes a value in both dialects.
+// TestXML encodes a value in both dialects.
 func TestXML(t *testing.T) {
 	t.Parallel()
 	type inner struct {
@@ -163,7 +164,7 @@ func TestXML(t *testing.T) {
 	}
 }
 
-// TestWild matches patterns of filters, in bounded time.
+// TestWild: patterns of filters are matched in bounded time.
 func TestWild(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

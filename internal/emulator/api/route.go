@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// ReadTarget reads "AmazonSSM.GetParameter".
+// ReadTarget sets service, action and protocol from the header X-Amz-Target of a JSON request, for example
+// "AmazonSSM.GetParameter".
 func (c *Call) ReadTarget(target, contentType string) error {
 	prefix, action, _ := strings.Cut(target, ".")
 	known := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
@@ -19,13 +20,13 @@ func (c *Call) ReadTarget(target, contentType string) error {
 	}
 	svc, ok := known[prefix]
 	if !ok {
-		return &failure.Error{Code: "UnknownOperationException", Message: "The target " + target + " is not one that this emulator serves."}
+		return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve the target " + target + "."}
 	}
 	c.Service = svc
 	return nil
 }
 
-// ReadForm reads the parameters of a query request, from body and URL.
+// ReadForm sets action and parameters from the body and the URL of a query request.
 func (c *Call) ReadForm(r *http.Request) error {
 	c.Protocol = AWSQuery
 	form, err := url.ParseQuery(string(c.Body))
@@ -60,12 +61,13 @@ func (c *Call) ReadForm(r *http.Request) error {
 	return nil
 }
 
-// serviceOfVersion returns the service of an unsigned request by its API version.
+// serviceOfVersion returns the service with the API version; empty if the version is unknown. An unsigned request does
+// not name its service.
 func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }
 
-// ReadPath finds, among those of the service, the action of a method and path.
+// ReadPath sets the action and its path parameters: those of the first route that matches the method and the path.
 func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 	c.Form = u.Query()
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
@@ -82,16 +84,16 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 			return nil
 		}
 	}
-	return &failure.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path +
-		" that this emulator serves.", Status: 404}
+	return &failure.Error{Code: "UnknownOperationException", Message: "This emulator does not serve " + method + " " + u.Path +
+		" of " + c.Service + ".", Status: 404}
 }
 
-// Route is the method and path of an action: "clusters/*/access-entries".
+// Route maps a method and a path to an action.
 type Route struct {
-	Method, Path, Action string // "GET"; a path "/clusters/*", where * is any one part; and the action, "DescribeCluster"
+	Method, Path, Action string // "GET"; "clusters/*", where * is any one part of the path; "DescribeCluster"
 }
 
-// match returns what stands for the wildcards of the route's path.
+// match returns the parts of the path that match the wildcards of the route; false if the route does not match.
 func (r Route) match(method string, parts []string) ([]string, bool) {
 	want := strings.Split(r.Path, "/")
 	if method != r.Method || len(want) != len(parts) {

@@ -1,7 +1,8 @@
-// Package api has what the services of the emulated AWS share: calls, actions, request parameters, filters, pages and authorization.
+// Package api has the code that the services of the emulated AWS share: calls, actions, request parameters, filters,
+// pages, authorization.
 //
 // In: the form, body or path of a request, and the caller.
-// Out: structs that are filled from requests, and answers as XML.
+// Out: the requests as structs, and answers as XML.
 // Never: the actions of a service, or the state of the world.
 package api
 
@@ -15,62 +16,64 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// ShiftService is the service of zonal shifts, as signatures and IAM call it.
+// ShiftService is the name of the zonal shift service in signatures and in IAM.
 const ShiftService = "arc-zonal-shift"
 
-// protocol is how a service is spoken to.
+// protocol is the wire protocol of a service.
 type protocol int
 
-// The protocols of the services we serve.
+// The protocols of the emulated services.
 const (
-	EC2Query  protocol = iota // form in, XML with small letters out
-	AWSQuery                  // form in, XML out
-	AWSJSON10                 // JSON both ways, X-Amz-Target names the action
-	AWSJSON11                 // the same, with another content type
-	RESTJSON                  // method and path name the action
+	EC2Query  protocol = iota // the request is a form, the answer is XML whose names begin with small letters
+	AWSQuery                  // the request is a form, the answer is XML
+	AWSJSON10                 // request and answer are JSON, the header X-Amz-Target names the action
+	AWSJSON11                 // like AWSJSON10, with another content type
+	RESTJSON                  // request and answer are JSON, method and path determine the action
 )
 
 // Service is one AWS service.
 type Service struct {
-	Name      string            // as in signatures: "ec2"
-	Namespace string            // of its XML
+	Name      string            // name in signatures: "ec2"
+	Namespace string            // XML namespace; empty for services with JSON
 	Actions   map[string]Action // by name: "DescribeInstances"
 
-	// permissions returns the actions on resources that IAM has to allow the caller of a call; nil: the call's own action on "*".
+	// Permissions returns the actions on resources that the policies must allow for a call; nil: the call's own action
+	// on "*".
 	Permissions func(c *Call, in any) []iampolicy.Request
 }
 
-// Action carries out one action of a service.
+// Action is the implementation of one action of a service.
 type Action struct {
 	Run    func(c *Call, decode func(any) error) (any, error) // reads the parameters with decode, and returns the answer
-	Checks bool                                               // it looks at call.dryRun itself, once it has checked the request
+	Checks bool                                               // Run handles Call.DryRun itself, after it has validated the request
 }
 
-// Call is one API call on its way.
+// Call is one API call.
 type Call struct {
 	Service  string   // "ec2"
 	Action   string   // "CreateFleet"
-	Protocol protocol // of the service: query, JSON or REST
+	Protocol protocol // protocol of the request
 
-	Form        url.Values        // of a query request
-	Query       *Parameter        // the same as a tree
-	Body        []byte            // of a JSON request
-	Path        []string          // wildcards of a REST path, in order
-	Host        string            // that the client called
-	RequestPath string            // of the URL, with the leading slash
-	DryRun      bool              // only whether the call is allowed is checked
-	ID          string            // of the request
-	Caller      identity.Identity // whose signature the request has
-	RegionID    string            // region the request is signed for
+	Form        url.Values        // parameters of a query request, or of the URL of a REST request
+	Query       *Parameter        // parameters of a query request, as a tree; nil for JSON
+	Body        []byte            // body of the request
+	Path        []string          // parts of a REST path that match the wildcards of its route, in order
+	Host        string            // host that the client called
+	RequestPath string            // path of the URL, with the leading slash
+	DryRun      bool              // check permissions and parameters only; EC2
+	ID          string            // request ID
+	Caller      identity.Identity // the identity that signed the request
+	RegionID    string            // the region that the request is signed for
 
-	// While the server's lock is held:
-	Now    time.Time
-	World  *world.World
-	Region *world.Region
-	OnAsk  func(iampolicy.Request, bool) // notes what the caller's role asked for, and whether its policies allow it
+	// The fields below may only be used while the server's lock is held.
+
+	Now    time.Time                     // time of the call
+	World  *world.World                  // the world that is served
+	Region *world.Region                 // the region of the caller's account
+	OnAsk  func(iampolicy.Request, bool) // called by Ask for each request, with the verdict of the policies; see Server.OnAsk
 }
 
-// Op makes an action of a function from a request to an answer.
+// Op returns the action that a function from a request to an answer implements.
 func Op[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	return Action{Run: func(c *Call, decode func(any) error) (any, error) {
 		var in In
@@ -81,7 +84,7 @@ func Op[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	}}
 }
 
-// CheckedOp is op for an action whose dry run checks more than permissions.
+// CheckedOp is Op for an action that handles dry runs itself: see Action.Checks.
 func CheckedOp[In, Out any](f func(*Call, *In) (Out, error)) Action {
 	a := Op(f)
 	a.Checks = true
@@ -91,10 +94,10 @@ func CheckedOp[In, Out any](f func(*Call, *In) (Out, error)) Action {
 // Account returns the account of the caller.
 func (c *Call) Account() *world.Account { return c.Region.Account }
 
-// Name returns what the call is counted as, and faults select: "ec2:CreateFleet".
+// Name returns service and action, "ec2:CreateFleet". Call counts and faults use this name.
 func (c *Call) Name() string { return c.Service + ":" + c.Action }
 
-// DryRunError is the answer to a dry run that would have succeeded.
+// DryRunError returns EC2's answer to a dry run that would have succeeded.
 func DryRunError() error {
 	return &failure.Error{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set.", Status: 412}
 }
@@ -102,7 +105,7 @@ func DryRunError() error {
 // None is a request without parameters, and an answer without content.
 type None struct{}
 
-// Done is EC2's answer to what has nothing to say.
+// Done is the answer of EC2's actions that return no data.
 type Done struct {
 	Return bool // true: the call succeeded
 }

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// Dialect is how a service spells its XML.
+// Dialect has the differences between the XML of the query services.
 type Dialect struct {
-	Small bool   // names begin with a small letter: EC2
-	Item  string // the elements of a list: "item" or "member"
+	Small bool   // names begin with a small letter, as in EC2's answers
+	Item  string // name of the elements of a list: "item" or "member"
 }
 
-// The dialects of the query services.
+// The names of list elements.
 const (
-	Ec2Item   = "item"
-	QueryItem = "member"
+	Ec2Item   = "item"   // EC2
+	QueryItem = "member" // the other query services
 )
 
 // Encoder writes values as XML elements.
 type Encoder struct {
-	Codec   *Codec       // knows the fields of the types
-	Out     bytes.Buffer // what has been written so far
-	Dialect Dialect      // of the service that answers
+	Codec   *Codec       // returns the fields of types
+	Out     bytes.Buffer // the output
+	Dialect Dialect      // the dialect of the service
 }
 
-// element writes v as an element; what is empty is left out.
+// element writes v as an element. It omits an empty scalar unless f.always is set.
 func (e *Encoder) element(name string, v reflect.Value, f field) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			f.always = true // given, even if it is zero
+			f.always = true // a pointer that is not nil is written, even if its value is zero
 			e.element(name, v.Elem(), f)
 		}
 	case reflect.Struct:
@@ -52,8 +52,7 @@ func (e *Encoder) element(name string, v reflect.Value, f field) {
 	}
 }
 
-// structure writes a struct, or a time. A struct of which nothing is written is
-// left out, unless the field is a list's element.
+// structure writes a struct, or a time unless it is zero.
 func (e *Encoder) structure(name string, v reflect.Value) {
 	if t, ok := v.Interface().(time.Time); ok {
 		if !t.IsZero() {
@@ -77,8 +76,7 @@ func (e *Encoder) Fields(v reflect.Value) {
 	}
 }
 
-// list writes a list, also when it is empty; EC2's dialect omits a nil one only if it is
-// optional, which clients cannot distinguish from an empty one.
+// list writes a list. It writes an empty list too, but omits a nil one. Clients cannot distinguish the two.
 func (e *Encoder) list(name string, v reflect.Value, f field) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.Text(name, base64.StdEncoding.EncodeToString(v.Bytes()))
@@ -104,7 +102,7 @@ func (e *Encoder) list(name string, v reflect.Value, f field) {
 	e.Close(name)
 }
 
-// pairs writes a map as SQS does: an element per pair, sorted by name.
+// pairs writes a map in the format of SQS: one element per pair, sorted by name.
 func (e *Encoder) pairs(name string, v reflect.Value) {
 	m, ok := v.Interface().(map[string]string)
 	if !ok {
@@ -135,7 +133,7 @@ func (e *Encoder) Close(name string) {
 // Text writes an element with an escaped text.
 func (e *Encoder) Text(name, text string) {
 	e.Open(name)
-	_ = xml.EscapeText(&e.Out, []byte(text)) // a bytes.Buffer takes everything
+	_ = xml.EscapeText(&e.Out, []byte(text)) // writing to a bytes.Buffer cannot fail
 	e.Close(name)
 }
 

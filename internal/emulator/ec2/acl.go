@@ -44,7 +44,7 @@ type aclEntry struct {
 
 type portRange struct{ From, To int64 }
 
-// lastRule is the number of the entry that drops everything, which no ACL is without.
+// lastRule is the number of the last entry, which every ACL has in each direction: it drops all packets.
 const lastRule = 32767
 
 // describeNetworkAcls lists network ACLs.

@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of EC2's API, or EC2's error.
-// Never: HTTP, or a decision about what the world is like: that is package world.
+// Never: HTTP, or the state and the rules of EC2: package world has them.
 package ec2
 
 import (

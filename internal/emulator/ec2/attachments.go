@@ -93,7 +93,7 @@ type interfaceOwner struct {
 	Status           string
 }
 
-// part is something of an instance.
+// part is a network interface or a volume, with its instance.
 type part[T any] struct {
 	instance world.Instance
 	item     T

@@ -14,7 +14,7 @@ type modifyVpcAttributeIn struct {
 	EnableDnsHostnames *attributeValue
 }
 
-// modifyVpcAttribute changes how names are resolved in a VPC.
+// modifyVpcAttribute changes one DNS attribute of a VPC.
 func modifyVpcAttribute(c *api.Call, in *modifyVpcAttributeIn) (api.Done, error) {
 	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	switch {
@@ -54,7 +54,7 @@ type dhcpConfiguration struct {
 
 type attributeText struct{ Value string }
 
-// createDhcpOptions makes DHCP options, of which the world knows the name servers.
+// createDhcpOptions creates DHCP options. Only domain-name-servers is emulated.
 func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsOut, error) {
 	var servers []string
 	for _, one := range in.DhcpConfigurations {

@@ -37,7 +37,7 @@ type templateRef struct {
 	Version            string
 }
 
-// fleetOverride is an override of a request, and what the answer repeats of it.
+// fleetOverride is an override, in the request and in the answer.
 type fleetOverride struct {
 	InstanceType     string
 	MaxPrice         string
@@ -62,7 +62,7 @@ type fleetStrategy struct {
 	InstanceInterruptionBehavior string
 }
 
-// fleetReserved says which reservations a fleet of reserved capacity may use.
+// fleetReserved lists the types of reservations that a fleet of reserved capacity may use.
 type fleetReserved struct {
 	ReservationTypes []string `aws:"ReservationType"`
 }
@@ -133,7 +133,7 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	return out, nil
 }
 
-// request makes the world's request of EC2's.
+// request converts the parameters to a request of package world.
 func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error) {
 	q := world.FleetRequest{
 		Idempotency:      world.Idempotency{Token: in.ClientToken, Fingerprint: fingerprint},
@@ -164,7 +164,7 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 	return q, nil
 }
 
-// split divides the capacity asked for into on demand and spot.
+// split returns the numbers of on-demand and spot instances of the target capacity.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
 		return 0, 0,
@@ -259,7 +259,7 @@ type runInstancesIn struct {
 	ClientToken string
 }
 
-// runInstances launches instances of one kind.
+// runInstances launches instances with one set of launch parameters.
 func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 	if in.MinCount == nil || in.MaxCount == nil {
 		return reservation{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter MinCount and MaxCount"}

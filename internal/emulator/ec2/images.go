@@ -24,7 +24,7 @@ type describeImagesOut struct {
 	NextToken string
 }
 
-// image is a machine image in the wire format of EC2.
+// image is an AMI in the wire format of EC2.
 type image struct {
 	ImageId            string
 	ImageLocation      string
@@ -96,8 +96,8 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 	return out, nil
 }
 
-// shows reports whether the request selects the image and may see it. A deprecated image of another account is listed only if the
-// request includes deprecated images.
+// isShown reports whether the request selects the image and the caller may see it. A deprecated image of another
+// account is listed only if the request includes deprecated images.
 func isShown(c *api.Call, i world.Image, in *describeImagesIn) bool {
 	named := slices.Contains(in.ImageIds, i.ID)
 	own := i.OwnerID == c.Caller.Account
@@ -108,7 +108,7 @@ func isShown(c *api.Call, i world.Image, in *describeImagesIn) bool {
 	return (!deprecated || own || named || in.IncludeDeprecated) && isOwned(c, i, in.Owners)
 }
 
-// owned reports whether one of the owners has the image; without owners, any account.
+// isOwned reports whether one of the given owners owns the image; true without owners.
 func isOwned(c *api.Call, i world.Image, owners []string) bool {
 	if len(owners) == 0 {
 		return true
@@ -196,10 +196,10 @@ type spotPrice struct {
 	AvailabilityZoneId string
 }
 
-// product is what our spot prices are for: EC2 calls it so in a VPC or not.
+// product is the product description of all spot prices. EC2 also accepts it with the suffix " (Amazon VPC)".
 const product = "Linux/UNIX"
 
-// describeSpotPriceHistory lists the spot prices that held in a span of time, newest first of each offering.
+// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first.
 func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, error) {
 	start, end := in.StartTime, in.EndTime
 	if start.IsZero() {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// reservation is the instances that one call launched.
+// reservation has the instances that one call launched. It has nothing to do with capacity reservations.
 type reservation struct {
 	ReservationId string
 	OwnerId       string
@@ -65,7 +65,7 @@ type instance struct {
 	CapacityReservationSpecification reservationSpec
 }
 
-// reservationSpec is what the launch of an instance said about capacity reservations.
+// reservationSpec has the launch parameters of an instance for capacity reservations.
 type reservationSpec struct {
 	CapacityReservationPreference string
 	CapacityReservationTarget     *reservationTarget
@@ -177,7 +177,7 @@ func stateOf(name string) instanceState {
 	return instanceState{Code: codes[name], Name: name}
 }
 
-// groupNames returns the names of the region's security groups by id.
+// securityGroupNames returns the names of the region's security groups by id.
 func securityGroupNames(c *api.Call) map[string]string {
 	names := map[string]string{}
 	for _, g := range c.Region.Network.SecurityGroups() {
@@ -186,7 +186,7 @@ func securityGroupNames(c *api.Call) map[string]string {
 	return names
 }
 
-// instance writes an instance; names are those of security groups.
+// instanceOf converts an instance to EC2's wire format. names are the names of security groups by id.
 func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance {
 	stock, _ := c.World.Market(i.Region).Stock(i.Type)
 	out := instance{
@@ -234,7 +234,7 @@ func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance
 	return out
 }
 
-// profileID returns the id of an instance profile, empty if it is gone.
+// profileIDOf returns the id of an instance profile; empty if the profile was deleted.
 func profileIDOf(c *api.Call, arn string) string {
 	p, err := c.Account().ProfileByARN(arn)
 	if err != nil {
@@ -243,7 +243,7 @@ func profileIDOf(c *api.Call, arn string) string {
 	return p.ID
 }
 
-// attached writes a network interface as part of its instance.
+// attached converts a network interface to EC2's wire format in a list of instances.
 func attached(i world.Instance, n world.NetworkInterface, names map[string]string) attachedInterface {
 	out := attachedInterface{
 		NetworkInterfaceId: n.ID, SubnetId: n.SubnetID, VpcId: i.VPCID, OwnerId: i.Account, Status: "in-use",
@@ -270,7 +270,7 @@ func attached(i world.Instance, n world.NetworkInterface, names map[string]strin
 	return out
 }
 
-// groupRefs writes security groups by id and name.
+// groupRefs returns the ids and names of security groups.
 func groupRefs(ids []string, names map[string]string) []groupID {
 	out := make([]groupID, len(ids))
 	for i, id := range ids {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// timeFormat is how EC2 writes times that filters compare.
+// timeFormat is the format of times that filters compare.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 type describeInstancesIn struct {
@@ -25,7 +25,7 @@ type describeInstancesOut struct {
 	NextToken    string
 }
 
-// describeInstances lists instances, as far as the world lets them be seen.
+// describeInstances lists instances. With Faults.ReadLag it returns their past state.
 func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesOut, error) {
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
 		return describeInstancesOut{},
@@ -49,7 +49,8 @@ func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesO
 	return describeInstancesOut{Reservations: reservationsOf(c, found), NextToken: next}, nil
 }
 
-// seen returns the instances of some ids, or all.
+// seenInstances returns the instances with the given ids; without ids, all. With Faults.ReadLag it returns their past
+// state.
 func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	if len(ids) == 0 {
 		return c.Region.Instances.Seen(c.Now), nil
@@ -77,7 +78,7 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	return out, nil
 }
 
-// instanceFilters returns what filters may look at.
+// instanceFilters returns the data of an instance that filters compare.
 func instanceFilters(i world.Instance) api.Filterable {
 	lifecycle := []string{}
 	if i.Spot {
@@ -96,7 +97,7 @@ func instanceFilters(i world.Instance) api.Filterable {
 	}}
 }
 
-// reservations groups instances by the call that launched them.
+// reservationsOf groups instances by the call that launched them.
 func reservationsOf(c *api.Call, instances []world.Instance) []reservation {
 	out := []reservation{}
 	names := securityGroupNames(c)
@@ -127,7 +128,7 @@ type stateChange struct {
 	PreviousState instanceState
 }
 
-// terminateInstances ends instances.
+// terminateInstances terminates instances.
 func terminateInstances(c *api.Call, in *terminateIn) (terminateOut, error) {
 	if len(in.InstanceIds) == 0 {
 		return terminateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter InstanceId"}
@@ -154,7 +155,7 @@ type consoleOut struct {
 	Timestamp  time.Time
 }
 
-// getConsoleOutput returns what the instance has written to its console.
+// getConsoleOutput returns the console output of an instance.
 func getConsoleOutput(c *api.Call, in *consoleIn) (consoleOut, error) {
 	text, err := c.Region.Instances.Console(in.InstanceId)
 	if err != nil {

@@ -46,7 +46,8 @@ type statusDetail struct {
 	ImpairedSince time.Time
 }
 
-// describeInstanceStatus lists the status checks and scheduled events of instances that run.
+// describeInstanceStatus lists the status checks and scheduled events of running instances, or with IncludeAllInstances
+// of all.
 func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOut, error) {
 	found, err := seenInstances(c, in.InstanceIds)
 	if err != nil {
@@ -92,7 +93,8 @@ func statusOf(i world.Instance) instanceStatus {
 	return out
 }
 
-// summaryOf is the result of a status check that fails since a time; zero: it does not.
+// summaryOf returns the result of a status check. fails is the time since which the check fails; zero: the check
+// passes.
 func summaryOf(i world.Instance, fails time.Time) statusSummary {
 	switch {
 	case i.State != world.Running:

@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// listIn is the parameters of a describe call for things of a network.
+// listIn has the parameters that most describe calls share.
 type listIn struct {
 	Filters []api.Filter `aws:"Filter"`
 	api.Paged
 }
 
-// selectByID picks the items of some ids, all without any; an id that nothing has is refused with a code.
+// selectByID returns the items with the given ids; without ids, all. An unknown id is an error with the given code.
 func selectByID[T any](items []T, ids []string, id func(T) string, code string) ([]T, error) {
 	if len(ids) == 0 {
 		return items, nil
@@ -34,17 +34,17 @@ func selectByID[T any](items []T, ids []string, id func(T) string, code string) 
 	return out, nil
 }
 
-// listing is a describe call: what there is, and how it is chosen and written.
+// listing describes a list that a describe call filters and returns.
 type listing[T, Out any] struct {
 	items      []T
-	ids        []string // asked for
+	ids        []string // requested ids; none: all
 	id         func(T) string
-	code       string // of the error for an unknown id
+	code       string // code of the error for an unknown id
 	filterable func(T) api.Filterable
 	write      func(T) Out
 }
 
-// list carries out a describe call.
+// list returns the items that a describe call selects, in the wire format of EC2, and the token of the next page.
 func list[T, Out any](in listIn, l listing[T, Out]) ([]Out, string, error) {
 	found, err := selectByID(l.items, l.ids, l.id, l.code)
 	if err != nil {
@@ -153,7 +153,7 @@ type ipv6Block struct {
 
 type blockState struct{ State string }
 
-// ipv6Blocks writes the block of a subnet or VPC, none if it has none.
+// ipv6Blocks returns the IPv6 block of a subnet or VPC; nil if it has none.
 func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 	if !block.IsValid() {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// Actions that change an existing network, for the commands that fix one.
+// The actions in this file change an existing network. Commands that fix a network need them.
 
 type authorizeIn struct {
 	GroupId       string
 	IpPermissions []permission
 }
 
-// authorizeEgress lets more out of a security group.
+// authorizeEgress adds outbound rules to a security group.
 func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	g, rules, err := authorizedGroup(c, in)
 	if err != nil {
@@ -25,7 +25,7 @@ func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// authorizeIngress lets more into it.
+// authorizeIngress adds inbound rules to a security group.
 func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	g, rules, err := authorizedGroup(c, in)
 	if err != nil {
@@ -35,7 +35,7 @@ func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// authorized finds the group, and the rules that the request adds.
+// authorizedGroup returns the security group, and the rules that the request adds.
 func authorizedGroup(c *api.Call, in *authorizeIn) (*network.SecurityGroup, []network.Rule, error) {
 	g := c.Region.Network.SecurityGroup(in.GroupId)
 	if g == nil {
@@ -68,7 +68,7 @@ type createRouteIn struct {
 	GatewayId            string
 }
 
-// createRoute adds a route to a table, which has none for the destination yet.
+// createRoute adds a route to a table. A second route for the same destination is an error.
 func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })
@@ -87,7 +87,7 @@ func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// replaceRoute has a route that is there lead elsewhere.
+// replaceRoute changes the target of an existing route.
 func replaceRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Permissions is what a call does to which resources of EC2, as IAM evaluates it.
+// Permissions returns the requests that IAM evaluates for a call: its actions on resources.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:
@@ -17,7 +17,7 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	case *createTemplateIn:
 		tags, err := api.Tagging(in.Tags)
 		if err != nil {
-			return nil // the action reports it
+			return nil // the action reports the error
 		}
 		return c.Region.Permissions.ForLaunchTemplate(tags["launch-template"])
 	case *deleteTemplateIn:
@@ -37,7 +37,8 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	return []iampolicy.Request{{Action: c.Name(), Resource: "*"}}
 }
 
-// refuseOverrides marks the overrides that the caller may not launch: EC2 denies them one by one, not the call.
+// refuseOverrides sets FleetOverride.Refused for the overrides that the caller is not allowed to launch. EC2 authorizes
+// each override separately, and does not reject the whole call.
 func refuseOverrides(c *api.Call, q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]
@@ -61,7 +62,7 @@ func refuseOverrides(c *api.Call, q *world.FleetRequest) {
 	}
 }
 
-// refusalOf returns the error as EC2 words it; nil for none.
+// refusalOf returns the AWS error in err; nil if err has none.
 func refusalOf(err error) *failure.Error {
 	var refusal *failure.Error
 	if errors.As(err, &refusal) {

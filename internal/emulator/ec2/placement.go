@@ -54,7 +54,7 @@ func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroup
 	return out, nil
 }
 
-// placementFilters returns what filters may look at.
+// placementFilters returns the data of a placement group that filters compare.
 func placementFilters(c *api.Call, g *world.PlacementGroup) api.Filterable {
 	if g == nil {
 		g = &world.PlacementGroup{} // only the names of the filters matter
@@ -75,7 +75,7 @@ type createPlacementGroupOut struct {
 	PlacementGroup placementGroup
 }
 
-// createPlacementGroup makes a placement group, as people do: the controller uses what is there.
+// createPlacementGroup creates a placement group. The controller does not call it: users create placement groups.
 func createPlacementGroup(c *api.Call, in *createPlacementGroupIn) (createPlacementGroupOut, error) {
 	tags, err := api.Tagging(in.Tags)
 	if err != nil {
@@ -98,7 +98,7 @@ type deletePlacementGroupIn struct {
 	GroupName string
 }
 
-// deletePlacementGroup removes a placement group that nothing runs in.
+// deletePlacementGroup deletes a placement group without instances.
 func deletePlacementGroup(c *api.Call, in *deletePlacementGroupIn) (api.Done, error) {
 	return api.Done{Return: true}, c.Region.PlacementGroups.Delete(in.GroupName)
 }

@@ -59,7 +59,7 @@ func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 	return out, nil
 }
 
-// zone writes a zone. A local one is opted in to, and is a group of its own.
+// zoneOf converts a zone to EC2's wire format. A local zone is opted in, and is in a group of its own.
 func zoneOf(c *api.Call, z site.Zone) zone {
 	out := zone{
 		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.RegionID, ZoneName: z.Name, ZoneId: z.ID,
@@ -108,7 +108,7 @@ func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
 	return out, err
 }
 
-// endpointOf is where EC2 answers for a region.
+// endpointOf returns the host name of EC2's endpoint for a region.
 func endpointOf(region string) string {
 	if site.Partition(region) == "aws-cn" {
 		return "ec2." + region + ".amazonaws.com.cn"
@@ -143,7 +143,7 @@ type oldTag struct {
 	Value *string
 }
 
-// deleteTags takes tags off resources: those named, or all of the user's.
+// deleteTags removes tags from resources: the given ones, or without any, all that do not begin with "aws:".
 func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
@@ -162,7 +162,7 @@ func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// removes reports whether a tag is among those to be removed: a value, if given, has to match.
+// removes reports whether a tag is one of the tags to remove. A given value must match too.
 func removes(tags []oldTag, key, value string) bool {
 	return slices.ContainsFunc(tags, func(t oldTag) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }

@@ -44,7 +44,7 @@ type capacityReservation struct {
 	Tags                   []world.Tag `aws:"TagSet"`
 }
 
-// describeCapacityReservations lists capacity reservations, those that have ended too.
+// describeCapacityReservations lists capacity reservations, including ended ones.
 func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservationsOut, error) {
 	if len(in.Ids) > 0 && in.MaxResults != nil {
 		return reservationsOut{},
@@ -59,7 +59,7 @@ func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservations
 	return reservationsOut{CapacityReservations: found, NextToken: next}, err
 }
 
-// reservationFilters returns what filters may look at.
+// reservationFilters returns the data of a capacity reservation that filters compare.
 func reservationFilters(r *world.CapacityReservation) api.Filterable {
 	if r == nil {
 		r = &world.CapacityReservation{} // only the names of the filters matter

@@ -22,7 +22,7 @@ type createTemplateOut struct {
 	LaunchTemplate launchTemplate
 }
 
-// launchTemplate is a launch template without what is in it.
+// launchTemplate is a launch template without its versions, in the wire format of EC2.
 type launchTemplate struct {
 	LaunchTemplateId     string
 	LaunchTemplateName   string
@@ -33,7 +33,7 @@ type launchTemplate struct {
 	Tags                 []world.Tag `aws:"TagSet"`
 }
 
-// createLaunchTemplate makes a launch template.
+// createLaunchTemplate creates a launch template with one version.
 func createLaunchTemplate(c *api.Call, in *createTemplateIn) (createTemplateOut, error) {
 	if in.LaunchTemplateData == nil {
 		return createTemplateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}
@@ -73,7 +73,7 @@ type describeTemplatesOut struct {
 	NextToken       string
 }
 
-// describeLaunchTemplates lists launch templates; a name or id that is unknown refuses the call.
+// describeLaunchTemplates lists launch templates. An unknown name or id is an error.
 func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemplatesOut, error) {
 	all := c.Region.LaunchTemplates.All()
 	for _, id := range in.Ids {
@@ -141,8 +141,7 @@ type templateVersion struct {
 	LaunchTemplateData world.TemplateData
 }
 
-// describeLaunchTemplateVersions shows what is in a launch template; without a
-// name or id, the versions asked for of all.
+// describeLaunchTemplateVersions lists versions of a launch template; without a name or id, of all launch templates.
 func describeLaunchTemplateVersions(c *api.Call, in *describeVersionsIn) (describeVersionsOut, error) {
 	templates := c.Region.LaunchTemplates.All()
 	if in.LaunchTemplateId != "" || in.LaunchTemplateName != "" {
@@ -187,7 +186,7 @@ type deleteTemplateIn struct {
 	LaunchTemplateName string
 }
 
-// deleteLaunchTemplate removes a launch template.
+// deleteLaunchTemplate deletes a launch template.
 func deleteLaunchTemplate(c *api.Call, in *deleteTemplateIn) (createTemplateOut, error) {
 	t, err := c.Region.LaunchTemplates.Delete(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {

@@ -224,8 +224,7 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf writes facts as EC2 does. What the facts do not know is written as EC2
-// writes what is not there.
+// typeOf converts facts to EC2's wire format. A property that the facts lack is written as unsupported or absent.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {
@@ -268,7 +267,7 @@ func typeOf(f catalog.Facts) instanceType {
 	return out
 }
 
-// accelerate writes GPUs and other accelerators.
+// accelerate sets the fields for GPUs and other accelerators.
 func (t *instanceType) accelerate(f catalog.Facts) {
 	if devices, total := devicesOf(f.GPUs); len(devices) > 0 {
 		t.GpuInfo = &gpuInfo{Gpus: devices, TotalGpuMemoryInMiB: total}
@@ -324,7 +323,7 @@ func ebsOf(e catalog.EBS) ebsInfo {
 	return out
 }
 
-// megabytes returns megabits per second in megabytes, with EC2's two decimals.
+// megabytes converts megabits to megabytes, rounded to two decimals like EC2's numbers.
 func megabytes(megabits int64) float64 { return math.Round(float64(megabits)/8*100) / 100 }
 
 func networkOf(n catalog.Network) networkInfo {

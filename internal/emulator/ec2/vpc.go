@@ -14,7 +14,7 @@ type vpcAttributeIn struct {
 	Attribute string
 }
 
-// vpcAttributeOut has the one attribute that was asked for.
+// vpcAttributeOut has the requested attribute. The other one is nil.
 type vpcAttributeOut struct {
 	VpcId              string
 	EnableDnsSupport   *attributeValue
@@ -64,7 +64,7 @@ type natAddress struct {
 	PublicIp string
 }
 
-// describeNatGateways lists the NAT gateways that routes lead to: the world has no others.
+// describeNatGateways lists the NAT gateways that are targets of routes. The world has no others.
 func describeNatGateways(c *api.Call, in *describeNatGatewaysIn) (describeNatGatewaysOut, error) {
 	var all []natGateway
 	for _, t := range c.Region.Network.RouteTables() {

@@ -18,7 +18,7 @@ type addon struct {
 	Tags         map[string]string `json:"tags"`
 }
 
-// addonHealth has no issues here.
+// addonHealth is the health of an add-on. The emulator reports no issues.
 type addonHealth struct {
 	Issues []string `json:"issues"`
 }

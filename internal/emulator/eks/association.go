@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// association is an association of EKS Pod Identity in the wire format of EKS, in full.
+// association is an association of EKS Pod Identity, with all fields, in the wire format of EKS.
 type association struct {
 	ClusterName    string            `json:"clusterName"`
 	Namespace      string            `json:"namespace"`
@@ -74,7 +74,7 @@ func deletePodIdentityAssociation(c *api.Call, _ *api.None) (associationOut, err
 	return associationOf(c.Path[0], p), nil
 }
 
-// associationSummary is an association as a list has it: its role stands in the description alone.
+// associationSummary is an association in the answer of ListPodIdentityAssociations, which does not include the role.
 type associationSummary struct {
 	ClusterName    string `json:"clusterName"`
 	Namespace      string `json:"namespace"`
@@ -88,7 +88,8 @@ type associationsOut struct {
 	NextToken    string               `json:"nextToken,omitempty"`
 }
 
-// listPodIdentityAssociations lists which service accounts have a role, all or those of a namespace, or of one name.
+// listPodIdentityAssociations lists the associations of a cluster, optionally those of one namespace or service
+// account.
 func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {

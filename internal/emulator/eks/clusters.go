@@ -2,7 +2,7 @@
 //
 // In: a call with its path and its body as a struct.
 // Out: the answer as a struct with the names of the API, or the service's error.
-// Never: HTTP, or a control plane: the lab runs one.
+// Never: HTTP, or a control plane.
 package eks
 
 import (
@@ -97,7 +97,7 @@ type cluster struct {
 	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
 }
 
-// zonalShiftConfig reports whether a cluster takes part in zonal shifts.
+// zonalShiftConfig has the setting whether a cluster takes part in zonal shifts.
 type zonalShiftConfig struct {
 	Enabled bool `json:"enabled"`
 }
@@ -118,7 +118,7 @@ type networkConfig struct {
 	IPFamily        string `json:"ipFamily"`
 }
 
-// familyNetwork writes a cluster's network: it is of one family, that of its services.
+// familyNetwork returns the network configuration of a cluster. The service CIDR determines its IP family.
 func familyNetwork(cidr string) networkConfig {
 	if strings.Contains(cidr, ":") {
 		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
@@ -169,7 +169,7 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 	}
 }
 
-// unrestricted returns the CIDRs as EKS lists them: 0.0.0.0/0 if there is none.
+// unrestricted returns the CIDRs that may access the public endpoint: 0.0.0.0/0 if none is set.
 func unrestricted(cidrs []string) []string {
 	if len(cidrs) == 0 {
 		return []string{"0.0.0.0/0"}
@@ -177,7 +177,7 @@ func unrestricted(cidrs []string) []string {
 	return cidrs
 }
 
-// nonNil and nonNilMap replace nil by an empty value, which JSON writes differently.
+// nonNil and nonNilMap replace nil by an empty value, which JSON encodes as [] or {} and not as null.
 func nonNil(list []string) []string { return append([]string{}, list...) }
 
 func nonNilMap(m map[string]string) map[string]string {
@@ -197,7 +197,7 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
-// serviceRange is where a new cluster's services get their addresses; empty leaves it to EKS. The range of an IPv6 cluster
+// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. The service CIDR of an IPv6 cluster
 // cannot be chosen.
 func serviceRange(n networkConfig) string {
 	if n.IPFamily == "ipv6" {
@@ -206,8 +206,7 @@ func serviceRange(n networkConfig) string {
 	return n.ServiceIpv4Cidr
 }
 
-// createCluster adds the record of a cluster. There is no control plane behind
-// it: its endpoint is one that nothing answers.
+// createCluster adds a cluster without a control plane. Its endpoint does not answer.
 func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
 	made := ekscluster.Cluster{
 		Name:        in.Name,
@@ -262,7 +261,7 @@ func listClusters(c *api.Call, _ *api.None) (namesOut, error) {
 	return namesOut{Clusters: names, NextToken: next}, err
 }
 
-// names returns the page of names that the request asks for.
+// namesPage returns the requested page of names, and the token of the next page.
 func namesPage(c *api.Call, all []string) ([]string, string, error) {
 	size := 100
 	if text := c.Form.Get("maxResults"); text != "" {
@@ -286,14 +285,14 @@ type updateConfigIn struct {
 	ResourcesVpcConfig *endpointConfig `json:"resourcesVpcConfig"`
 }
 
-// endpointConfig is what can be changed of a cluster's endpoint.
+// endpointConfig has changes of a cluster's endpoint. nil: no change.
 type endpointConfig struct {
 	EndpointPublicAccess  *bool    `json:"endpointPublicAccess"`
 	EndpointPrivateAccess *bool    `json:"endpointPrivateAccess"`
 	PublicAccessCidrs     []string `json:"publicAccessCidrs"`
 }
 
-// apply changes a cluster's endpoint; what is not given stays.
+// apply changes a cluster's endpoint.
 func (e endpointConfig) apply(k *ekscluster.Cluster) {
 	if e.EndpointPublicAccess != nil {
 		k.NoPublicAccess = !*e.EndpointPublicAccess
@@ -318,8 +317,8 @@ type update struct {
 	Errors []string `json:"errors"`
 }
 
-// updateClusterConfig changes whether the cluster takes part in zonal shifts, or the authentication mode, which only goes
-// forward: CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// updateClusterConfig changes the zonal shift setting, the endpoint or the authentication mode. The authentication mode
+// can change only in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
@@ -360,7 +359,7 @@ func indexOf(list []string, want string) int {
 	return -1
 }
 
-// Permissions is the cluster that a call is about.
+// Permissions returns the request that IAM evaluates for a call: its action on the cluster in its path.
 func Permissions(c *api.Call, _ any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*"}
 	if len(c.Path) > 0 {

@@ -33,7 +33,7 @@ func ShiftRoutes() []api.Route {
 type managedResource struct {
 	Arn            string             `json:"arn"`
 	Name           string             `json:"name"`
-	AppliedWeights map[string]float64 `json:"appliedWeights"` // by the id of the zone: 1, or 0 where traffic is shifted away
+	AppliedWeights map[string]float64 `json:"appliedWeights"` // by zone id; 0 if traffic is shifted away from the zone, else 1
 	ZonalShifts    []shiftInResource  `json:"zonalShifts"`
 	Autoshifts     []autoshift        `json:"autoshifts"`
 	Autoshift      string             `json:"zonalAutoshiftStatus"`
@@ -55,7 +55,8 @@ type autoshift struct {
 	StartTime     float64 `json:"startTime"`
 }
 
-// getManagedResource says which shifts of a resource are active. Of several only one is applied: a user's before AWS's.
+// getManagedResource returns the active shifts of a resource. Only one of them is applied: the user's shift, or else
+// AWS's.
 func getManagedResource(c *api.Call, _ *api.None) (managedResource, error) {
 	arn := c.Path[0]
 	if !c.Region.ZonalShifts.IsManaged(arn) {
@@ -100,7 +101,7 @@ type startShiftIn struct {
 	Comment            string `json:"comment"`
 }
 
-// zonalShift is a shift by itself, as starting and cancelling one answer.
+// zonalShift is a shift in the answers of StartZonalShift and CancelZonalShift.
 type zonalShift struct {
 	ZonalShiftID       string  `json:"zonalShiftId"`
 	ResourceIdentifier string  `json:"resourceIdentifier"`
@@ -118,7 +119,7 @@ func zonalShiftOf(s *world.ZonalShift) zonalShift {
 	}
 }
 
-// startZonalShift moves the traffic of a resource away from a zone, as people do.
+// startZonalShift moves the traffic of a resource away from a zone.
 func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	number, unit := strings.TrimRight(in.ExpiresIn, "mh"), strings.TrimLeft(in.ExpiresIn, "0123456789")
 	n, err := strconv.Atoi(number)
@@ -146,7 +147,8 @@ func cancelZonalShift(c *api.Call, _ *api.None) (zonalShift, error) {
 	return zonalShiftOf(s), nil
 }
 
-// ShiftPermissions is what a call does to a resource that takes part in zonal shifts: policies name it by a condition.
+// ShiftPermissions returns the request that IAM evaluates for a call. Policies select the resource with a condition
+// key.
 func ShiftPermissions(c *api.Call, in any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*", Keys: iampolicy.Keys{}}
 	resource := ""

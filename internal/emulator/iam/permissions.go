@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// Permissions is what a call does to IAM's own things.
+// Permissions returns the requests that IAM evaluates for a call: its actions on roles and instance profiles.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createProfileIn:
@@ -36,7 +36,8 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	return []iampolicy.Request{{Action: c.Name(), Resource: "*"}}
 }
 
-// wantedOfRole asks about the call's action on a role; IAM looks for one that does not exist by its name alone.
+// rolePermissions returns the request for the call's action on a role. For a role that does not exist, the ARN has no
+// path.
 func rolePermissions(c *api.Call, name string) []iampolicy.Request {
 	r, err := c.Account().Role(name)
 	if err != nil {
@@ -45,7 +46,8 @@ func rolePermissions(c *api.Call, name string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: c.Name(), Resource: r.ARN}}
 }
 
-// profileNamed is a profile as IAM finds it: of one that does not exist it knows neither path nor tags, and asks all the same.
+// profileNamed returns the instance profile with the name. If the profile does not exist, it returns one without path
+// and tags: IAM evaluates the policies before it looks for the profile.
 func profileNamed(c *api.Call, name string) identity.Profile {
 	p, err := c.Account().Profile(name)
 	if err != nil {
@@ -54,7 +56,7 @@ func profileNamed(c *api.Call, name string) identity.Profile {
 	return p
 }
 
-// wantedOfProfile asks about the call's action on an instance profile.
+// profilePermissions returns the request for the call's action on an instance profile. add are tags that the call adds.
 func profilePermissions(c *api.Call, p identity.Profile, add map[string]string) []iampolicy.Request {
 	keys := iampolicy.Keys{}
 	keys.Tags("aws:ResourceTag/", p.Tags)

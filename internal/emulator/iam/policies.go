@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// managedPolicy is a policy in the wire format of IAM.
+// managedPolicy is a managed policy in the wire format of IAM.
 type managedPolicy struct {
 	PolicyName       string
 	PolicyId         string
@@ -46,7 +46,7 @@ func policyOf(c *api.Call, p identity.Policy) policyOut {
 	return policyOut{Policy: out}
 }
 
-// createPolicy makes a managed policy, of which there is one version.
+// createPolicy creates a managed policy with one version.
 func createPolicy(c *api.Call, in *createPolicyIn) (policyOut, error) {
 	if in.PolicyDocument == "" {
 		return policyOut{}, api.Required("policyDocument")

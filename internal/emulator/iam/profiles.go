@@ -52,7 +52,7 @@ type tagProfileIn struct {
 	TagKeys             []string
 }
 
-// profile writes an instance profile with the role in it.
+// profileOf converts an instance profile and its role to IAM's wire format.
 func profileOf(c *api.Call, p identity.Profile) instanceProfile {
 	out := instanceProfile{
 		Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: p.ARN,
@@ -85,7 +85,7 @@ func listInstanceProfilesForRole(c *api.Call, in *profilesOfRoleIn) (listProfile
 	return profilesPage(c, c.Account().ProfilesOfRole(in.RoleName), in.paging)
 }
 
-// profiles writes a page of a list of instance profiles.
+// profilesPage returns one page of a list of instance profiles.
 func profilesPage(c *api.Call, all []identity.Profile, m paging) (listProfilesOut, error) {
 	found, next, err := pageOf(all, func(p identity.Profile) string { return p.Name }, m)
 	out := listProfilesOut{InstanceProfiles: []instanceProfile{}, IsTruncated: next != "", Marker: next}

@@ -61,7 +61,7 @@ type role struct {
 	Tags                     []world.Tag
 }
 
-// iamTime is a time as the query services write it: to the second.
+// iamTime is a time in the format of IAM and STS, with a precision of one second.
 type iamTime string
 
 func timeOf(t time.Time) iamTime { return iamTime(t.UTC().Format("2006-01-02T15:04:05Z")) }
@@ -99,7 +99,7 @@ type serviceRoleIn struct {
 	Description    string
 }
 
-// createServiceLinkedRole makes the role of a service in the account. The world knows that of spot instances.
+// createServiceLinkedRole creates the service-linked role of a service. Only the role for spot instances is emulated.
 func createServiceLinkedRole(c *api.Call, in *serviceRoleIn) (roleOut, error) {
 	if in.AWSServiceName != "spot.amazonaws.com" {
 		return roleOut{}, &failure.Error{Code: "InvalidInput", Message: "This emulator makes the service-linked role of spot.amazonaws.com only."}
@@ -115,13 +115,13 @@ func getRole(c *api.Call, in *roleIn) (roleOut, error) {
 	return roleOut{Role: roleOf(r)}, err
 }
 
-// paging are the parameters by which IAM's lists are read page by page.
+// paging has the paging parameters of IAM's list actions.
 type paging struct {
 	Marker   string
 	MaxItems *int64
 }
 
-// pageOf returns the part of a list asked for, and where the next begins.
+// pageOf returns the requested page of a list, and the marker of the next page.
 func pageOf[T any](items []T, key func(T) string, m paging) ([]T, string, error) {
 	p := api.Page{Token: m.Marker, Size: 100}
 	if m.MaxItems != nil {

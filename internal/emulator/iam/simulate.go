@@ -31,8 +31,8 @@ type evaluation struct {
 	EvalDecision     string
 }
 
-// simulatePrincipalPolicy says what the policies of a role allow, of each action with each resource. A role without policies of
-// the account's own is taken to be allowed everything, as it is in calls.
+// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. A role that is
+// not restricted is allowed everything, as in calls: see identity.IAM.IsRestricted.
 func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 	role, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
 	if err != nil {

@@ -24,7 +24,7 @@ type callerIdentityOut struct {
 	Account string
 }
 
-// getCallerIdentity says who calls. It is what the tokens of EKS are made of.
+// getCallerIdentity returns the caller. An EKS token is a presigned request for this action.
 func getCallerIdentity(c *api.Call, _ *api.None) (callerIdentityOut, error) {
 	return callerIdentityOut{Arn: c.Caller.ARN, UserId: c.Caller.UserID, Account: c.Caller.Account}, nil
 }
@@ -52,7 +52,7 @@ type assumedRoleUser struct {
 	Arn           string
 }
 
-// assumeRole opens a session of a role. Its trust policy is not checked: the world says who may not, as a denial.
+// assumeRole opens a session of a role. The trust policy is not evaluated; Faults.Denials can deny the call.
 func assumeRole(c *api.Call, in *assumeRoleIn) (assumeRoleOut, error) {
 	account, role, life, err := in.read()
 	if err != nil {
@@ -76,7 +76,8 @@ type webIdentityOut struct {
 	Provider                    string
 }
 
-// assumeRoleWithWebIdentity opens a session of a role for a service account: who asks needs no keys, but a token.
+// assumeRoleWithWebIdentity opens a session of a role for a service account. The caller needs a token and no access
+// keys.
 func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, error) {
 	if in.WebIdentityToken == "" {
 		return webIdentityOut{}, api.Required("webIdentityToken")
@@ -92,7 +93,7 @@ func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, 
 	return webIdentityOut{opened(s), who.Subject, who.Audience, who.Provider}, nil
 }
 
-// read returns account, name and life of the session that is asked for.
+// read returns the account and name of the role, and the duration of the requested session.
 func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {

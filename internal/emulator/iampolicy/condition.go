@@ -10,12 +10,12 @@ import (
 // condition is one key of a statement's Condition, with its operator.
 type condition struct {
 	op     operator
-	key    string // in small letters: keys are the same in any case
+	key    string // in lower case: condition keys are case-insensitive
 	values []string
 
 	forAll   bool // ForAllValues: each value of the request must match
 	forAny   bool // ForAnyValue: one value of the request must match
-	ifExists bool // true where the request has no such key
+	ifExists bool // IfExists: the condition is met if the request lacks the key
 }
 
 // readConditions reads the Condition of a statement, sorted by operator and key.
@@ -44,7 +44,7 @@ func readConditions(all map[string]map[string]oneOrMany[scalar]) ([]condition, e
 	return out, nil
 }
 
-// readOperator takes "ForAllValues:StringLikeIfExists" apart.
+// readOperator parses an operator with its prefix and suffix, such as "ForAllValues:StringLikeIfExists".
 func readOperator(spelled string) (condition, error) {
 	var c condition
 	rest := spelled
@@ -56,7 +56,7 @@ func readOperator(spelled string) (condition, error) {
 	rest, c.ifExists = strings.CutSuffix(rest, "IfExists")
 	var ok bool
 	if c.op, ok = operators()[rest]; !ok {
-		return condition{}, fmt.Errorf("condition operator %q is not played", spelled)
+		return condition{}, fmt.Errorf("condition operator %q is not supported", spelled)
 	}
 	if c.op.absence && (c.ifExists || c.forAll || c.forAny) {
 		return condition{}, fmt.Errorf("condition operator %q: Null takes neither prefix nor suffix", spelled)
@@ -67,8 +67,8 @@ func readOperator(spelled string) (condition, error) {
 // operator compares one value of the policy with one of the request.
 type operator struct {
 	matches func(policy, request string) bool
-	negated bool // none of the policy's values may match
-	absence bool // asks whether the key is absent: Null
+	negated bool // the condition is met if none of the policy's values match
+	absence bool // Null: tests whether the key is absent
 }
 
 func operators() map[string]operator {

@@ -2,12 +2,12 @@ package iampolicy
 
 import "strings"
 
-// arnParts is how many parts an ARN has; the last may hold colons.
+// arnParts is the number of parts of an ARN. The last part may contain colons.
 const arnParts = 6
 
-// like matches a text with a pattern: * stands for any characters, none too, and ? for one.
+// like matches a text against a pattern: * stands for any number of characters, ? for one.
 func like(pattern, text string) bool {
-	star, again := -1, 0 // where the last * stood, and how much of the text it has taken
+	star, again := -1, 0 // position of the last * in the pattern, and position in the text at which to retry the rest of the pattern
 	p, t := 0, 0
 	for t < len(text) {
 		switch {
@@ -27,8 +27,8 @@ func like(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// arnLike matches an ARN part by part, so that no * reaches from one part into the next. IAM is not as strict about the last
-// * of a part: a policy that allows something here allows it there.
+// arnLike matches an ARN part by part, so that a * does not match across a colon. IAM is less strict: a request that a
+// policy allows here is allowed by IAM too.
 func arnLike(pattern, arn string) bool {
 	if pattern == "*" {
 		return true

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// policy reads a policy of some statements.
+// policy returns a policy with the statements.
 func policy(t *testing.T, statements ...string) Policy {
 	t.Helper()
 	p, err := Read([]byte(`{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`))
@@ -16,7 +16,8 @@ func policy(t *testing.T, statements ...string) Policy {
 	return p
 }
 
-// TestConditions holds every operator to IAM's rules: absent keys, several values on either side, prefixes and suffixes.
+// TestConditions checks every operator against IAM's rules: absent keys, several values on either side, prefixes and
+// suffixes.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const tag = "aws:ResourceTag/team"
@@ -54,7 +55,7 @@ func TestConditions(t *testing.T) {
 		{`{"ArnEquals":{"aws:PrincipalArn":"arn:aws:*"}}`, Keys{"aws:PrincipalArn": {"arn:aws:iam::1:role/admin"}}, false},
 		{`{"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::*:role/a*"}}`, Keys{"aws:PrincipalArn": {"arn:aws:iam::1:role/b"}}, true},
 
-		// All of several keys, and all of several operators.
+		// All keys and all operators of a condition must match.
 		{`{"StringEquals":{"aws:ResourceTag/team":"data","aws:ResourceTag/stage":"prod"}}`, data, false},
 		{`{"StringEquals":{"aws:ResourceTag/team":"data"},"Null":{"aws:ResourceTag/stage":"true"}}`, data, true},
 
@@ -78,7 +79,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestJudge: which statements are about a request, and which of them decides.
+// TestJudge checks which statements apply to a request, and which of them decides.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const instance = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
@@ -118,7 +119,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s of %s on %s: %+v, want %+v", c.statements, c.action, c.resource, got, c.want)
 		}
 	}
-	// A Deny of one policy counts for more than an Allow of another.
+	// A Deny of one policy overrides an Allow of another.
 	two := []Policy{
 		policy(t, `{"Effect":"Allow","Action":"*","Resource":"*"}`),
 		policy(t, `{"Sid":"D","Effect":"Deny","Action":"ec2:*","Resource":"*"}`),
@@ -146,7 +147,8 @@ func TestLike(t *testing.T) {
 	}
 }
 
-// TestReadRefuses: what would be judged otherwise than by IAM is not read at all.
+// TestReadRefuses: documents are rejected if IAM rejects them, or if this package would evaluate them differently from
+// IAM.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	good := `"Effect":"Allow","Action":"ec2:*","Resource":"*"`
@@ -158,11 +160,11 @@ func TestReadRefuses(t *testing.T) {
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","NotAction":"a:c","Resource":"*"}}`:   "either Action or NotAction",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b"}}`:                                    "either Resource or NotResource",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"Terminate","Resource":"*"}}`:               "has no service",
-		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"instance/*"}}`:            "is no ARN",
-		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1"}}`:        "is no ARN",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"instance/*"}}`:            "is not an ARN",
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1"}}`:        "is not an ARN",
 		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"a:b","Resource":"arn:aws:iam::1:${x}"}}`:   "policy variable",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Principal":"*"}}`:                                       "Principal",
-		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "not played",
+		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"DateLessThan":{"aws:CurrentTime":"x"}}}}`:  "is not supported",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"NullIfExists":{"aws:TagKeys":"true"}}}}`:   "neither prefix nor suffix",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":[]}}}}`:       "no value",
 		`{"Version":"2012-10-17","Statement":{` + good + `,"Condition":{"StringEquals":{"aws:TagKeys":"${a}"}}}}`:   "policy variable",

@@ -1,8 +1,9 @@
-// Package iampolicy judges, as IAM does, whether policies allow a request.
+// Package iampolicy evaluates, like IAM, whether policies allow a request.
 //
 // In: policy documents as JSON; a request: an action, one resource, and the condition keys that AWS would know.
-// Out: a verdict: allowed, denied by a statement, or allowed by none.
-// Never: a call to AWS, or a guess: what of the policy language is not played is refused when the document is read.
+// Out: a verdict: allowed, explicitly denied, or not allowed by any statement.
+// Never: a call to AWS, or a guess: documents with unsupported parts of the policy language are rejected when they are
+// read.
 package iampolicy
 
 import (
@@ -13,7 +14,7 @@ import (
 	"strings"
 )
 
-// Policy is an identity-based policy, ready to judge.
+// Policy is a parsed identity-based policy.
 type Policy struct {
 	statements []statement
 }
@@ -27,13 +28,13 @@ type statement struct {
 	conditions []condition
 }
 
-// patterns is an Action or Resource element, or its opposite.
+// patterns is an element Action, NotAction, Resource or NotResource.
 type patterns struct {
 	texts  []string
-	except bool // NotAction, NotResource
+	except bool // NotAction or NotResource: match everything but texts
 }
 
-// document and written are a policy and a statement as JSON spells them.
+// document and written are a policy and a statement in JSON.
 type document struct {
 	Version   string
 	ID        string `json:"Id"`
@@ -50,8 +51,9 @@ type written struct {
 	Condition   map[string]map[string]oneOrMany[scalar]
 }
 
-// Read reads a policy document, and refuses what IAM refuses or this package does not play: a document of resources
-// (Principal), policy variables, operators other than those for texts, ARNs, truth and absence.
+// Read parses a policy document. It rejects documents that IAM rejects, and those with features that this package does
+// not support: Principal, policy variables, and condition operators other than those for strings, ARNs, booleans and
+// Null.
 func Read(text []byte) (Policy, error) {
 	var doc document
 	if err := strictly(text, &doc); err != nil {
@@ -93,14 +95,14 @@ func (w written) read() (statement, error) {
 	}
 	for _, r := range out.resources.texts {
 		if r != "*" && (!strings.HasPrefix(r, "arn:") || len(strings.SplitN(r, ":", arnParts)) < arnParts) {
-			return statement{}, fmt.Errorf("resource %q is no ARN", r)
+			return statement{}, fmt.Errorf("resource %q is not an ARN", r)
 		}
 	}
 	out.conditions, err = readConditions(w.Condition)
 	return out, err
 }
 
-// either reads an element that may be given as its opposite, and must be given as one of both.
+// either returns the patterns of an element or of its negation. Exactly one of the two must be set.
 func either(name string, is, not []string) (patterns, error) {
 	out := patterns{texts: is}
 	if len(not) > 0 {
@@ -112,7 +114,7 @@ func either(name string, is, not []string) (patterns, error) {
 	return out, noVariables(out.texts)
 }
 
-// noVariables refuses ${aws:username} and the like, which are not played.
+// noVariables rejects policy variables such as ${aws:username}, which are not supported.
 func noVariables(texts []string) error {
 	for _, t := range texts {
 		if strings.Contains(t, "${") {
@@ -122,10 +124,10 @@ func noVariables(texts []string) error {
 	return nil
 }
 
-// oneOrMany is a JSON value that may stand for a list of one.
+// oneOrMany is a list whose JSON may be a single value instead.
 type oneOrMany[T any] []T
 
-// UnmarshalJSON reads a value or a list of them.
+// UnmarshalJSON decodes a value or a list of values.
 func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
 		var many []T
@@ -139,17 +141,17 @@ func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// strictly reads JSON, and refuses fields that it has no place for.
+// strictly decodes JSON, and rejects unknown fields.
 func strictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// scalar is a condition's value: a text, or a truth that stands for its text.
+// scalar is the value of a condition. Its JSON is a string or a boolean.
 type scalar string
 
-// UnmarshalJSON reads a text, true or false.
+// UnmarshalJSON decodes a string, true or false.
 func (s *scalar) UnmarshalJSON(text []byte) error {
 	switch string(text) {
 	case "true", "false":

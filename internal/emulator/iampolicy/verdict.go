@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Request is one action on one resource. A call that affects several resources is several requests.
+// Request is one action on one resource. A call that affects several resources needs several requests.
 type Request struct {
 	Action   string // "ec2:TerminateInstances"
-	Resource string // an ARN, or "*" for what has none
-	Keys     Keys   // its condition keys; nil: none
+	Resource string // an ARN, or "*" for an action without a resource
+	Keys     Keys   // condition keys of the request; nil: none
 }
 
 // Keys are the condition keys of a request and their values: "aws:RequestTag/team" → "data". A key without values is
-// absent; keys are the same in any case.
+// absent. Keys are case-insensitive.
 type Keys map[string][]string
 
-// Verdict is what policies say of a request.
+// Verdict is the result of evaluating policies for a request.
 type Verdict struct {
-	Allowed bool   // a statement allows it and none denies it
-	Denied  bool   // by a Deny; without it, what is not allowed is merely not allowed by anything
-	Sid     string // of the statement that decided; empty if none did, or it has none
+	Allowed bool   // a statement allows the request, and no statement denies it
+	Denied  bool   // a statement with the effect Deny applies; if both are false, no statement applies
+	Sid     string // Sid of the statement that decided; empty if no statement did, or if it has none
 }
 
-// Judge says what the policies, taken together, say of a request: a Deny counts for more than any Allow, and what no
-// statement allows is not allowed.
+// Judge evaluates the policies for a request. A Deny overrides every Allow. A request that no statement allows is not
+// allowed.
 func Judge(policies []Policy, r Request) Verdict {
 	verdict := Verdict{}
 	for _, p := range policies {
@@ -54,7 +54,7 @@ func (p patterns) match(matches func(string) bool) bool {
 	return slices.ContainsFunc(p.texts, matches) != p.except
 }
 
-// find returns the values of a key, which is given in small letters.
+// find returns the values of a key; false if the key is absent.
 func (k Keys) find(key string) ([]string, bool) {
 	var found []string
 	for name, values := range k {
@@ -65,8 +65,8 @@ func (k Keys) find(key string) ([]string, bool) {
 	return found, len(found) > 0
 }
 
-// Tags adds what a resource carries, or is to carry: a key for each tag under the prefix "aws:RequestTag/" or
-// "aws:ResourceTag/", and for the former the list of keys, aws:TagKeys.
+// Tags adds a condition key for each tag, with a prefix such as "aws:RequestTag/" or "aws:ResourceTag/". With
+// "aws:RequestTag/" it also adds aws:TagKeys.
 func (k Keys) Tags(prefix string, tags map[string]string) {
 	for name, value := range tags {
 		k[prefix+name] = []string{value}

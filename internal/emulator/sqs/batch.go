@@ -7,10 +7,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// maxBatch is how many messages one request may be about.
+// maxBatch is the maximum number of messages of one request.
 const maxBatch = 10
 
-// batchFailed is an entry of a batch that was refused.
+// batchFailed is the answer for an entry of a batch that failed.
 type batchFailed struct {
 	Id          string
 	SenderFault bool
@@ -18,7 +18,7 @@ type batchFailed struct {
 	Message     string
 }
 
-// checkBatch refuses a batch as a whole, as SQS does.
+// checkBatch returns an error if the ids of a batch are invalid; then SQS rejects the whole batch.
 func checkBatch(ids []string) error {
 	if len(ids) == 0 {
 		return &failure.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
@@ -37,7 +37,7 @@ func checkBatch(ids []string) error {
 	return nil
 }
 
-// inBatch does the same for each entry, and returns the answers for those that went well and for those that did not.
+// inBatch calls do for each entry, and returns the answers for the successful entries and for the failed ones.
 func inBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchFailed, error) {
 	done, failed, ids := []A{}, []batchFailed{}, []string{}
 	for _, e := range entries {
@@ -60,13 +60,13 @@ func inBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do fun
 	return done, failed, nil
 }
 
-// batchEntry is one of the things that a batch asks for.
+// batchEntry is an entry of a batch.
 type batchEntry interface{ id() string }
 
 func (e sendEntry) id() string   { return e.Id }
 func (e deleteEntry) id() string { return e.Id }
 
-// failedEntry is the answer for an entry that was refused.
+// failedEntry returns the answer for an entry that failed with the error.
 func failedEntry(id string, err error) batchFailed {
 	out := batchFailed{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
 	var refusal *failure.Error

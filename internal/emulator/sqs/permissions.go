@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// Permissions is what a call does to a queue. A batch takes the permission for one message.
+// Permissions returns the request that IAM evaluates for a call: its action on the queue. A batch needs the permission
+// for the action on one message.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	queue := ""
 	switch in := in.(type) {

@@ -2,7 +2,7 @@
 //
 // In: a call with its parameters as a struct.
 // Out: the answer as a struct with the names of SQS's API, or its error.
-// Never: HTTP, or waiting for messages: the server polls.
+// Never: HTTP, or waiting for messages: package emulator polls.
 package sqs
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// Actions returns the actions of SQS, which is spoken in JSON and, by older
-// clients, in the query protocol.
+// Actions returns the actions of SQS. Clients use the JSON protocol; older clients use the query protocol.
 func Actions() map[string]api.Action {
 	return map[string]api.Action{
 		"CreateQueue":        api.Op(createQueue),
@@ -50,13 +49,13 @@ func createQueue(c *api.Call, in *createQueueIn) (queueURLOut, error) {
 	return queueURLOut{QueueUrl: queueURL(c, q.Name)}, nil
 }
 
-// queueURL returns the URL of a queue. Its host is the one that was called, so
-// that the clients that send requests to the URL itself find us.
+// queueURL returns the URL of a queue. Its host is the host that the client called, because clients may send requests
+// to the queue's URL.
 func queueURL(c *api.Call, name string) string {
 	return "http://" + c.Host + "/" + c.Caller.Account + "/" + name
 }
 
-// queueOf returns the queue that a URL names, or the path of the request.
+// queueOf returns the name of the queue with the URL. An empty URL stands for the path of the request.
 func queueOf(c *api.Call, queueURL string) string {
 	if queueURL == "" {
 		queueURL = c.RequestPath
@@ -168,9 +167,9 @@ type receiveMessageIn struct {
 
 // ReceiveMessageOut is the answer to ReceiveMessage.
 type ReceiveMessageOut struct {
-	Messages []message `aws:"Message,,flat" json:"Messages,omitempty"` // those received; empty: none
+	Messages []message `aws:"Message,,flat" json:"Messages,omitempty"` // received messages; empty: none
 
-	wait time.Duration
+	wait time.Duration // requested by the caller
 }
 
 type message struct {
@@ -181,13 +180,13 @@ type message struct {
 	Attributes    map[string]string `aws:"Attribute" json:"Attributes,omitempty"`
 }
 
-// Wait returns how long the caller waits for messages if there are none.
+// Wait returns how long the caller waits for messages if none is available.
 func (o ReceiveMessageOut) Wait() time.Duration { return o.wait }
 
-// maxWait is the longest that a receiver may wait for messages.
+// maxWait is the maximum time that a receiver may wait for messages.
 const maxWait = 20 * time.Second
 
-// receiveMessage takes what is there. It also says how long the caller would wait for more.
+// receiveMessage receives the available messages without waiting.
 func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error) {
 	most := max(in.MaxNumberOfMessages, 1)
 	if most > 10 {
@@ -214,7 +213,7 @@ func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error
 	return out, nil
 }
 
-// systemAttributes returns the attributes asked for that SQS itself gives a message.
+// systemAttributes returns the requested system attributes of a message.
 func systemAttributes(m world.Message, names []string) map[string]string {
 	all := map[string]string{
 		"SentTimestamp": strconv.FormatInt(m.SentAt.UnixMilli(), 10), "ApproximateReceiveCount": strconv.Itoa(m.Received),

@@ -21,13 +21,13 @@ type Account struct {
 // Region is one region of an account.
 type Region struct {
 	Name    string   // "us-east-1"
-	Account *Account // that it is a region of
+	Account *Account // the account of the region
 
-	// EventQueues are the SQS queues that EC2's events are delivered to, by
-	// name, as by an EventBridge rule.
+	// EventQueues are the names of the SQS queues to which EC2's events are delivered, as by an EventBridge rule. None:
+	// events are dropped.
 	EventQueues []string
 
-	// Each of these has the resources of one subject, and the calls about them.
+	// Each of the following fields has resources of one kind, and the calls for them.
 	Capacity             Capacity
 	Network              network.Network
 	Images               Images
@@ -44,7 +44,7 @@ type Region struct {
 	SSM                  SSM
 
 	site    *site.Site
-	buckets map[string]*level // of the API rate limits, by call
+	buckets map[string]*level // token buckets of the API rate limits, by call
 }
 
 func newRegion(a *Account, name string) *Region {
@@ -73,19 +73,19 @@ func newRegion(a *Account, name string) *Region {
 // Regions returns the names of the regions that the account uses, sorted.
 func (a *Account) Regions() []string { return slices.Sorted(maps.Keys(a.regions)) }
 
-// world returns the world the region is in.
+// world returns the world of the region.
 func (r *Region) world() *World { return r.Account.world }
 
 // arn returns an ARN of this region: arn("eks", "cluster/demo").
 func (r *Region) arn(service, resource string) string { return r.site.OwnARN(service, resource) }
 
-// ARN returns an ARN of this region; the account may be another one than the region's, and empty for what is AWS's own.
+// ARN returns an ARN of this region. The account may differ from the region's; it is empty for AWS's own resources.
 func (r *Region) ARN(service, account, resource string) string {
 	return r.site.ARN(service, account, resource)
 }
 
-// Zones returns the zones of the region, by name.
+// Zones returns the zones of the region, sorted by name.
 func (r *Region) Zones() []site.Zone { return r.site.Zones }
 
-// AddZone adds a zone to the account, for example a local zone. Its offerings are those of Stock.
+// AddZone adds a zone to the region, for example a local zone. Stock.Zones determines the offerings of the zone.
 func (r *Region) AddZone(z site.Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }

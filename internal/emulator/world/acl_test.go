@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACL: the entry with the lowest number decides, and what no entry is about is dropped.
+// TestNetworkACL: the matching entry with the lowest number decides. Packets without a matching entry are dropped.
 func TestNetworkACL(t *testing.T) {
 	t.Parallel()
 	all := network.ACLEntry{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}
@@ -14,22 +14,22 @@ func TestNetworkACL(t *testing.T) {
 		entries []network.ACLEntry
 		want    bool
 	}{
-		"none": {nil, false},
-		"all":  {[]network.ACLEntry{all}, true},
-		"denied before": {[]network.ACLEntry{all,
+		"no entry":    {nil, false},
+		"all allowed": {[]network.ACLEntry{all}, true},
+		"denied with a lower number": {[]network.ACLEntry{all,
 			{Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}, false},
-		"denied after": {[]network.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
+		"denied with a higher number": {[]network.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
 		"another port is denied": {[]network.ACLEntry{all,
 			{Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 22, To: 22}}, true},
-		"of what comes in": {[]network.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
-		"UDP":              {[]network.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
+		"inbound only": {[]network.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
+		"UDP only":     {[]network.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := network.ACL{Entries: c.entries}
 			if got := n.Lets(true, 443); got != c.want {
-				t.Errorf("port 443 is let out: %t, want %t", got, c.want)
+				t.Errorf("outbound port 443 is allowed: %t, want %t", got, c.want)
 			}
 		})
 	}
@@ -41,6 +41,6 @@ func TestNetworkACL(t *testing.T) {
 	general := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, Default: true})
 	own := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
 	if e.Region.Network.NetworkACL(subnet) != own || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != general {
-		t.Error("a subnet's own network ACL does not come before the VPC's")
+		t.Error("a subnet's network ACL is not its own, or else the VPC's default")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// interfaces makes the network interfaces of a new instance.
+// interfaces creates the network interfaces of a new instance.
 func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	specs := b.data.Interfaces
 	if len(specs) == 0 {
@@ -36,8 +36,8 @@ func (b resolvedLaunch) interfaces(w *World, i Instance) []NetworkInterface {
 	return out
 }
 
-// volumes makes the EBS volumes of a new instance: those of its image, as altered
-// and added to by the request, sorted by device.
+// volumes creates the EBS volumes of a new instance: the volumes of the image, with the changes and additions of the
+// request, sorted by device.
 func (b resolvedLaunch) volumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {
@@ -81,7 +81,7 @@ func (b resolvedLaunch) volumes(w *World) []Volume {
 	return out
 }
 
-// addAddresses gives an interface what its specification asks for beside the first IPv4 address.
+// addAddresses assigns the IPv6 addresses and the prefixes that the specification of an interface requests.
 func addAddresses(s *network.Subnet, ni *NetworkInterface, spec InterfaceSpec) {
 	for range value(spec.IPv6AddressCount) {
 		ni.IPv6 = append(ni.IPv6, s.TakeIPv6().String())
@@ -97,7 +97,8 @@ func addAddresses(s *network.Subnet, ni *NetworkInterface, spec InterfaceSpec) {
 	}
 }
 
-// refuseIPv6 refuses what a subnet cannot give for want of an IPv6 block. The words are ours: EC2's are not documented.
+// refuseIPv6 returns an error if a launch requests IPv6 addresses in a subnet without an IPv6 block. The message is not
+// EC2's, which is not documented.
 func refuseIPv6(d TemplateData, s *network.Subnet) error {
 	for _, i := range d.Interfaces {
 		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
@@ -107,7 +108,7 @@ func refuseIPv6(d TemplateData, s *network.Subnet) error {
 	return nil
 }
 
-// neededIPv4 is how many IPv4 addresses the interfaces of a launch take.
+// neededIPv4 returns the number of IPv4 addresses that the interfaces of a launch need.
 func neededIPv4(d TemplateData) int {
 	n := max(1, len(d.Interfaces))
 	for _, i := range d.Interfaces {
@@ -116,7 +117,7 @@ func neededIPv4(d TemplateData) int {
 	return n
 }
 
-// value returns what a number points at, 0 for nil.
+// value returns the number; 0 for nil.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0

@@ -2,43 +2,42 @@ package world
 
 import "strings"
 
-// Capacity is how many instances EC2 has to give in a region, and how many are alive.
+// Capacity has the limits of a region's capacity and of the account's quotas, and the current usage.
 type Capacity struct {
-	// Quotas are the account's limits of vCPUs, by kind of instance and capacity type, see Quota. A kind that is absent has no
-	// limit.
+	// Quotas are the account's maximum numbers of vCPUs. A quota that is absent has no limit.
 	Quotas map[Quota]int64
 
 	limits []limit
 	usage  usage
 }
 
-// Pool selects offerings: an empty field selects all.
+// Pool selects offerings. An empty field matches all values.
 type Pool struct {
 	Type         string // "m5.large", or a family "m5.*"
 	Zone         string // "us-east-1a"
 	CapacityType string // "on-demand" or "spot"
 }
 
-// limit is how many instances of a pool may be alive at once.
+// limit is the maximum number of pending and running instances of a pool.
 type limit struct {
 	pool Pool
 	most int
 }
 
-// usage counts what is alive.
+// usage counts the pending and running instances and their vCPUs.
 type usage struct {
 	running map[Offering]int
 	cores   map[Quota]int64
 }
 
-// Quota identifies a limit of vCPUs: an instance class and the capacity type.
+// Quota identifies a quota of vCPUs, by instance class and capacity type.
 type Quota struct {
 	Kind string // "standard", "f", "g", "p", "x", "inf", "trn", "dl", "hpc", "u"
-	Spot bool   // of spot instances; false: of all others
+	Spot bool   // the quota is for spot instances; false: for all other instances
 }
 
-// Limit says that at most n instances of a pool may be alive at once; 0 is none at
-// all. Several limits may hold for one offering. The same pool again replaces its limit.
+// Limit sets the maximum number of pending and running instances of a pool. Several limits may apply to one offering.
+// It replaces an earlier limit of the same pool.
 func (c *Capacity) Limit(p Pool, n int) {
 	for i := range c.limits {
 		if c.limits[i].pool == p {
@@ -73,7 +72,7 @@ func (p Pool) holds(o Offering) bool {
 	return p.CapacityType == "" || (p.CapacityType == "spot") == o.Spot
 }
 
-// left returns how many more instances of the offering EC2 has; many if there is no limit.
+// left returns how many more instances of the offering can be launched; 1<<30 if no limit applies.
 func (c *Capacity) left(o Offering) int {
 	const many = 1 << 30
 	least := many
@@ -115,7 +114,7 @@ func QuotaOf(instanceType string, spot bool) Quota {
 	return Quota{Kind: "standard", Spot: spot}
 }
 
-// occupy and vacate count an instance that begins and ends.
+// occupy counts a new instance, vacate uncounts an instance that ends.
 func (c *Capacity) occupy(o Offering, vcpus int64) {
 	c.usage.running[o]++
 	c.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus

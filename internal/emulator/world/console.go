@@ -2,11 +2,10 @@ package world
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// maxConsole is how many bytes of console output EC2 keeps, the last ones.
+// maxConsole is the number of bytes of console output that EC2 keeps. It keeps the last bytes.
 const maxConsole = 64 << 10
 
-// AppendConsole adds text to the console output of an instance. It returns false
-// if there is no such instance.
+// AppendConsole adds text to the console output of an instance. It returns false if the instance does not exist.
 func (w *World) AppendConsole(instanceID, text string) bool {
 	m := w.historyOf(instanceID)
 	if m == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// eventBridgeEvent is an event as EventBridge delivers it.
+// eventBridgeEvent is an event in the format of EventBridge.
 type eventBridgeEvent struct {
 	Version    string         `json:"version"`
 	ID         string         `json:"id"`
@@ -18,11 +18,11 @@ type eventBridgeEvent struct {
 	Detail     map[string]any `json:"detail"`
 }
 
-// spotWarning is how long before a spot instance ends its warning comes.
+// spotWarning is the time between the interruption warning of a spot instance and its end.
 const spotWarning = 2 * time.Minute
 
-// Interrupt takes a spot instance back: the warning is sent now, and the instance
-// ends two minutes later. It returns false for an instance that is not spot and alive.
+// Interrupt interrupts a spot instance. It sends the warning now, and terminates the instance two minutes later. It
+// returns false if the instance is not a pending or running spot instance.
 func (w *World) Interrupt(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Spot || !m.now.Alive() {
@@ -35,7 +35,8 @@ func (w *World) Interrupt(now time.Time, id string) bool {
 	return true
 }
 
-// Recommend sends a rebalance recommendation for a spot instance.
+// Recommend sends a rebalance recommendation for a spot instance. It returns false if the instance is not a pending or
+// running spot instance.
 func (w *World) Recommend(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Spot || !m.now.Alive() {
@@ -45,7 +46,8 @@ func (w *World) Recommend(now time.Time, id string) bool {
 	return true
 }
 
-// ScheduleMaintenance sends a health event which says that the instance will be retired.
+// ScheduleMaintenance sends an AWS Health event that announces the retirement of an instance. It returns false if the
+// instance does not exist or has ended.
 func (w *World) ScheduleMaintenance(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
@@ -58,11 +60,12 @@ func (w *World) ScheduleMaintenance(now time.Time, id string) bool {
 	return true
 }
 
-// reclaimWarning is how long before an instance of an interruptible capacity reservation ends its warning comes.
+// reclaimWarning is the time between the warning for an instance in an interruptible capacity reservation and its end.
 const reclaimWarning = 2 * time.Minute
 
-// Reclaim takes an instance in an interruptible capacity reservation back for the reservation's owner: the warning is
-// sent now, and the instance ends two minutes later. Whether it runs in such a reservation is not looked at.
+// Reclaim interrupts an instance in an interruptible capacity reservation. It sends the warning now, and terminates the
+// instance two minutes later. It does not check that the instance is in such a reservation. It returns false if the
+// instance does not exist or has ended.
 func (w *World) Reclaim(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
@@ -76,8 +79,8 @@ func (w *World) Reclaim(now time.Time, id string) bool {
 	return true
 }
 
-// ExpireBlock sends the warning that the capacity block with this reservation id, "cr-…", ends soon: EC2 sends it 40
-// minutes before the end, and begins to terminate its instances 30 minutes before.
+// ExpireBlock sends the warning that a capacity block ends soon. reservation is its id, "cr-…". EC2 sends the warning
+// 40 minutes before the end, and begins to terminate the instances 30 minutes before the end.
 func (r *Region) ExpireBlock(now time.Time, reservation string, end time.Time) {
 	r.send(now, "aws.ec2", "Capacity Block Reservation Expiration Warning", "capacity-reservation/"+reservation, map[string]any{
 		"capacity-reservation-id": reservation, "end-date": end.UTC().Format(eventTime),
@@ -94,10 +97,10 @@ func (r *Region) announce(now time.Time, source, kind string, i Instance, detail
 	r.send(now, source, kind, "instance/"+i.ID, detail)
 }
 
-// eventTime is how EventBridge writes a time, in UTC.
+// eventTime is the format of a time in an event, in UTC.
 const eventTime = "2006-01-02T15:04:05Z"
 
-// send delivers an event to the queues that take them; a queue that does not exist gets nothing.
+// send delivers an event to the region's EventQueues. It ignores queues that do not exist.
 func (r *Region) send(now time.Time, source, kind, resource string, detail map[string]any) {
 	if len(r.EventQueues) == 0 {
 		return
@@ -115,6 +118,6 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 		if r.SQS.queues[q] == nil {
 			continue
 		}
-		_, _ = r.SQS.SendMessage(now, q, string(body)) // refused only without a queue or a body
+		_, _ = r.SQS.SendMessage(now, q, string(body)) // fails only without a queue or a body
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// TestFargateProfile: a profile becomes active in time, and its role gets an access entry wherever the cluster has access entries.
+// TestFargateProfile: a profile becomes active after Timing.Profile. Its role gets an access entry unless the
+// authentication mode is CONFIG_MAP.
 func TestFargateProfile(t *testing.T) {
 	t.Parallel()
 	now := noon()
@@ -31,11 +32,11 @@ func TestFargateProfile(t *testing.T) {
 		}
 		w.Advance(now.Add(59 * time.Second))
 		if made.Status != ekscluster.ProfileCreating {
-			t.Errorf("%s: active before its time", mode)
+			t.Errorf("%s: active after 59 s, want 60 s", mode)
 		}
 		w.Advance(now.Add(time.Minute))
 		if made.Status != ekscluster.ProfileActive {
-			t.Errorf("%s: not active in time", mode)
+			t.Errorf("%s: not active after 60 s", mode)
 		}
 		got := c.AccessEntries()
 		if len(got) != entries || entries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
@@ -43,12 +44,12 @@ func TestFargateProfile(t *testing.T) {
 		}
 		if _, err := r.EKS.CreateFargateProfile(now, "demo",
 			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
-			t.Errorf("%s: a second profile of the role: %v", mode, err)
+			t.Errorf("%s: a second profile with the role: %v", mode, err)
 		}
 	}
 }
 
-// TestFargateSelects: a selector is for pods of its namespace that have all of its labels.
+// TestFargateSelects: a selector matches pods in its namespace that have all of its labels.
 func TestFargateSelects(t *testing.T) {
 	t.Parallel()
 	p := ekscluster.FargateProfile{Selectors: []ekscluster.FargateSelector{
@@ -72,7 +73,7 @@ func TestFargateSelects(t *testing.T) {
 	}
 }
 
-// TestFargatePlaces: addresses come from the profile's subnets, and go back.
+// TestFargatePlaces: a place has an address from one of the profile's subnets, and releases the address.
 func TestFargatePlaces(t *testing.T) {
 	t.Parallel()
 	_, estate := furnished(t)
@@ -84,10 +85,10 @@ func TestFargatePlaces(t *testing.T) {
 	}
 	estate.Region.Network.GiveFargatePlace(p)
 	if s.Free != free {
-		t.Errorf("%d free of %d after it was given back", s.Free, free)
+		t.Errorf("%d addresses are free after the release, want %d", s.Free, free)
 	}
 	s.Free = 0
 	if p, err := estate.Region.Network.TakeFargatePlace([]string{s.ID}); err == nil {
-		t.Errorf("a full subnet gave %+v", p)
+		t.Errorf("a full subnet assigned %+v", p)
 	}
 }

@@ -5,63 +5,61 @@ import (
 	"time"
 )
 
-// Faults are what goes wrong in a world. Each field is a fault of its own; the
-// zero value of each is none. What EC2 is short of is said in Region.Capacity.
+// Faults are the faults that the world injects. Each field is a separate fault, and its zero value disables it.
+// Shortages of capacity are not faults: see Region.Capacity.
 type Faults struct {
-	// ReadLag is how far behind descriptions of instances and their tags are:
-	// what was changed, or made, a shorter time ago is not seen yet.
+	// ReadLag is the age of the state that descriptions of instances and their tags return. They do not show more
+	// recent changes.
 	ReadLag time.Duration
 
-	// ProfileLag is how long EC2 does not know a new instance profile.
+	// ProfileLag is how long after its creation an instance profile is unknown to EC2.
 	ProfileLag time.Duration
 
-	// Throttle are token buckets, by call: "ec2:CreateFleet", "ec2:Describe*",
-	// "iam:*". The most exact pattern counts; a bucket is kept per account,
-	// region and action. See EC2Throttle.
+	// Throttle has token buckets, by a pattern for calls: "ec2:CreateFleet", "ec2:Describe*", "iam:*". The longest
+	// matching pattern applies. Each account, region and action has its own bucket. See EC2Throttle.
 	Throttle map[string]Bucket
 
-	// Answers are errors given instead of an answer. The first that applies is given.
+	// Answers are errors that replace answers. The first one that applies to a call is returned.
 	Answers []*Answer
 
-	// Denials are calls that IAM refuses.
+	// Denials are calls that IAM denies.
 	Denials []Denial
 
-	// Redeliver delivers one message in Redeliver twice, the second time at once, even if it was deleted in between; 0 disables
-	// it. SQS guarantees at least one delivery, not exactly one.
+	// Redeliver delivers one message in Redeliver twice, the second time at once, even if the message was deleted
+	// between the two deliveries. 0 disables it. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
-	// Reorder delivers the newest messages first. SQS promises no order.
+	// Reorder delivers the newest messages first. SQS does not guarantee an order.
 	Reorder bool
 
-	// Boots are instances that do not start as they should. The first that
-	// applies to an instance is taken.
+	// Boots are faults of starting instances. The first one that applies to an instance is used.
 	Boots []*Boot
 }
 
 // Bucket is a token bucket: a burst of calls, and a number of calls per second after that.
 type Bucket struct {
-	Size   float64 // tokens it holds at most, which is how many calls the burst has
-	Refill float64 // tokens a second
+	Size   float64 // maximum number of tokens, which is the number of calls in a burst
+	Refill float64 // tokens per second
 }
 
-// level is how full a bucket is.
+// level is the number of tokens in a bucket at a time.
 type level struct {
 	tokens float64
 	at     time.Time
 }
 
-// Answer is an error that some calls get. The call is not carried out, unless a field below changes that.
+// Answer is an error that some calls get. The call is not executed, unless Late is set.
 type Answer struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
 	Skip  int    // the number of calls that succeed first
-	Count int    // calls to spoil; 0: no end
+	Count int    // maximum number of calls that fail; 0: no maximum
 	Every int    // one call in Every fails; 0 and 1: each
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
-	Message string // the error's sentence; empty with Garbage
-	Garbage string // answer with this text instead, as a broken proxy would
-	Late    bool   // the call is carried out all the same: only its answer is lost
+	Message string // message of the error; empty with Garbage
+	Garbage string // answer with this text instead of an error, like a broken proxy; empty: with the error
+	Late    bool   // the call is executed before it fails, so that only its answer is lost
 
 	seen, given int
 }
@@ -69,22 +67,22 @@ type Answer struct {
 // Denial is a call that IAM denies a principal.
 type Denial struct {
 	Call string // a pattern: "ec2:CreateFleet"
-	Role string // name of the role it is denied to; empty: to all
+	Role string // name of the role that is denied the call; empty: all callers
 }
 
-// Boot is what befalls instances as they start.
+// Boot is a fault of starting instances.
 type Boot struct {
-	Pool  Pool // the offerings whose instances it befalls; zero: all
-	Count int  // instances; 0: no end
+	Pool  Pool // the offerings of the instances; zero: all
+	Count int  // maximum number of instances; 0: no maximum
 
-	Delay  time.Duration // pending takes so much longer
-	Fail   Reason        // with a code: it goes from pending to terminated, for this reason
-	Silent bool          // it runs, but its user data never does: see World.Silent
+	Delay  time.Duration // additional time in the state pending
+	Fail   Reason        // if it has a code, the instance goes from pending to terminated for this reason
+	Silent bool          // the instance runs, but its user data does not: see World.Silent
 
 	seen int
 }
 
-// EC2Throttle returns the token buckets that EC2 gives an account by default:
+// EC2Throttle returns EC2's default token buckets of an account:
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html.
 func EC2Throttle() map[string]Bucket {
 	return map[string]Bucket{
@@ -100,15 +98,15 @@ func EC2Throttle() map[string]Bucket {
 	}
 }
 
-// Call is one API call, as the faults look at it.
+// Call has the data of an API call that faults depend on.
 type Call struct {
-	Account, Region string // 12 digits, and the name of the region that it is made in
+	Account, Region string // account ID of 12 digits, and the name of the region
 	Name            string // "ec2:CreateFleet"
 	Role            string // name of the caller's role; empty for a user
 }
 
-// FaultFor says how a call is to fail before it is carried out: nil if it is not.
-// It takes a token and counts the call.
+// FaultFor returns the fault of a call; nil if it does not fail. It takes a token from the call's bucket, and counts
+// the call.
 func (w *World) FaultFor(now time.Time, c Call) *Answer {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
 		return &Answer{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -121,7 +119,7 @@ func (w *World) FaultFor(now time.Time, c Call) *Answer {
 	return nil
 }
 
-// Denied reports whether IAM refuses the call.
+// Denied reports whether Faults.Denials denies the call.
 func (w *World) Denied(c Call) bool {
 	for _, d := range w.Faults.Denials {
 		if matches(d.Call, c.Name) && (d.Role == "" || d.Role == c.Role) {
@@ -131,7 +129,7 @@ func (w *World) Denied(c Call) bool {
 	return false
 }
 
-// bucket finds the bucket of a call: that of the longest pattern that matches.
+// bucket returns the bucket of the longest pattern that matches a call; false if no pattern matches.
 func (f *Faults) bucket(call string) (Bucket, bool) {
 	best, found := "", false
 	for pattern := range f.Throttle {
@@ -143,7 +141,7 @@ func (f *Faults) bucket(call string) (Bucket, bool) {
 	return f.Throttle[best], found
 }
 
-// draw takes a token from the region's bucket for a call.
+// draw takes a token from the region's bucket for a call; false if the bucket is empty.
 func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 	l := r.buckets[call]
 	if l == nil {
@@ -161,10 +159,10 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 	return true
 }
 
-// Spoilt returns how many calls have had this error.
+// Spoilt returns how many calls have failed with this error.
 func (a *Answer) Spoilt() int { return a.given }
 
-// applies counts a call and says whether it is spoilt.
+// applies counts a call, and reports whether it fails.
 func (a *Answer) applies() bool {
 	a.seen++
 	n := a.seen - a.Skip
@@ -178,7 +176,7 @@ func (a *Answer) applies() bool {
 	return true
 }
 
-// boot returns what befalls a new instance of the offering; nil: nothing.
+// boot returns the fault of a new instance of the offering; nil if it has none.
 func (f *Faults) boot(o Offering) *Boot {
 	for _, b := range f.Boots {
 		if !b.Pool.holds(o) || b.Count > 0 && b.seen >= b.Count {
@@ -190,7 +188,7 @@ func (f *Faults) boot(o Offering) *Boot {
 	return nil
 }
 
-// matches reports whether a call's name fits a pattern.
+// matches reports whether a call's name matches a pattern.
 func matches(pattern, call string) bool {
 	ok, err := path.Match(pattern, call)
 	return err == nil && ok

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// FleetRequest asks for a fleet of type instant: instances now, or errors.
+// FleetRequest is a request for a fleet of type instant.
 type FleetRequest struct {
 	Idempotency
 
@@ -19,87 +19,89 @@ type FleetRequest struct {
 	OnDemand int           // number of on-demand instances
 	Spot     int           // number of spot instances
 
-	// Market is MarketBlock or MarketInterruptible where OnDemand is to be had of such reservations; empty: on demand.
+	// Market is MarketBlock or MarketInterruptible if the OnDemand instances run in such reservations; empty: on
+	// demand.
 	Market string
 
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
-	// "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
+	// SpotStrategy is "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized",
+	// "capacity-optimized-prioritized" or "diversified".
 	SpotStrategy string
 
-	Tags   Tagging // for what the fleet creates, by kind; nil: none
-	Caller string  // ARN of the role that asks; empty: a user
+	Tags   Tagging // tags of the resources that the fleet creates; nil: none
+	Caller string  // ARN of the caller's role; empty: a user
 }
 
-// FleetConfig is a launch template and what to vary in it.
+// FleetConfig is a launch template with overrides.
 type FleetConfig struct {
-	TemplateID   string          // "lt-0…"; empty: TemplateName is given
-	TemplateName string          // empty: TemplateID is given
-	Version      string          // number, "$Latest" or "$Default"; empty: the default one
-	Overrides    []FleetOverride // none: the template as it is
+	TemplateID   string          // "lt-0…"; empty: TemplateName is set
+	TemplateName string          // empty: TemplateID is set
+	Version      string          // number, "$Latest" or "$Default"; empty: $Default
+	Overrides    []FleetOverride // none: the template without changes
 }
 
-// FleetOverride is one kind of instance that will do.
+// FleetOverride has changes to a launch template for one kind of instance.
 type FleetOverride struct {
 	InstanceType string         // "m5.large"; empty: that of the template
-	SubnetID     string         // "subnet-0…"; empty: that of the template, or a default one
+	SubnetID     string         // "subnet-0…"; empty: that of the template, or a subnet of the default VPC
 	Zone         string         // "us-east-1a"; empty: any
 	ImageID      string         // "ami-0…"; empty: that of the template
-	MaxPrice     catalog.Price  // of spot; 0: no limit
-	Priority     *float64       // lower goes first; nil last
-	Weight       float64        // how much capacity one instance is; 0: 1
-	Devices      []Device       // instead of the template's, if any
-	Refused      *failure.Error // IAM does not let the caller launch this one; nil: it does
+	MaxPrice     catalog.Price  // maximum spot price per hour; 0: no limit
+	Priority     *float64       // lower values first; nil: last
+	Weight       float64        // units of capacity per instance; 0: one
+	Devices      []Device       // replace the template's devices; none: the template's
+	Refused      *failure.Error // IAM's error if the caller is not allowed to launch the override; nil: allowed
 }
 
-// Fleet is what came of a request.
+// Fleet is the result of a request.
 type Fleet struct {
 	ID       string        // "fleet-" and a UUID
 	Launched []FleetLaunch // one for each choice with instances
 	Errors   []FleetError  // one for each choice that had an error
 }
 
-// FleetChoice is a config and an override of it, as a fleet's answer repeats them.
+// FleetChoice is a config with one of its overrides, as in a fleet's answer.
 type FleetChoice struct {
 	TemplateID string        // "lt-0…"
-	Version    string        // as in the answer: the template's version
-	Override   FleetOverride // zero: the template as it is
+	Version    string        // version of the template, as in the request
+	Override   FleetOverride // zero: the template without changes
 	Spot       bool          // spot instances; false: on-demand ones
 }
 
-// FleetLaunch is the instances launched for one choice.
+// FleetLaunch has the instances that were launched for one choice.
 type FleetLaunch struct {
-	Choice    FleetChoice // that the instances are launched from
+	Choice    FleetChoice // the choice of the instances
 	Instances []string    // ids
 }
 
-// FleetError is why a choice did not serve.
+// FleetError is the error of a choice.
 type FleetError struct {
-	Choice  FleetChoice // that had the error
-	Code    string      // in EC2's words: "InsufficientInstanceCapacity"
-	Message string      // EC2's sentence for the code
+	Choice  FleetChoice // the choice with the error
+	Code    string      // EC2's code: "InsufficientInstanceCapacity"
+	Message string      // EC2's message
 }
 
-// Asked is one call of CreateFleet that came as far as looking for what there is, the repetition of another one or not.
+// Asked records one valid call of CreateFleet. A repetition with the same idempotency token counts as another call.
 type Asked struct {
 	At     time.Time         // when CreateFleet was called
-	Tags   map[string]string // of the instances that it asked for
-	Bought int               // instances
+	Tags   map[string]string // tags of the requested instances
+	Bought int               // number of launched instances
 }
 
-// maxAsked is how many calls a region remembers.
+// maxAsked is the number of calls that a region records.
 const maxAsked = 10_000
 
 // Asked returns the calls for fleets, oldest first: the last 10,000.
 func (l *Launches) Asked() []Asked { return slices.Clone(l.asked) }
 
-// Limits of one request, as in life.
+// EC2's limits of one request, and the lifetime of an idempotency token.
 const (
 	maxFleetCapacity = 10_000
 	maxFleetChoices  = 300
 	tokenLife        = 24 * time.Hour
 )
 
-// fleet is what an idempotency token stands for.
+// fleet is the recorded call of an idempotency token.
 type fleet struct {
 	fingerprint string
 	result      Fleet
@@ -110,13 +112,13 @@ type choice struct {
 	FleetChoice
 	request  launchRequest
 	resolved resolvedLaunch
-	price    catalog.Price
-	left     int
-	err      error
+	price    catalog.Price // current price per hour
+	left     int           // number of instances that can be launched
+	err      error         // why the choice cannot be launched; nil if it can
 }
 
-// CreateFleet launches instances: for each, the first choice with capacity, in the order of the strategy. Choices without capacity
-// are reported once each.
+// CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
+// strategy. Each choice that cannot be launched has one error in the result.
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
@@ -149,7 +151,7 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	return f, nil
 }
 
-// CheckFleet refuses a request that is wrong as a whole; a dry run ends here.
+// CheckFleet returns the error of a request that is invalid as a whole. A dry run checks nothing else.
 func (l *Launches) CheckFleet(q FleetRequest) error {
 	if len(q.Configs) == 0 {
 		return failure.New("MissingParameter", "The request must contain the parameter LaunchTemplateConfigs")
@@ -221,13 +223,13 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 	}
 }
 
-// choices lists the candidates in the order of the request, those that cannot serve with their error.
+// choices lists the candidates in the order of the request, including those that cannot be launched.
 func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
 	var out []choice
 	for _, config := range q.Configs {
 		t, err := l.region.LaunchTemplates.Find(config.TemplateID, config.TemplateName)
 		if err != nil {
-			continue // CheckFleet has refused it
+			continue // cannot happen after CheckFleet
 		}
 		version, err := t.Version(config.Version)
 		if err != nil {
@@ -257,7 +259,7 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 	return out
 }
 
-// applied returns the template's data with what the override says instead.
+// applied returns the template's data with the changes of the override.
 func (o FleetOverride) applied(d TemplateData) TemplateData {
 	d.InstanceType = cmp.Or(o.InstanceType, d.InstanceType)
 	d.ImageID = cmp.Or(o.ImageID, d.ImageID)
@@ -267,7 +269,7 @@ func (o FleetOverride) applied(d TemplateData) TemplateData {
 	return d
 }
 
-// rank sorts choices by a strategy; equal ones stay in the order of the request.
+// rank sorts choices by an allocation strategy. Equal choices keep the order of the request.
 func rank(choices []choice, strategy string, need int) {
 	slices.SortStableFunc(choices, func(a, b choice) int {
 		byPrice := cmp.Compare(a.price, b.price)
@@ -298,7 +300,8 @@ func comparePriority(a, b choice) int {
 	return cmp.Compare(*pa, *pb)
 }
 
-// next returns the first choice from a turn on, and around, that has not failed; -1 if all have.
+// next returns the index of the first choice without an error, beginning at turn and continuing at the start; -1 if all
+// have errors.
 func next(choices []choice, turn int) int {
 	for i := range choices {
 		n := (turn + i) % len(choices)
@@ -309,7 +312,7 @@ func next(choices []choice, turn int) int {
 	return -1
 }
 
-// merged returns the tags of a template with those of the request on top.
+// merged returns the tags of a template and of a request. The tags of the request have precedence.
 func merged(template []TagSpecification, request Tagging) Tagging {
 	out := Tagging{}
 	for _, s := range template {

@@ -10,22 +10,23 @@ type Check string
 
 // The checks.
 const (
-	InstanceCheck Check = "instance" // the instance answers
-	SystemCheck   Check = "system"   // its host does
+	InstanceCheck Check = "instance" // whether the instance responds
+	SystemCheck   Check = "system"   // whether the host of the instance works
 )
 
-// Event is something that EC2 has scheduled for an instance.
+// Event is a scheduled event of an instance.
 type Event struct {
 	ID          string    // "instance-event-0…"
 	Code        string    // "instance-retirement", "instance-stop", "instance-reboot", "system-reboot" or "system-maintenance"
-	Description string    // begins with "[Completed] " once it is over
-	Begins      time.Time // when it happens
+	Description string    // begins with "[Completed] " after the event
+	Begins      time.Time // time of the event
 }
 
-// endingEvents are the codes of events after which the instance runs no more.
+// endingEvents returns the codes of events that end the instance.
 func endingEvents() []string { return []string{"instance-retirement", "instance-stop"} }
 
-// Impair makes the named status checks of an instance fail from now on, and the others pass.
+// Impair makes the named status checks of an instance fail from now on, and all other checks pass. It returns false if
+// the instance does not exist.
 func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 	m := w.historyOf(id)
 	if m == nil {
@@ -46,7 +47,8 @@ func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 	return true
 }
 
-// Regroup gives an instance other security groups, as ec2:ModifyNetworkInterfaceAttribute does; false if there is no such instance.
+// Regroup replaces the security groups of an instance, like ec2:ModifyNetworkInterfaceAttribute. It returns false if
+// the instance does not exist or has ended.
 func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
@@ -56,8 +58,9 @@ func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
 	return true
 }
 
-// Schedule announces an event for an instance, which happens when it begins: the instance ends, or continues after a reboot,
-// which is not emulated. ScheduleMaintenance sends the message of AWS Health about it.
+// Schedule adds a scheduled event to an instance. At the time begins, the event is completed, and a retirement or a
+// stop ends the instance; reboots are not emulated. Schedule does not send a message: see ScheduleMaintenance. It
+// returns false if the instance does not exist or has ended.
 func (w *World) Schedule(now time.Time, id, code, description string, begins time.Time) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
@@ -69,7 +72,7 @@ func (w *World) Schedule(now time.Time, id, code, description string, begins tim
 	return true
 }
 
-// happen lets an event pass that was scheduled for the instance.
+// happen completes a scheduled event of the instance.
 func (m *history) happen(now time.Time, e Event) {
 	if !m.now.Alive() {
 		return

@@ -12,18 +12,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// Why instances end, as codes of a Reason.
+// The codes of the reasons why instances end.
 const (
 	userShutdown = "Client.UserInitiatedShutdown"
 	spotReclaim  = "Server.SpotInstanceTermination"
 	hostLost     = "Server.InternalError"
-	blockEnded   = "Server.CapacityBlockTermination" // the words are ours: EC2's documentation has none
+	blockEnded   = "Server.CapacityBlockTermination" // not EC2's code, which is not documented
 	retired      = "Server.ScheduledStop"
 	keyState     = "Client.InvalidKMSKey.InvalidState"
 	keyDenied    = "Client.InternalError"
 )
 
-// reason returns a reason in EC2's words.
+// reason returns the reason with a code and EC2's message.
 func reason(code string) Reason {
 	words := map[string]string{
 		userShutdown: "User initiated shutdown",
@@ -37,7 +37,7 @@ func reason(code string) Reason {
 	return Reason{Code: code, Message: code + ": " + words[code]}
 }
 
-// resolvedLaunch is what is decided about an instance before it is launched.
+// resolvedLaunch has the validated parameters of a launch, with the objects that they refer to.
 type resolvedLaunch struct {
 	offering Offering
 	stock    *Stock
@@ -52,13 +52,13 @@ type resolvedLaunch struct {
 	template    *Template
 	fleetID     string
 	token       string
-	caller      string               // ARN of the role that launches; empty: a user
-	reservation string               // of instances of one call
-	target      *CapacityReservation // that the launch names; nil: none
-	placement   *PlacementGroup      // that the launch names; nil: none
+	caller      string               // ARN of the caller's role; empty: a user
+	reservation string               // id that the instances of one call share; not of a capacity reservation
+	target      *CapacityReservation // capacity reservation of the request; nil: none
+	placement   *PlacementGroup      // placement group of the request; nil: none
 }
 
-// start launches an instance that everything allows.
+// start launches an instance. The caller has checked that the launch is possible.
 func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	w := s.region.world()
 	address, _ := b.subnet.TakeAddress()
@@ -119,7 +119,7 @@ func (s *Instances) start(now time.Time, b resolvedLaunch) Instance {
 	return i
 }
 
-// schedule enters the end of pending on the timetable.
+// schedule schedules the end of the state pending. b is the fault of the start; nil: none.
 func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
 	at := now.Add(s.region.site.Timing.Pending)
 	if b == nil {
@@ -138,7 +138,7 @@ func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
 	})
 }
 
-// shutDown begins the end of an instance.
+// shutDown sets the state of an instance to shutting-down, and schedules its end.
 func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	if !m.now.Alive() {
 		return
@@ -148,7 +148,7 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	s.region.site.Due.Enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
-// end makes an instance terminated, and forgotten some time later.
+// end terminates an instance, and schedules its removal.
 func (s *Instances) end(now time.Time, m *history, why Reason) {
 	if m.now.State == Terminated {
 		return
@@ -178,8 +178,8 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 	})
 }
 
-// Terminate ends instances, as the API call does, and returns them as they were
-// and as they are. An unknown id refuses the whole call.
+// Terminate terminates instances like the API call, and returns their previous and current states. If an id is unknown,
+// no instance is terminated.
 func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Instance, err error) {
 	var missing []string
 	for _, id := range ids {
@@ -205,7 +205,7 @@ func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Inst
 	return before, after, nil
 }
 
-// Lose ends an instance at once, as when its host breaks.
+// Lose terminates an instance at once, as if its host had failed. It returns false if the instance does not exist.
 func (w *World) Lose(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil {
@@ -215,13 +215,13 @@ func (w *World) Lose(now time.Time, id string) bool {
 	return true
 }
 
-// Silent reports whether a fault keeps the user data of the instance from running.
+// Silent reports whether a fault prevents the user data of the instance from running.
 func (w *World) Silent(id string) bool {
 	m := w.historyOf(id)
 	return m != nil && m.silent
 }
 
-// Instance returns an instance as it is now, from whatever account and region.
+// Instance returns the current state of an instance of any account and region.
 func (w *World) Instance(id string) (Instance, bool) {
 	if m := w.historyOf(id); m != nil {
 		return m.now, true
@@ -229,7 +229,7 @@ func (w *World) Instance(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// All returns the instances of the region as they are now, oldest first.
+// All returns the current states of the region's instances, oldest first.
 func (s *Instances) All() []Instance {
 	out := make([]Instance, 0, len(s.order))
 	for _, id := range s.order {
@@ -238,8 +238,7 @@ func (s *Instances) All() []Instance {
 	return out
 }
 
-// Seen returns the instances of the region as the API shows them: behind by the
-// world's ReadLag.
+// Seen returns the instances of the region in the state that the API shows, which is Faults.ReadLag old.
 func (s *Instances) Seen(now time.Time) []Instance {
 	lag := s.region.world().Faults.ReadLag
 	out := make([]Instance, 0, len(s.order))
@@ -251,7 +250,7 @@ func (s *Instances) Seen(now time.Time) []Instance {
 	return out
 }
 
-// SeenByID returns one instance as the API shows it.
+// SeenByID returns one instance in the state that the API shows; false if the API does not show the instance.
 func (s *Instances) SeenByID(now time.Time, id string) (Instance, bool) {
 	if m := s.byID[id]; m != nil {
 		return m.seen(now, s.region.world().Faults.ReadLag)
@@ -259,7 +258,7 @@ func (s *Instances) SeenByID(now time.Time, id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// historyOf finds an instance by its ID, which is unique in the world.
+// historyOf returns an instance by its ID, which is unique in the world; nil if it does not exist.
 func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
@@ -276,7 +275,7 @@ func (m *history) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
 }
 
-// wellFormed reports whether an id could be one of this prefix.
+// wellFormed reports whether an id has the format of ids with this prefix.
 func wellFormed(id, prefix string) bool {
 	digits, ok := strings.CutPrefix(id, prefix+"-")
 	return ok && (len(digits) == 8 || len(digits) == 17) && strings.Trim(digits, "0123456789abcdef") == ""

@@ -8,51 +8,53 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Image is a machine image.
+// Image is an AMI.
 type Image struct {
 	ID           string            // "ami-0…"
 	Name         string            // "amazon-eks-node-al2023-x86_64-standard-1.31-v20260601"
 	Description  string            // free text; empty: none
-	Architecture string            // in EC2's words: "x86_64" or "arm64"
+	Architecture string            // EC2's name: "x86_64" or "arm64"
 	OwnerID      string            // 12 digits
 	OwnerAlias   string            // "amazon"; empty for other owners
 	Public       bool              // every account may launch it
 	CreatedAt    time.Time         // when the image was made
 	DeprecatedAt time.Time         // zero: never
 	RootDevice   string            // "/dev/xvda"
-	Volumes      []ImageVolume     // of its instances, unless the launch changes them
+	Volumes      []ImageVolume     // volumes of instances, unless the launch changes them
 	Tags         map[string]string // nil: none
 	Windows      bool              // false: Linux
 
-	// State is "available" (also for empty), "pending" or "failed". Product is what of the AWS Marketplace the account has to
-	// subscribe to before it may launch the image, empty for none.
+	// State is "available" (also for empty), "pending" or "failed". Product is the code of the AWS Marketplace product
+	// that the account must subscribe to before it can launch the image; empty: none.
 	State, Product string
 
 	// Family, Variant and Version describe the image to the program that boots instances: "AL2023" (the amiFamily of an
-	// EC2NodeClass), "standard", "nvidia" or "neuron", and the Kubernetes version "1.31". EC2's API does not return them.
+	// EC2NodeClass), "standard", "nvidia" or "neuron", and the Kubernetes version "1.31". EC2's API does not return
+	// them.
 	Family, Variant, Version string
 
-	// Flaws are defects of the image, likewise, as the program that boots instances names them.
+	// Flaws are defects of the image. The program that boots instances defines their names. EC2's API does not return
+	// them.
 	Flaws []string
 }
 
-// ImageVolume is a volume that instances of an image get.
+// ImageVolume is a volume of an image's instances.
 type ImageVolume struct {
 	Device     string // "/dev/xvda"
 	SnapshotID string // "snap-0…"; empty: an empty volume
-	SizeGiB    int64  // also the least that a launch may ask for
+	SizeGiB    int64  // default and minimum size
 	Kind       string // "gp2", "gp3"
-	Encrypted  bool   // with the account's default key
+	Encrypted  bool   // encrypted with the account's default key
 }
 
 // Images has the images that are registered in a region.
 type Images struct {
 	region *Region
 	byID   map[string]*Image
-	order  []string // ids as registered
+	order  []string // ids in the order of registration
 }
 
-// refusal returns why the image cannot be launched; nil if it can.
+// refusal returns EC2's error for a launch if the image cannot be launched; nil if it can.
 func (i *Image) refusal() error {
 	switch {
 	case i.State != "" && i.State != "available":
@@ -63,7 +65,7 @@ func (i *Image) refusal() error {
 	return nil
 }
 
-// Register adds an image to the region; without an id it is given one.
+// Register adds an image to the region. It generates an id if the image has none.
 func (images *Images) Register(image Image) Image {
 	if image.ID == "" {
 		image.ID = images.region.site.IDs.New("ami")
@@ -93,7 +95,7 @@ func (images *Images) All() []Image {
 	return out
 }
 
-// Deregister removes an image; its instances live on.
+// Deregister removes an image. Instances of the image continue to run.
 func (images *Images) Deregister(id string) {
 	delete(images.byID, id)
 	images.order = slices.DeleteFunc(images.order, func(s string) bool { return s == id })

@@ -8,8 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// The states of an instance, in EC2's words. Stopping is not made: nothing in a
-// cluster of ours stops an instance to start it again.
+// The states of an instance, by EC2's names. Stopped instances are not emulated.
 const (
 	Pending      = "pending"
 	Running      = "running"
@@ -17,80 +16,79 @@ const (
 	Terminated   = "terminated"
 )
 
-// Instance is an EC2 instance as it was at one moment. It is a value: what is
-// handed out never changes, and its maps and slices are not to be written to.
+// Instance is the state of an EC2 instance at one time. It is immutable: callers must not change its maps and slices.
 type Instance struct {
 	ID            string // "i-0…"
-	ReservationID string // of the call that launched it; nothing to do with capacity
+	ReservationID string // identifies the launch call; not a capacity reservation
 	Account       string // 12 digits
 	Region        string // "us-east-1"
 	Zone          string // "us-east-1a"
 	ZoneID        string // "use1-az1"
-	SubnetID      string // of its first network interface: "subnet-0…"
+	SubnetID      string // subnet of the first network interface: "subnet-0…"
 	VPCID         string // "vpc-0…"
 
 	Type         string // "m5.large"
-	Architecture string // of the image, in EC2's words: "x86_64" or "arm64"
+	Architecture string // architecture of the image: "x86_64" or "arm64"
 	ImageID      string // "ami-0…"
-	UserData     string // as the instance reads it from its metadata: decoded once from the base64 of the API
+	UserData     string // the user data that the instance reads, which is the base64 of the API decoded once
 
-	PrivateIP      string // IPv4, of its first network interface; empty once it is terminated
+	PrivateIP      string // IPv4 address of the first network interface; empty if the instance is terminated
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
-	IPv6           string // the first one of its first interface; empty without one
-	PublicIP       string // empty without a public address
+	IPv6           string // first IPv6 address of the first network interface; empty: none
+	PublicIP       string // public IPv4 address; empty: none
 
-	ProfileARN string // of the instance profile; empty without one
-	RoleARN    string // the role in the profile when the instance was launched; empty if it had none
+	ProfileARN string // ARN of the instance profile; empty: none
+	RoleARN    string // ARN of the profile's role at launch; empty: none
 
-	SecurityGroupIDs []string           // of its first network interface; nil once it is terminated
-	Interfaces       []NetworkInterface // the first one has card and device 0; nil once it is terminated
-	Volumes          []Volume           // by device; nil once it is terminated
+	SecurityGroupIDs []string           // security groups of the first network interface; nil if the instance is terminated
+	Interfaces       []NetworkInterface // the first one has card and device 0; nil if the instance is terminated
+	Volumes          []Volume           // sorted by device; nil if the instance is terminated
 	Tags             map[string]string  // never nil
 
 	State       string    // Pending, Running, ShuttingDown or Terminated
-	StateReason Reason    // why it stopped being alive; zero while it lives
-	LaunchedAt  time.Time // when it became pending
-	ChangedAt   time.Time // of the state
+	StateReason Reason    // why the instance ended; zero while it is pending or running
+	LaunchedAt  time.Time // when the instance was launched
+	ChangedAt   time.Time // when the state last changed
 
-	Spot          bool   // it is a spot instance
+	Spot          bool   // the instance is a spot instance
 	SpotRequestID string // "sir-…"; empty unless Spot
-	FleetID       string // empty unless a fleet launched it
-	ClientToken   string // of the call that launched it; empty without one
-	TemplateID    string // of the launch template; empty without one
-	TemplateName  string // of the launch template; empty without one
+	FleetID       string // empty unless a fleet launched the instance
+	ClientToken   string // idempotency token of the launch call; empty: none
+	TemplateID    string // ID of the launch template; empty: none
+	TemplateName  string // name of the launch template; empty: none
 
-	// InstanceFails and SystemFails are since when its status checks fail: whether it answers, and whether its host does.
-	// Zero: they pass.
+	// InstanceFails and SystemFails are the times since which the status checks of the instance and of its host fail.
+	// Zero: the check passes.
 	InstanceFails, SystemFails time.Time
-	Scheduled                  []Event // what EC2 will do to it, or has done, oldest first
+	Scheduled                  []Event // scheduled events, including completed ones, oldest first
 
-	// CapacityReservationID is the capacity reservation that it runs in, empty if in none; RequestedReservation is what its
-	// launch said about that. Market is MarketBlock or MarketInterruptible; empty: on demand or spot.
+	// CapacityReservationID is the capacity reservation of the instance; empty: none. RequestedReservation has the
+	// launch's parameters for capacity reservations. Market is MarketBlock or MarketInterruptible; empty: on demand or
+	// spot.
 	CapacityReservationID string
 	RequestedReservation  ReservationOptions
 	Market                string
 
-	// PlacementGroupID and PlacementGroupName are those of the placement group that it is in, empty if in none; Partition
-	// counts from 1, and is 0 where the group has none. Tenancy is TenancyDefault or TenancyDedicated.
+	// PlacementGroupID and PlacementGroupName identify the placement group of the instance; empty: none. Partition
+	// counts from 1; 0: the group has no partitions. Tenancy is TenancyDefault or TenancyDedicated.
 	PlacementGroupID   string
 	PlacementGroupName string
 	Partition          int
 	Tenancy            string
 
-	Metadata MetadataOptions // its metadata options, with EC2's defaults for what the launch did not set
+	Metadata MetadataOptions // metadata options, with EC2's defaults for options that the launch did not set
 }
 
-// Instances has the instances of a region, from their launch until an hour after their end.
+// Instances has the instances of a region, from their launch until Timing.Forget after their end.
 type Instances struct {
 	region *Region
 	byID   map[string]*history
-	order  []string // ids as launched
+	order  []string // ids in the order of launch
 }
 
-// Reason is why an instance is in its state: a code such as
-// "Client.UserInitiatedShutdown" and a sentence.
+// Reason is EC2's reason for the state of an instance.
 type Reason struct {
-	Code    string // empty: there is no reason
+	Code    string // "Client.UserInitiatedShutdown"; empty: no reason
 	Message string // begins with the code
 }
 
@@ -98,12 +96,12 @@ type Reason struct {
 type NetworkInterface struct {
 	ID               string            // "eni-0…"
 	SubnetID         string            // "subnet-0…"
-	PrivateIP        string            // the first IPv4 address; empty: it has none
-	PrivateDNSName   string            // of PrivateIP; empty without one
+	PrivateIP        string            // first IPv4 address; empty: none
+	PrivateDNSName   string            // DNS name of PrivateIP; empty: none
 	IPv6             []string          // addresses
-	PrimaryIPv6      bool              // the first of them stays for as long as the instance lives
+	PrimaryIPv6      bool              // the first IPv6 address is the primary one, which cannot change
 	Prefixes         []string          // "10.0.32.16/28", "2600:…/80"
-	SecurityGroupIDs []string          // the same as the instance's at launch
+	SecurityGroupIDs []string          // the security groups at launch
 	Card, Device     int64             // index of the network card, and of the device on it; both count from 0
 	Kind             string            // "interface", "efa" or "efa-only"
 	Tags             map[string]string // nil: none
@@ -115,8 +113,8 @@ type Volume struct {
 	Device              string            // "/dev/xvda"
 	SizeGiB             int64             // in GiB
 	Kind                string            // "gp3"
-	Encrypted           bool              // with a KMS key
-	DeleteOnTermination bool              // it goes with its instance
+	Encrypted           bool              // encrypted with a KMS key
+	DeleteOnTermination bool              // deleted when its instance is terminated
 	Tags                map[string]string // nil: none
 }
 
@@ -124,21 +122,22 @@ type Volume struct {
 type history struct {
 	region  *Region
 	now     Instance
-	past    []version // older versions that someone may still see, oldest first
+	past    []version // older versions that a read may still return, oldest first
 	console []byte
 	subnet  *network.Subnet
 	stock   *Stock
 	silent  bool
-	session *identity.Session // what its metadata service hands out
+	session *identity.Session // credentials that its metadata service returns; nil until the first request
 }
 
-// version is how an instance was until a moment.
+// version is a past state of an instance.
 type version struct {
-	until    time.Time
+	until    time.Time // when the state was replaced
 	instance Instance
 }
 
-// change replaces the instance by a changed copy. The world records a change of state.
+// change replaces the instance by a changed copy. A change of state is recorded for World.Changes, and announced as an
+// event.
 func (m *history) change(now time.Time, alter func(*Instance)) {
 	before := m.now
 	next := before
@@ -154,7 +153,7 @@ func (m *history) change(now time.Time, alter func(*Instance)) {
 	}
 }
 
-// remember keeps the version that ends now, and drops versions that no read returns any more.
+// remember keeps the version that ends now, and drops versions that reads no longer return.
 func (m *history) remember(now time.Time, before Instance) {
 	lag := m.region.world().Faults.ReadLag
 	if lag <= 0 {
@@ -165,8 +164,7 @@ func (m *history) remember(now time.Time, before Instance) {
 	m.past = append(m.past, version{until: now, instance: before})
 }
 
-// seen returns the instance as a reader sees it who is a lag behind; not ok
-// while the instance is too young to be seen.
+// seen returns the state of the instance at the time now-lag; false if the instance did not exist then.
 func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	if lag <= 0 {
 		return m.now, true
@@ -183,5 +181,5 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	return m.now, true
 }
 
-// Alive reports whether the instance costs money: it is pending or running.
+// Alive reports whether the instance is pending or running. Only then it is paid for.
 func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }

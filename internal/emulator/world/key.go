@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Key is a KMS key that encrypts volumes. Keys of AWS, such as alias/aws/ebs, are not in the world: every principal of the account
-// may use them.
+// Key is a customer managed KMS key that encrypts volumes. AWS managed keys, such as alias/aws/ebs, are not emulated:
+// every principal of the account may use them.
 type Key struct {
 	ID  string // a UUID
 	ARN string // "arn:aws:kms:…:key/…"
@@ -19,7 +19,7 @@ type Key struct {
 	// Closed is true if the key's policy names its administrators only: other principals need a grant.
 	Closed bool
 
-	grantees []string // ARNs
+	grantees []string // ARNs of principals with a grant
 }
 
 // KMS has the KMS keys of a region.
@@ -28,7 +28,7 @@ type KMS struct {
 	keys   []*Key // oldest first
 }
 
-// CreateKey makes a key. What ID and ARN say is not looked at.
+// CreateKey creates a key. It ignores ID and ARN of k.
 func (s *KMS) CreateKey(k Key) *Key {
 	k.ID = s.region.site.IDs.UUID("key")
 	k.ARN = s.region.arn("kms", "key/"+k.ID)
@@ -40,7 +40,7 @@ func (s *KMS) CreateKey(k Key) *Key {
 // Keys returns the keys, oldest first.
 func (s *KMS) Keys() []*Key { return s.keys }
 
-// Key returns a key by its id or ARN; its exported fields may be altered.
+// Key returns a key by its id or ARN. Callers may change its exported fields.
 func (s *KMS) Key(id string) (*Key, error) {
 	if k := s.key(id); k != nil {
 		return k, nil
@@ -56,7 +56,7 @@ func (s *KMS) key(id string) *Key {
 	return s.keys[i]
 }
 
-// Grant lets a principal use a key, whatever the key's policy says.
+// Grant allows a principal to use a key, even if the key's policy does not.
 func (s *KMS) Grant(id, principal string) error {
 	k, err := s.Key(id)
 	if err != nil {
@@ -71,8 +71,9 @@ func (s *KMS) Grant(id, principal string) error {
 	return nil
 }
 
-// launchFailure is why an instance ends before it runs: EBS cannot use the key of one of its volumes in the caller's name. EC2 finds
-// that out after the launch, and says little.
+// launchFailure returns the reason why a new instance ends while it is pending: EBS is not allowed to use the key of a
+// volume on behalf of the caller. EC2 detects this only after the launch. The zero value means that all keys can be
+// used.
 func (s *KMS) launchFailure(b resolvedLaunch) Reason {
 	for _, d := range b.data.Devices {
 		if d.EBS == nil || d.EBS.KMSKeyID == "" || strings.HasPrefix(d.EBS.KMSKeyID, "alias/aws/") {

@@ -11,35 +11,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Tagging is the tags for what a call makes: kind of resource → key → value.
+// Tagging has the tags of the resources that a call creates: resource type → key → value.
 type Tagging map[string]map[string]string
 
-// Launches are the calls of a region that launch instances: CreateFleet and RunInstances. Each idempotency token is kept for a day.
+// Launches implements the calls of a region that launch instances: CreateFleet and RunInstances. It keeps each
+// idempotency token for a day.
 type Launches struct {
 	region    *Region
 	fleets    map[string]fleet // by client token
 	runTokens map[string]run   // by client token
-	asked     []Asked
+	asked     []Asked          // oldest first
 }
 
-// want is one requested instance.
+// launchRequest has the launch parameters of one or more equal instances.
 type launchRequest struct {
-	data     TemplateData // with what the request overrides
+	data     TemplateData // with the overrides of the request
 	subnetID string
 	zone     string // name
 	spot     bool
-	maxPrice catalog.Price // of spot; 0: no limit
-	fleet    bool          // asked for by a fleet, which words some refusals in its own way
-	market   string        // of the fleet: MarketBlock or MarketInterruptible; empty: on demand or spot
+	maxPrice catalog.Price // maximum spot price per hour; 0: no limit
+	fleet    bool          // the request is from CreateFleet, which has some errors of its own
+	market   string        // market of the fleet: MarketBlock or MarketInterruptible; empty: on demand or spot
 	template *Template
 	tags     Tagging
 	fleetID  string
 	token    string
-	caller   string // ARN of the role that asks; empty: a user
+	caller   string // ARN of the caller's role; empty: a user
 }
 
-// prepare checks everything about a launch but what there is to have, and
-// returns the instance to start. Each refusal is EC2's.
+// prepare validates a launch, and resolves its parameters. It does not check capacity, quotas and free addresses: see
+// admit. It returns EC2's errors.
 func (l *Launches) prepare(now time.Time, w launchRequest) (resolvedLaunch, error) {
 	b := resolvedLaunch{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
 	var err error
@@ -64,7 +65,7 @@ func (l *Launches) prepare(now time.Time, w launchRequest) (resolvedLaunch, erro
 	if b.target, err = l.region.CapacityReservations.check(w); err != nil {
 		return resolvedLaunch{}, err
 	}
-	if b.target == nil { // what is reserved is paid for already
+	if b.target == nil { // reserved capacity exists, and has no price
 		if err = l.checkOffered(now, w, b); err != nil {
 			return resolvedLaunch{}, err
 		}
@@ -81,7 +82,8 @@ func (l *Launches) prepare(now time.Time, w launchRequest) (resolvedLaunch, erro
 	return b, b.checkVolumes()
 }
 
-// admit refuses a launch for which there is no quota, address or capacity.
+// admit returns EC2's error for a launch if the quota, the free addresses or the capacity do not suffice for one
+// instance.
 func (l *Launches) admit(b resolvedLaunch) error {
 	o := b.offering
 	if err := l.region.PlacementGroups.admit(b); err != nil {
@@ -91,7 +93,7 @@ func (l *Launches) admit(b resolvedLaunch) error {
 	if !ok {
 		return refuseFull()
 	}
-	isNew := reservation == nil // the instances of a reservation count against the quota, and are kept, since it was made
+	isNew := reservation == nil // reserved instances already count against quota and capacity
 	if isNew && !l.region.Capacity.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
@@ -134,7 +136,7 @@ func (l *Launches) resolveImage(id string) (*Image, error) {
 	return nil, failure.New("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 }
 
-// resolveSubnet finds the subnet: the one asked for, or one in the zone asked for.
+// resolveSubnet returns the requested subnet, or a subnet of the default VPC in the requested zone.
 func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
 	id := w.subnetID
 	if id == "" && len(w.data.Interfaces) > 0 {
@@ -163,7 +165,7 @@ func (l *Launches) resolveSubnet(w launchRequest) (*network.Subnet, error) {
 	return s, nil
 }
 
-// checkOffered rejects a type that the zone does not offer, and a spot price above the maximum price.
+// checkOffered returns an error if the zone does not offer the type, or if the spot price is above the maximum price.
 func (l *Launches) checkOffered(now time.Time, w launchRequest, b resolvedLaunch) error {
 	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
@@ -185,8 +187,8 @@ func (l *Launches) checkOffered(now time.Time, w launchRequest, b resolvedLaunch
 	return nil
 }
 
-// resolveGroups returns the ids of the security groups; without any, the one named
-// "default" of the VPC, if there is one.
+// resolveGroups returns the ids of the requested security groups, sorted. If none is requested, it returns the VPC's
+// group with the name "default", if that exists.
 func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, error) {
 	ids := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
@@ -220,7 +222,8 @@ func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, e
 	return ids, nil
 }
 
-// resolveProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
+// resolveProfile returns the instance profile; nil if none is requested. With Faults.ProfileLag, a new profile is
+// unknown.
 func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil

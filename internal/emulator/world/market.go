@@ -13,20 +13,20 @@ import (
 type Market struct {
 	names []string // sorted
 	stock map[string]*Stock
-	spot  map[Offering][]SpotPrice // what Quote set, oldest first
+	spot  map[Offering][]SpotPrice // prices that Quote has set, oldest first
 }
 
 // Stock is one instance type of a region.
 type Stock struct {
 	Facts    catalog.Facts // the instance type
 	OnDemand catalog.Price // per hour; 0: no on-demand offering
-	Spot     catalog.Price // usual spot price per hour; 0: a share of OnDemand
-	Zones    []string      // names of the zones that have it; nil: all
+	Spot     catalog.Price // typical spot price per hour; 0: computed from OnDemand
+	Zones    []string      // names of the zones that offer the type; nil: all
 }
 
-// SpotPrice is a spot price from a moment on.
+// SpotPrice is the spot price of an offering from a time on.
 type SpotPrice struct {
-	From  time.Time     // until the next price of the offering
+	From  time.Time     // start of the period, which ends with the offering's next price
 	Price catalog.Price // per hour
 }
 
@@ -61,10 +61,10 @@ func (m *Market) Offer(stock ...Stock) {
 	m.names = slices.Sorted(maps.Keys(m.stock))
 }
 
-// Names returns the names of the types on sale, sorted.
+// Names returns the names of the offered instance types, sorted.
 func (m *Market) Names() []string { return m.names }
 
-// Stock returns a type by name.
+// Stock returns an instance type by name; false if the region does not offer it.
 func (m *Market) Stock(name string) (Stock, bool) {
 	if s := m.stock[name]; s != nil {
 		return *s, true
@@ -83,11 +83,9 @@ func (m *Market) Quote(now time.Time, instanceType, zone string, p catalog.Price
 	m.spot[key] = append(m.spot[key], SpotPrice{From: now, Price: p})
 }
 
-// SpotPrices returns the prices of a type in a zone that held at some moment of
-// a span of time, oldest first. Until Quote sets another, a type costs about its
-// usual spot price, or 28 to 49 % of the on-demand price if that is not known:
-// how much exactly depends on type and zone alone. In local zones there is spot only
-// where Quote has set a price.
+// SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until Quote sets a price, the
+// price is 90 to 111 % of Stock.Spot, or 28 to 49 % of the on-demand price if Stock.Spot is 0; the percentage depends
+// on type and zone only. Local zones have spot offerings only if Quote has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
 	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
@@ -108,7 +106,7 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 	return out
 }
 
-// price returns the current price of an offering; ok is false if there is no such offering.
+// price returns the current price of an offering; false if the offering does not exist.
 func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	if !o.Spot {
 		s := m.stock[o.Type]
@@ -121,7 +119,7 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	return prices[len(prices)-1].Price, true
 }
 
-// usualSpotPrice returns a price that looks like a market's and never changes.
+// usualSpotPrice returns the spot price of a type in a zone before the first Quote. It never changes.
 func usualSpotPrice(s *Stock, zone string) catalog.Price {
 	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21
@@ -129,7 +127,7 @@ func usualSpotPrice(s *Stock, zone string) catalog.Price {
 	if s.Spot > 0 {
 		p = s.Spot * (90 + noise) / 100
 	}
-	const step = catalog.Dollar / 10_000 // EC2 gives four decimals
+	const step = catalog.Dollar / 10_000 // EC2's prices have four decimals
 	return max(p/step*step, step)
 }
 

@@ -16,12 +16,12 @@ type Parameter struct {
 	Kind       string    // "String", "StringList" or "SecureString"
 	Value      string    // never empty
 	DataType   string    // "text" or "aws:ec2:image"
-	Version    int64     // 1 first
-	ModifiedAt time.Time // when this version was put
+	Version    int64     // counts from 1
+	ModifiedAt time.Time // when this version was stored
 	ARN        string    // without an account for names below /aws/
 }
 
-// SSM has the parameters of Systems Manager in a region.
+// SSM has the Systems Manager parameters of a region.
 type SSM struct {
 	region     *Region
 	parameters map[string]*Parameter // by name
@@ -65,7 +65,8 @@ func (s *SSM) Parameter(name string) (Parameter, error) {
 	return Parameter{}, failure.New("ParameterNotFound", "Parameter %s not found.", name)
 }
 
-// ParametersByPath returns the parameters right under a path, or all the way down, by name.
+// ParametersByPath returns the parameters directly below a path, or with recursive at any depth below it, sorted by
+// name.
 func (s *SSM) ParametersByPath(path string, recursive bool) []Parameter {
 	path = strings.TrimSuffix(path, "/") + "/"
 	var out []Parameter

@@ -8,14 +8,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Permissions lists which actions on which resources IAM has to allow the caller of an EC2 call of a region. It has no state of its own.
+// Permissions returns the requests that IAM evaluates for the EC2 calls of a region: actions on resources. It has no
+// state of its own.
 type Permissions struct{ region *Region }
 
-// What EC2 asks IAM about before it launches: each thing that is used, by itself, with the tags that it has, and each kind of
-// thing that is made, with the tags that it is to have. See
+// Before a launch, EC2 authorizes the use of each existing resource, with the resource's tags as condition keys, and
+// the creation of each type of resource, with the requested tags as condition keys. See
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
 
-// ForFleet are those of CreateFleet itself: the fleet, its templates, and what it names besides.
+// ForFleet returns the requests for CreateFleet itself: for the fleet, its launch templates, and the subnets and images
+// of the overrides.
 func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	const action = "ec2:CreateFleet"
 	out := p.forCreating(action, q.Tags, "fleet")
@@ -38,12 +40,13 @@ func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	return out
 }
 
-// ForFleetConfig are those that RunInstances, which CreateFleet calls in the caller's name, needs for every launch from one of
-// the request's templates; ForFleetOverride returns those of one launch beside them.
+// ForFleetConfig returns the requests for RunInstances that are common to all launches from one of the request's launch
+// templates. CreateFleet calls RunInstances on behalf of the caller. ForFleetOverride returns the further requests of
+// one override.
 func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.Request {
 	t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName)
 	if t == nil {
-		return nil // CheckFleet refuses it
+		return nil // CheckFleet reports the error
 	}
 	v, err := t.Version(c.Version)
 	if err != nil {
@@ -52,18 +55,18 @@ func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.
 	return p.forLaunch(t, v.Data, merged(v.Data.Tags, q.Tags), q.Spot > 0)
 }
 
-// ForFleetOverride are those for what an override names.
+// ForFleetOverride returns the requests for the image and the subnet of an override.
 func (p *Permissions) ForFleetOverride(o FleetOverride) []iampolicy.Request {
 	return slices.Concat(p.forUsing(runInstances, "image", o.ImageID), p.forUsing(runInstances, "subnet", o.SubnetID))
 }
 
-// ForRunInstances are those of RunInstances.
+// ForRunInstances returns the requests for RunInstances.
 func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 	data, tags := q.Data, q.Tags
 	var t *Template
 	if q.TemplateID != "" || q.TemplateName != "" {
 		if t = p.region.LaunchTemplates.ByIDOrName(q.TemplateID, q.TemplateName); t == nil {
-			return nil // it is refused
+			return nil // the action reports the error
 		}
 		v, err := t.Version(q.Version)
 		if err != nil {
@@ -77,7 +80,7 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 
 const runInstances = "ec2:RunInstances"
 
-// forLaunch are those of RunInstances for what a template, or the request, says.
+// forLaunch returns the requests for RunInstances with the given launch parameters.
 func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot bool) []iampolicy.Request {
 	made := []string{"instance", "network-interface", "volume"}
 	if spot {
@@ -111,7 +114,7 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 	return append(out, p.forPassRole(d.Profile)...)
 }
 
-// placing asks about a placement group, whose ARN has its name.
+// forPlacement returns the request for a placement group, whose ARN contains its name.
 func (p *Permissions) forPlacement(at *Placement) []iampolicy.Request {
 	name := cmp.Or(at.GroupID, at.GroupName)
 	if name == "" {
@@ -124,7 +127,7 @@ func (p *Permissions) forPlacement(at *Placement) []iampolicy.Request {
 	return []iampolicy.Request{{Action: runInstances, Resource: p.region.ResourceARN("placement-group", name), Keys: keys}}
 }
 
-// making asks about things of some kinds that do not exist yet, and about tagging them.
+// forCreating returns the requests for creating resources of some types, and for tagging them.
 func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, kind := range kinds {
@@ -141,7 +144,7 @@ func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) 
 	return out
 }
 
-// using asks about one thing that exists; nothing, if no id is given.
+// forUsing returns the request for using an existing resource; nil for an empty id.
 func (p *Permissions) forUsing(action, kind, id string) []iampolicy.Request {
 	if id == "" {
 		return nil
@@ -149,7 +152,7 @@ func (p *Permissions) forUsing(action, kind, id string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: action, Resource: p.region.ResourceARN(kind, id), Keys: p.resourceKeys(id)}}
 }
 
-// resourceKeys are the condition keys for the tags of a thing of EC2.
+// resourceKeys returns the condition keys for the tags of an EC2 resource.
 func (p *Permissions) resourceKeys(id string) iampolicy.Keys {
 	keys := iampolicy.Keys{}
 	if tags, ok := p.region.TagsOf(id); ok {
@@ -159,7 +162,7 @@ func (p *Permissions) resourceKeys(id string) iampolicy.Keys {
 	return keys
 }
 
-// ResourceARN is the ARN of a thing of EC2. Those of images and snapshots name no account.
+// ResourceARN returns the ARN of an EC2 resource. The ARNs of images and snapshots have no account.
 func (r *Region) ResourceARN(kind, id string) string {
 	if kind == "image" || kind == "snapshot" {
 		return r.ARN("ec2", "", kind+"/"+id)
@@ -167,19 +170,19 @@ func (r *Region) ResourceARN(kind, id string) string {
 	return r.arn("ec2", kind+"/"+id)
 }
 
-// passing asks whether the caller may give instances the role of a profile.
+// forPassRole returns the requests for passing the role of an instance profile to instances.
 func (p *Permissions) forPassRole(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
 	profile, err := p.region.Account.Profile(cmp.Or(ref.Name, identity.RoleName(ref.ARN)))
 	if err != nil {
-		return nil // the launch is refused
+		return nil // the launch reports the error
 	}
 	return p.region.Account.PassRolePermissions(profile.Role)
 }
 
-// PassRolePermissions asks whether the caller may give EC2 a role.
+// PassRolePermissions returns the request for passing a role to EC2; nil if the role does not exist.
 func (a *Account) PassRolePermissions(role string) []iampolicy.Request {
 	known, err := a.Role(role)
 	if err != nil {
@@ -192,8 +195,8 @@ func (a *Account) PassRolePermissions(role string) []iampolicy.Request {
 	}}
 }
 
-// ForResources asks about an action on things of EC2 by their ids. IDs that do not exist are skipped: the action
-// reports them.
+// ForResources returns the requests for an action on EC2 resources, by their ids. add are tags that the action adds.
+// Unknown ids are skipped: the action reports them.
 func (p *Permissions) ForResources(action string, add map[string]string, ids ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, id := range ids {
@@ -207,7 +210,8 @@ func (p *Permissions) ForResources(action string, add map[string]string, ids ...
 	return out
 }
 
-// ForLaunchTemplate are those of CreateLaunchTemplate. What is in a template is asked about when it is used.
+// ForLaunchTemplate returns the requests for CreateLaunchTemplate. The content of a template is authorized when the
+// template is used.
 func (p *Permissions) ForLaunchTemplate(tags map[string]string) []iampolicy.Request {
 	return p.forCreating("ec2:CreateLaunchTemplate", Tagging{"launch-template": tags}, "launch-template")
 }

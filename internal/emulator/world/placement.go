@@ -10,12 +10,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// PlacementGroup says how the instances that are launched into it lie to each other.
+// PlacementGroup determines how its instances are placed relative to each other.
 type PlacementGroup struct {
 	ID         string            // "pg-0…"
-	Name       string            // one group of the region has it
+	Name       string            // unique in the region
 	Strategy   string            // ClusterGroup, SpreadGroup or PartitionGroup
-	Partitions int               // 1 to 7, of a PartitionGroup; 0: 2
+	Partitions int               // number of partitions of a PartitionGroup, 1 to 7; 0 stands for 2
 	State      string            // "available", "pending", "deleting" or "deleted"; a test may set it
 	Tags       map[string]string // nil: none
 }
@@ -26,17 +26,17 @@ type PlacementGroups struct {
 	all    []*PlacementGroup // oldest first
 }
 
-// The strategies of placement groups, and the state of one that can be used.
+// The strategies of placement groups, and the state of a usable group.
 const (
 	ClusterGroup   = "cluster"   // close together, in one zone
-	SpreadGroup    = "spread"    // each on hardware of its own
+	SpreadGroup    = "spread"    // each instance on separate hardware
 	PartitionGroup = "partition" // in partitions that share no hardware
 
 	groupAvailable = "available"
 )
 
-// What EC2 lets a group have: running instances of a spread group per zone, and partitions, of which instances that are
-// dedicated may use fewer.
+// EC2's limits of placement groups: pending and running instances of a spread group per zone, partitions, and
+// partitions of a group with dedicated instances. usualPartitions is the default number of partitions.
 const (
 	maxSpread              = 7
 	maxPartitions          = 7
@@ -44,7 +44,7 @@ const (
 	usualPartitions        = 2
 )
 
-// Create makes a placement group.
+// Create creates a placement group.
 func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGroup, error) {
 	switch {
 	case q.Name == "":
@@ -66,7 +66,7 @@ func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGrou
 	return &q, nil
 }
 
-// Delete removes a group that nothing runs in.
+// Delete deletes a placement group. It returns an error if the group has pending or running instances.
 func (pg *PlacementGroups) Delete(name string) error {
 	g := pg.ByNameOrID(name)
 	if g == nil {
@@ -79,10 +79,10 @@ func (pg *PlacementGroups) Delete(name string) error {
 	return nil
 }
 
-// All returns those of the region, oldest first. Their states may be set to play a fault.
+// All returns the placement groups of the region, oldest first. Callers may change their states to inject a fault.
 func (pg *PlacementGroups) All() []*PlacementGroup { return slices.Clone(pg.all) }
 
-// ByNameOrID returns one by name or by id; nil if it does not exist.
+// ByNameOrID returns a placement group by name or id; nil if it does not exist.
 func (pg *PlacementGroups) ByNameOrID(nameOrID string) *PlacementGroup {
 	i := slices.IndexFunc(pg.all, func(g *PlacementGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
 	if i < 0 || nameOrID == "" {
@@ -102,8 +102,8 @@ func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 	return out
 }
 
-// wanted finds the group that a launch names, and refuses what cannot be in it whatever there is to have; nil if it
-// names none.
+// resolve returns the placement group of a launch; nil if the launch names none. It returns an error if instances of
+// this kind are not allowed in the group. It does not check the group's limits: see admit.
 func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, error) {
 	p := d.Placement
 	if p == nil {
@@ -131,7 +131,7 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, e
 	return g, g.checkPartition(p)
 }
 
-// checkTenancy refuses a tenancy that the type cannot have. There are no dedicated hosts here.
+// checkTenancy returns an error for a tenancy that the type does not support. Dedicated hosts are not emulated.
 func checkTenancy(tenancy string, s *Stock) error {
 	switch tenancy {
 	case "", TenancyDefault:
@@ -145,7 +145,8 @@ func checkTenancy(tenancy string, s *Stock) error {
 	return failure.New("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", tenancy)
 }
 
-// checkPartition refuses a partition that the group does not have, or not for such instances.
+// checkPartition returns an error for a partition number that the group does not have, and for a group with too many
+// partitions for dedicated instances.
 func (g *PlacementGroup) checkPartition(p *Placement) error {
 	dedicated := p.Tenancy == TenancyDedicated
 	switch {
@@ -162,7 +163,7 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 	return nil
 }
 
-// admit refuses a launch for which its group has no place left now.
+// admit returns an error if the group of a launch cannot take another instance in the zone.
 func (pg *PlacementGroups) admit(b resolvedLaunch) error {
 	if b.placement == nil {
 		return nil
@@ -187,7 +188,8 @@ func (pg *PlacementGroups) admit(b resolvedLaunch) error {
 	return nil
 }
 
-// assign writes on a new instance where it lies. EC2 spreads over partitions evenly what names none.
+// assign sets tenancy, placement group and partition of a new instance. Without a requested partition, EC2 uses the
+// partition with the fewest instances.
 func (pg *PlacementGroups) assign(i *Instance, b resolvedLaunch) {
 	i.Tenancy = TenancyDefault
 	if p := b.data.Placement; p != nil {
@@ -216,7 +218,7 @@ func refuseGroup(name string) error {
 	return failure.New("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
 }
 
-// The tenancies that instances can have here.
+// The supported tenancies.
 const (
 	TenancyDefault   = "default"
 	TenancyDedicated = "dedicated"

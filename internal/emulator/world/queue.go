@@ -17,11 +17,11 @@ type Queue struct {
 	Name       string            // unique in the region; at most 80 characters
 	ARN        string            // "arn:aws:sqs:…"
 	CreatedAt  time.Time         // when the queue was created
-	Attributes map[string]string // as SetQueueAttributes takes them: "VisibilityTimeout" → "30"
+	Attributes map[string]string // attributes by their names in SetQueueAttributes: "VisibilityTimeout" → "30"
 
 	messages []*Message          // in the order of their sending
 	receipts map[string]*Message // by the handle of their last receipt
-	sent     int
+	sent     int                 // number of messages sent
 }
 
 // SQS has the SQS queues of a region.
@@ -34,19 +34,19 @@ type SQS struct {
 type Message struct {
 	ID       string    // a UUID
 	Body     string    // never empty
-	MD5      string    // of the body, hexadecimal
+	MD5      string    // hexadecimal MD5 of the body
 	SentAt   time.Time // when SendMessage was called
-	FirstAt  time.Time // of the first receipt; zero before
-	Received int       // times
-	Receipt  string    // handle of the last receipt
+	FirstAt  time.Time // when the message was first received; zero: never
+	Received int       // number of times that the message was received
+	Receipt  string    // last receipt handle
 
-	visible time.Time // from then on
-	gone    bool      // deleted; what is gone is dropped at the next receipt
-	twice   bool      // the next receipt is the first of two deliveries
-	copied  bool      // there is another copy: hiding or deleting this one does not reach it
+	visible time.Time // time from which the message can be received
+	gone    bool      // the message was deleted; expire drops it
+	twice   bool      // the next delivery is the first of two
+	copied  bool      // a second delivery is due, which deleting the message does not prevent
 }
 
-// CreateQueue makes a queue; the same name with the same attributes is the same queue.
+// CreateQueue creates a queue. If a queue with this name and these attributes exists, it returns that queue.
 func (s *SQS) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
 	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, failure.New("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
@@ -77,7 +77,7 @@ func (s *SQS) Queue(name string) (*Queue, error) {
 	return nil, failure.New("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
 }
 
-// Queues returns the queues of the region whose names begin so, by name.
+// Queues returns the queues of the region whose names begin with the prefix, sorted by name.
 func (s *SQS) Queues(prefix string) []*Queue {
 	var out []*Queue
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
@@ -88,7 +88,7 @@ func (s *SQS) Queues(prefix string) []*Queue {
 	return out
 }
 
-// DeleteQueue removes a queue and what is in it.
+// DeleteQueue deletes a queue and its messages.
 func (s *SQS) DeleteQueue(name string) error {
 	if _, err := s.Queue(name); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *SQS) DeleteQueue(name string) error {
 	return nil
 }
 
-// SendMessage puts a message into a queue.
+// SendMessage adds a message to a queue.
 func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 	q, err := s.Queue(queue)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 	return m, nil
 }
 
-// ReceiveMessages takes up to most messages, which stay hidden from others for a
-// while; a negative while is the queue's own.
+// ReceiveMessages receives up to most messages. They are invisible to other receivers for the duration while; if it is
+// negative, for the queue's VisibilityTimeout.
 func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.Duration) ([]Message, error) {
 	q, err := s.Queue(queue)
 	if err != nil {
@@ -143,13 +143,14 @@ func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.
 	return out, nil
 }
 
-// give hands a message out, under a new receipt, and hides it for a while, unless SQS delivers it twice.
+// give delivers a message with a new receipt handle. The message is then invisible for the duration while, unless a
+// second delivery is due.
 func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt string) Message {
 	if m.Received == 0 {
 		m.FirstAt = now
 	}
 	m.Received++
-	delete(q.receipts, m.Receipt) // an old handle is good for nothing
+	delete(q.receipts, m.Receipt) // the previous handle is invalid
 	m.Receipt = "AQEB" + receipt
 	m.visible = now.Add(while)
 	m.copied = m.twice
@@ -163,7 +164,7 @@ func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt str
 	return *m
 }
 
-// DeleteMessage removes the message of a receipt; an old receipt removes nothing.
+// DeleteMessage deletes the message with a receipt handle. An outdated handle deletes nothing.
 func (s *SQS) DeleteMessage(queue, receipt string) error {
 	q, err := s.Queue(queue)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *SQS) PurgeQueue(queue string) error {
 	return nil
 }
 
-// Mailed reports whether a message was sent since the last time it was asked.
+// Mailed reports whether a message was sent since the last call of Mailed.
 func (w *World) Mailed() bool {
 	mailed := w.mailed
 	w.mailed = false
@@ -206,7 +207,7 @@ func (q *Queue) Count(now time.Time) (visible, hidden int) {
 	return len(q.messages) - hidden, hidden
 }
 
-// expire drops messages that were deleted, and those that are older than the queue keeps them.
+// expire drops deleted messages, and messages older than the queue's MessageRetentionPeriod.
 func (q *Queue) expire(now time.Time) {
 	oldest := now.Add(-q.seconds("MessageRetentionPeriod"))
 	q.messages = slices.DeleteFunc(q.messages, func(m *Message) bool {
@@ -219,7 +220,7 @@ func (q *Queue) expire(now time.Time) {
 	})
 }
 
-// seconds reads an attribute that is a number of seconds.
+// seconds returns an attribute that is a number of seconds; 0 if it is not a number.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.Atoi(q.Attributes[attribute])
 	if err != nil {

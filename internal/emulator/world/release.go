@@ -8,21 +8,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// Owners of the images that EKS uses, in the commercial regions.
+// The owners of EKS images in the commercial regions.
 const (
 	eksImageOwner    = "602401143452"
 	bottlerocketTeam = "092701018921"
 )
 
-// release is one edition of the images: the last one is what "recommended" and
-// "latest" stand for.
+// release is one release of the images.
 type release struct {
 	eks          string // "v20260601"
 	bottlerocket string // "1.52.0"
 	at           time.Time
 }
 
-// releases returns the editions that every region has, oldest first.
+// releases returns the releases that every region has, oldest first. The SSM parameters "recommended" and "latest"
+// refer to the last one.
 func releases() []release {
 	return []release{
 		{eks: "v20260601", bottlerocket: "1.52.0", at: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)},
@@ -30,7 +30,7 @@ func releases() []release {
 	}
 }
 
-// The Kubernetes minor versions that images exist for.
+// The Kubernetes minor versions with images, and the root device of the images.
 const (
 	firstMinor  = 28
 	lastMinor   = 36
@@ -38,7 +38,7 @@ const (
 	imageDevice = "/dev/xvda"
 )
 
-// furnishImages registers images of every family, version and edition, and their parameters.
+// furnishImages registers the images of every family, Kubernetes version and release, and creates their SSM parameters.
 func (r *Region) furnishImages(now time.Time) error {
 	all := releases()
 	for i, rel := range all {
@@ -61,14 +61,14 @@ func (r *Region) furnishImages(now time.Time) error {
 	return nil
 }
 
-// published is an image and the SSM parameters that name it, without their last part.
+// published is an image with the paths of the SSM parameters that refer to it, without the last part of the path.
 type published struct {
 	image  Image
-	pinned string // the path of this edition; empty: it has none
-	newest string // the path of whichever edition is the newest
+	pinned string // path for this release; empty: none
+	newest string // path for the newest release
 }
 
-// publish registers an image under an id that depends on region and name alone.
+// publish registers an image, and creates its SSM parameters. The image's id depends only on region and name.
 func (r *Region) publish(now time.Time, p published, newest bool) error {
 	p.image.ID = "ami-0" + site.Digest(16, "image", r.Name, p.image.Name)
 	p.image.Public, p.image.OwnerAlias = true, "amazon"
@@ -95,7 +95,7 @@ func (r *Region) publish(now time.Time, p published, newest bool) error {
 	return nil
 }
 
-// al2023Images returns the Amazon Linux 2023 images; arm64 has none for Neuron.
+// al2023Images returns the Amazon Linux 2023 images. No arm64 image for Neuron exists.
 func al2023Images(version string, rel release) []published {
 	var out []published
 	for _, kind := range []string{"x86_64/standard", "x86_64/nvidia", "x86_64/neuron", "arm64/standard", "arm64/nvidia"} {
@@ -115,7 +115,7 @@ func al2023Images(version string, rel release) []published {
 	return out
 }
 
-// al2Images returns the Amazon Linux 2 images; the one for GPUs also serves Neuron.
+// al2Images returns the Amazon Linux 2 images. The image for GPUs also supports Neuron.
 func al2Images(version string, rel release) []published {
 	var out []published
 	for _, kind := range []struct{ infix, arch, variant string }{{"", "x86_64", "standard"},

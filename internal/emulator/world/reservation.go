@@ -10,20 +10,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// CapacityReservation is instances of one type in one zone that an account pays for whether they run or not.
+// CapacityReservation reserves capacity for instances of one type in one zone.
 type CapacityReservation struct {
 	ID            string            // "cr-0…"
 	Owner         string            // 12 digits; empty: the account of the region
 	Type          string            // "m5.large"
 	Zone          site.Zone         // the zone of its instances
-	Total         int               // how many instances it holds
-	Criteria      string            // "open", which launches use unasked, or "targeted"; empty: open
+	Total         int               // number of reserved instances
+	Criteria      string            // "open" (all matching launches may use it) or "targeted" (launches must name it); empty: open
 	Kind          string            // "default" or "capacity-block"; empty: default
-	Interruptible bool              // its owner may take it back at any time
-	Group         string            // name of the cluster placement group that its instances are in; empty: in none
+	Interruptible bool              // the owner may interrupt the instances at any time
+	Group         string            // name of the cluster placement group of its instances; empty: none
 	State         string            // "active", "expired" or "cancelled"
 	CreatedAt     time.Time         // when the reservation was created
-	End           time.Time         // zero: when it is cancelled
+	End           time.Time         // zero: it ends when it is cancelled
 	Tags          map[string]string // nil: none
 }
 
@@ -33,7 +33,7 @@ type CapacityReservations struct {
 	all    []*CapacityReservation // oldest first
 }
 
-// The words of capacity reservations.
+// The values of the fields of capacity reservations.
 const (
 	reservationActive    = "active"
 	reservationExpired   = "expired"
@@ -45,23 +45,24 @@ const (
 	kindDefault = "default"
 	kindBlock   = "capacity-block"
 
-	// MarketBlock and MarketInterruptible are the market types of launches into a capacity block or an interruptible reservation.
+	// MarketBlock and MarketInterruptible are the market types of launches into a capacity block or an interruptible
+	// reservation.
 	MarketBlock         = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 
-	// OnlyReserved and NeverReserved are preferences: to run in a reservation or not at all, or in none. The third is
-	// "open", for which an empty one stands.
+	// OnlyReserved and NeverReserved are the preferences of launches that must run in a reservation, or must not. The
+	// default preference is "open" (also for empty): use a matching open reservation, or else on-demand capacity.
 	OnlyReserved  = "capacity-reservations-only"
 	NeverReserved = "none"
 )
 
-// When EC2 warns of the end of a capacity block, and when it begins to terminate its instances: so long before the end.
+// The times before the end of a capacity block at which EC2 sends the warning, and begins to terminate the instances.
 const (
 	blockWarning = 40 * time.Minute
 	blockReclaim = 30 * time.Minute
 )
 
-// Create makes a capacity reservation.
+// Create creates a capacity reservation.
 func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*CapacityReservation, error) {
 	q.Owner, q.Criteria, q.Kind = cmp.Or(q.Owner, cr.region.Account.ID), cmp.Or(q.Criteria, criteriaOpen), cmp.Or(q.Kind, kindDefault)
 	zone, ok := cr.region.site.Zone(q.Zone.Name)
@@ -88,7 +89,8 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 	return c, nil
 }
 
-// scheduleEnd enters what happens at the end of a reservation. A block's instances end with it, others run on.
+// scheduleEnd schedules the end of a reservation. The instances of a capacity block end; instances of other
+// reservations continue to run.
 func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	if c.End.IsZero() {
 		return
@@ -105,7 +107,7 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	due.Enter(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
 }
 
-// Cancel ends a reservation early. Its instances run on, on demand.
+// Cancel ends a reservation early. Its instances continue to run as on-demand instances.
 func (cr *CapacityReservations) Cancel(now time.Time, id string) error {
 	c := cr.ByID(id)
 	if c == nil {
@@ -126,10 +128,10 @@ func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state
 	c.State = state
 }
 
-// All returns those of the region, ended ones too, oldest first.
+// All returns the capacity reservations of the region, including ended ones, oldest first.
 func (cr *CapacityReservations) All() []*CapacityReservation { return slices.Clone(cr.all) }
 
-// ByID returns one by id; nil if it does not exist.
+// ByID returns a capacity reservation by id; nil if it does not exist.
 func (cr *CapacityReservations) ByID(id string) *CapacityReservation {
 	for _, c := range cr.all {
 		if c.ID == id {
@@ -139,7 +141,7 @@ func (cr *CapacityReservations) ByID(id string) *CapacityReservation {
 	return nil
 }
 
-// Unused returns how many instances of a reservation are free.
+// Unused returns how many more instances a reservation can take.
 func (cr *CapacityReservations) Unused(c *CapacityReservation) int {
 	if c.State != reservationActive {
 		return 0
@@ -147,7 +149,7 @@ func (cr *CapacityReservations) Unused(c *CapacityReservation) int {
 	return max(c.Total-len(cr.inside(c)), 0)
 }
 
-// inside returns the instances in a reservation, oldest first.
+// inside returns the pending and running instances in a reservation, oldest first.
 func (cr *CapacityReservations) inside(c *CapacityReservation) []*history {
 	var out []*history
 	for _, id := range cr.region.Instances.order {
@@ -158,7 +160,8 @@ func (cr *CapacityReservations) inside(c *CapacityReservation) []*history {
 	return out
 }
 
-// check rejects a launch that names a reservation which does not exist, or has another market type.
+// check returns the capacity reservation that a launch names; nil if it names none. It returns an error if the
+// reservation does not exist, or if its market type or placement group differ from those of the launch.
 func (cr *CapacityReservations) check(w launchRequest) (*CapacityReservation, error) {
 	market := ""
 	if m := w.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
@@ -190,7 +193,8 @@ func (cr *CapacityReservations) check(w launchRequest) (*CapacityReservation, er
 	return c, nil
 }
 
-// nameOf is the name of the placement group that the data name; empty if they name none that is there.
+// nameOf returns the name of the placement group of a launch; empty if the launch names none, or if the group does not
+// exist.
 func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	if d.Placement == nil {
 		return ""
@@ -201,7 +205,7 @@ func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	return ""
 }
 
-// market is the market type that launches into the reservation must have.
+// market returns the market type that launches into the reservation must have; empty: on demand.
 func (c *CapacityReservation) market() string {
 	switch {
 	case c.Kind == kindBlock:
@@ -212,8 +216,8 @@ func (c *CapacityReservation) market() string {
 	return ""
 }
 
-// forLaunch returns the reservation that the instance would run in now; nil if in none. The second result is false if it
-// must run in one and there is no room.
+// forLaunch returns the reservation in which a new instance would run; nil: none. The second result is false if the
+// instance must run in a reservation, and no reservation has room.
 func (cr *CapacityReservations) forLaunch(b resolvedLaunch) (*CapacityReservation, bool) {
 	preference := ""
 	if b.data.Reservation != nil {
@@ -236,7 +240,7 @@ func (cr *CapacityReservations) forLaunch(b resolvedLaunch) (*CapacityReservatio
 	return nil, preference != OnlyReserved
 }
 
-// availableFor returns how many instances the launch could have at most, reserved ones among them.
+// availableFor returns the maximum number of instances that a launch can get, including reserved ones.
 func (cr *CapacityReservations) availableFor(b resolvedLaunch) int {
 	c, _ := cr.forLaunch(b)
 	switch {
@@ -248,7 +252,7 @@ func (cr *CapacityReservations) availableFor(b resolvedLaunch) int {
 	return cr.Unused(c) + cr.region.Capacity.left(b.offering)
 }
 
-// assign writes on a new instance where it runs.
+// assign sets the capacity reservation and the market of a new instance.
 func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
 	if b.data.Reservation != nil {
 		i.RequestedReservation = *b.data.Reservation
@@ -260,14 +264,14 @@ func (cr *CapacityReservations) assign(i *Instance, b resolvedLaunch) {
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// release releases the capacity of an instance that ends. Reserved capacity does not become available to others.
+// release releases the capacity of an instance that ends. Reserved capacity stays reserved.
 func (cr *CapacityReservations) release(m *history) {
 	if m.now.CapacityReservationID == "" {
 		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}
 }
 
-// target is the id of the reservation that the data name; empty if they name none.
+// target returns the id of the capacity reservation that a launch names; empty: none.
 func (d TemplateData) target() string {
 	if d.Reservation == nil || d.Reservation.Target == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// reserve makes a reservation of m5.large in zone a, of which the test may change anything first.
+// reserve creates a capacity reservation for one m5.large in zone a. change modifies it before.
 func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: site.Zone{Name: "us-east-1a"}, Total: 1}
@@ -21,7 +21,7 @@ func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservatio
 	return c
 }
 
-// into launches an m5.large in zone a with these words about reservations.
+// into launches an m5.large in zone a with the launch parameters for reservations. Empty ones are not set.
 func into(t *testing.T, e world.Estate, preference, target, market string) (world.Instance, error) {
 	t.Helper()
 	data := world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large"}
@@ -41,42 +41,42 @@ func into(t *testing.T, e world.Estate, preference, target, market string) (worl
 	return got[0], nil
 }
 
-// TestReservedLaunch: a launch that names a reservation gets an instance of it or none, an open one is used by any matching launch, and
-// reserved capacity is not available to others.
+// TestReservedLaunch: a launch that names a reservation runs in it or fails, any matching launch uses an open
+// reservation, and reserved capacity is not available to other launches.
 func TestReservedLaunch(t *testing.T) {
 	t.Parallel()
 	_, e := furnished(t)
-	e.Region.Capacity.Limit(world.Pool{}, 0) // nothing but what is reserved
+	e.Region.Capacity.Limit(world.Pool{}, 0) // no capacity except the reserved one
 	open := reserve(t, e, func(*world.CapacityReservation) {})
 	targeted := reserve(t, e, func(c *world.CapacityReservation) { c.Criteria = "targeted" })
 	if _, err := into(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("without a reservation: %v", err)
+		t.Errorf("a launch that must not use a reservation: %v", err)
 	}
 	first, err := into(t, e, "", "", "")
 	if err != nil || first.CapacityReservationID != open.ID {
-		t.Errorf("unasked: in %q, want the open one, %v", first.CapacityReservationID, err)
+		t.Errorf("a launch without a preference: in the reservation %q, want the open one, %v", first.CapacityReservationID, err)
 	}
 	if _, err := into(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a second, with the open one full: %v", err)
+		t.Errorf("a second launch, when the open reservation is full: %v", err)
 	}
 	if _, err := into(t, e, world.OnlyReserved, open.ID, ""); code(err) != "ReservationCapacityExceeded" {
-		t.Errorf("into the full one: %v", err)
+		t.Errorf("into the full reservation: %v", err)
 	}
 	second, err := into(t, e, world.OnlyReserved, targeted.ID, "")
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
-		t.Errorf("into the targeted one: in %q, %d left, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("into the targeted reservation: in %q, %d unused, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil ||
 		e.Region.CapacityReservations.Unused(targeted) != 1 {
-		t.Errorf("after its end %d are left, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("after the termination %d are unused, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, err := into(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
-		t.Errorf("into one that is not there: %v", err)
+		t.Errorf("into an unknown reservation: %v", err)
 	}
 }
 
-// TestReservationEnds: the instances of a reservation that ends run on, on demand; those of a capacity block are announced
-// to end, and do.
+// TestReservationEnds: the instances of an ended reservation continue to run on demand. The instances of a capacity
+// block end after a warning.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
@@ -89,7 +89,7 @@ func TestReservationEnds(t *testing.T) {
 		c.Kind, c.Criteria, c.End = "capacity-block", "targeted", noon().Add(time.Hour)
 	})
 	if _, err := into(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
-		t.Errorf("into a block, on demand: %v", err)
+		t.Errorf("an on-demand launch into a capacity block: %v", err)
 	}
 	a, errA := into(t, e, world.OnlyReserved, plain.ID, "")
 	b, errB := into(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
@@ -100,7 +100,7 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
-		t.Errorf("after the end of its reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
+		t.Errorf("after the end of the reservation: instance %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}
 	w.Advance(noon()) // both run
 	r.EventQueues = []string{"demo"}
@@ -111,11 +111,11 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatalf("40 minutes before the end: %+v, %v", got, err)
 	}
 	if b, _ = w.Instance(b.ID); !b.Alive() {
-		t.Errorf("it ended early: %s", b.State)
+		t.Errorf("the instance in the block ended early: %s", b.State)
 	}
 	w.Advance(noon().Add(31 * time.Minute))
 	if b, _ = w.Instance(b.ID); b.Alive() {
-		t.Errorf("30 minutes before the end it is %s", b.State)
+		t.Errorf("30 minutes before the end of the block, the instance is %s", b.State)
 	}
 	w.Advance(noon().Add(time.Hour))
 	if block.State != "expired" {

@@ -8,28 +8,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// RunRequest asks for instances of one kind.
+// RunRequest is a request for instances with equal launch parameters.
 type RunRequest struct {
 	Idempotency
 
-	Data         TemplateData // what the request itself says
-	TemplateID   string       // of a launch template to complete it with; or its name; or neither
-	TemplateName string       // see TemplateID
-	Version      string       // number, "$Latest" or "$Default"; empty: the default one
+	Data         TemplateData // the launch parameters of the request, which override those of the launch template
+	TemplateID   string       // ID of the launch template; empty: TemplateName is set, or no template is used
+	TemplateName string       // name of the launch template; empty: TemplateID is set, or no template is used
+	Version      string       // number, "$Latest" or "$Default"; empty: $Default
 
-	SubnetID string  // "subnet-0…"; empty: that of Data, or a default one
-	Min, Max int     // numbers of instances
-	Tags     Tagging // for what the call creates, by kind; nil: none
-	Caller   string  // ARN of the role that asks; empty: a user
+	SubnetID string  // "subnet-0…"; empty: that of Data, or a subnet of the default VPC
+	Min, Max int     // minimum and maximum number of instances
+	Tags     Tagging // tags of the resources that the call creates; nil: none
+	Caller   string  // ARN of the caller's role; empty: a user
 }
 
-// run is what an idempotency token stands for.
+// run is the recorded call of an idempotency token.
 type run struct {
 	fingerprint string
-	instances   []string
+	instances   []string // ids
 }
 
-// RunInstances launches as many instances as there are, up to Max; fewer than Min is a refusal.
+// RunInstances launches as many instances as the capacity allows, up to Max. If it does not suffice for Min, it
+// launches none.
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
@@ -59,8 +60,8 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	return l.region.Instances.withIDs(ids), nil
 }
 
-// CheckRun refuses a request that could not be carried out whatever there is to
-// have; a dry run ends here.
+// CheckRun returns the error of an invalid request. It does not check capacity, quotas and free addresses. A dry run
+// checks nothing else.
 func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 	_, err := l.checkRun(now, q)
 	return err
@@ -90,7 +91,7 @@ func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error)
 	return l.prepare(now, w)
 }
 
-// enough rejects n instances before any is launched if there is no capacity for all of them.
+// checkCapacity returns an error if the capacity does not suffice for n instances.
 func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	if err := l.admit(b); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (l *Launches) checkCapacity(b resolvedLaunch, n int) error {
 	return nil
 }
 
-// completed returns the template's data with what the request says instead.
+// completed returns the template's data with the overrides of the request q.
 func (d TemplateData) completed(q TemplateData) TemplateData {
 	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType),
 		cmp.Or(q.UserData, d.UserData)
@@ -134,7 +135,7 @@ func (d TemplateData) completed(q TemplateData) TemplateData {
 	return d
 }
 
-// withIDs returns instances that are known, as they are now.
+// withIDs returns the current states of instances. Unknown ids are skipped.
 func (s *Instances) withIDs(ids []string) []Instance {
 	var out []Instance
 	for _, id := range ids {

@@ -7,19 +7,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// sessionLife is how long the keys of an instance are good for, as in life.
+// sessionLife is how long the credentials of an instance are valid, as in AWS.
 const sessionLife = 6 * time.Hour
 
-// Publish has an issuer show the keys that its tokens are signed with: see STS.Publish.
+// Publish sets the public keys of a token issuer: see STS.Publish.
 func (w *World) Publish(issuer string, document []byte) error { return w.sts.Publish(issuer, document) }
 
-// SessionByKey finds the session that an access key belongs to.
+// SessionByKey returns the session with an access key; false if the key is unknown.
 func (w *World) SessionByKey(accessKey string) (identity.Session, bool) {
 	return w.sts.SessionByKey(accessKey)
 }
 
-// IsValid reports whether the role that a session is of still exists; the keys of a
-// user always stand.
+// IsValid reports whether the role of a session still exists. It is true for the keys of a user. It does not check the
+// expiration.
 func (w *World) IsValid(s identity.Session) bool {
 	if s.Identity.Role == "" {
 		return true
@@ -28,19 +28,18 @@ func (w *World) IsValid(s identity.Session) bool {
 	return err == nil
 }
 
-// InstanceSession returns the keys that the metadata service hands an instance
-// for its role, the same ones until half of their life is over. The error says
-// what is missing.
+// InstanceSession returns the credentials that the metadata service returns to an instance. It renews them after half
+// of their lifetime. The error describes why the instance has no credentials.
 func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Session, error) {
 	m := w.historyOf(instanceID)
 	if m == nil {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: no such instance", instanceID)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance does not exist", instanceID)
 	}
 	if !m.now.Alive() {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: it is %s", instanceID, m.now.State)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance is %s", instanceID, m.now.State)
 	}
 	if m.now.ProfileARN == "" {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: it has no instance profile", instanceID)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance has no instance profile", instanceID)
 	}
 	a := m.region.Account
 	p, err := a.ProfileByARN(m.now.ProfileARN)
@@ -48,11 +47,11 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.now.ProfileARN)
 	}
 	if p.Role == "" {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s holds no role", instanceID, p.Name)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s has no role", instanceID, p.Name)
 	}
 	if r, err := a.Role(p.Role); err == nil && !r.ForInstances() {
 		return identity.Session{},
-			fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
+			fmt.Errorf("read credentials of instance %s: the trust policy of role %s does not allow EC2", instanceID, p.Role)
 	}
 	if s := m.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
 		return *s, nil

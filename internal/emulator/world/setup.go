@@ -12,25 +12,24 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Setup says what an account's region is furnished with.
+// Setup describes the resources that Furnish creates in a region of an account.
 type Setup struct {
 	Account string // 12 digits
 	Region  string // "us-east-1"
 
-	// Cluster is the name that subnets and security groups are tagged with, as
-	// the documentation of Karpenter and EKS has it: "karpenter.sh/discovery" and
-	// "kubernetes.io/cluster/<name>". The cluster itself is not created,
-	// because its endpoint is not part of the world: see EKS.CreateCluster.
+	// Cluster is the cluster's name in the tags of subnets and security groups, "karpenter.sh/discovery" and
+	// "kubernetes.io/cluster/<name>", as the documentation of Karpenter and EKS recommends. Furnish does not create the
+	// cluster, because its endpoint is not part of the world: see EKS.CreateCluster.
 	Cluster string
 
-	IPv6 bool // VPC and subnets have IPv6 addresses beside those of IPv4
+	IPv6 bool // VPC and subnets have IPv6 blocks in addition to IPv4
 
 	Zones []site.Zone // nil: the zones a, b and c of the region
 	Stock []Stock     // instance types to add to the region's market
 }
 
-// SetupFrom returns a setup for a region of a table: its instance types, in the three zones that offer most of them. The names of
-// zones differ between accounts; here they are a, b and c in the order of the zone IDs.
+// SetupFrom returns a setup with the instance types of a region in a table, in the three zones that offer the most
+// types. Zone names differ between AWS accounts; here the zones are named a, b and c in the order of their zone IDs.
 func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
 	market, err := t.Region(region)
 	if err != nil {
@@ -39,9 +38,9 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: bestZones(t, market)}
 	for _, f := range t.Types() {
 		stock := Stock{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
-		for _, sold := range market.ZonesOf(f.Name) {
+		for _, offered := range market.ZonesOf(f.Name) {
 			for _, z := range s.Zones {
-				if z.ID == sold.ID {
+				if z.ID == offered.ID {
 					stock.Zones = append(stock.Zones, z.Name)
 				}
 			}
@@ -53,16 +52,16 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 	return s, nil
 }
 
-// bestZones returns the three zones that offer most types, renamed.
+// bestZones returns the three zones that offer the most types, renamed to a, b and c.
 func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
-	sold := map[string]int{}
+	types := map[string]int{} // number of offered types, by zone id
 	for _, f := range t.Types() {
 		for _, z := range market.ZonesOf(f.Name) {
-			sold[z.ID]++
+			types[z.ID]++
 		}
 	}
 	zones := slices.Clone(market.Zones)
-	slices.SortFunc(zones, func(a, b site.Zone) int { return cmp.Or(sold[b.ID]-sold[a.ID], cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(zones, func(a, b site.Zone) int { return cmp.Or(types[b.ID]-types[a.ID], cmp.Compare(a.ID, b.ID)) })
 	zones = zones[:min(3, len(zones))]
 	slices.SortFunc(zones, func(a, b site.Zone) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range zones {
@@ -71,14 +70,14 @@ func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
 	return zones
 }
 
-// Estate is what Furnish has built.
+// Estate has the resources that Furnish has created.
 type Estate struct {
-	Region         *Region                // that was furnished
+	Region         *Region                // the region of the resources
 	VPC            *network.VPC           // 10.0.0.0/16
 	PrivateSubnets []*network.Subnet      // one for each zone, with room for 8,187 addresses
 	PublicSubnets  []*network.Subnet      // one for each zone
 	NodeGroup      *network.SecurityGroup // for the nodes; tagged for discovery
-	ClusterGroup   *network.SecurityGroup // the cluster's own, that EKS makes
+	ClusterGroup   *network.SecurityGroup // the cluster security group, which EKS creates
 }
 
 // New returns a world with one region that is ready for a cluster: see Furnish.
@@ -88,9 +87,9 @@ func New(now time.Time, s Setup) (*World, Estate, error) {
 	return w, e, err
 }
 
-// Furnish builds, in a region of an account, a VPC with a private and a public
-// subnet in each of three zones, security groups, the images of AL2023, AL2 and
-// Bottlerocket for Kubernetes 1.28 to 1.36, and the SSM parameters that name them.
+// Furnish creates the resources that a cluster needs in a region of an account: a VPC with a private and a public
+// subnet in each zone, security groups, the EKS images for Kubernetes 1.28 to 1.36, and the SSM parameters that refer
+// to them.
 func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	r := w.Region(s.Account, s.Region)
 	if len(s.Zones) > 0 {
@@ -107,7 +106,7 @@ func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	return e, r.furnishImages(now)
 }
 
-// furnishNetwork makes VPC, subnets and route tables.
+// furnishNetwork creates the VPC, its subnets and its route tables.
 func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	own := func(name string, more map[string]string) map[string]string {
 		return site.WithTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
@@ -153,7 +152,8 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	return nil
 }
 
-// furnishGroups makes the security groups: each lets in what is in either.
+// furnishGroups creates the security groups. The cluster's and the nodes' groups allow all traffic between their
+// members.
 func (r *Region) furnishGroups(s Setup, e *Estate) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}

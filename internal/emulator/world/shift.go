@@ -10,34 +10,34 @@ import (
 
 // ZonalShift moves the traffic of one resource away from one zone.
 type ZonalShift struct {
-	ID        string    // a UUID; empty for AWS's own
+	ID        string    // a UUID; empty for an autoshift
 	Resource  string    // ARN
 	AwayFrom  string    // id of the zone: "use1-az1"
-	Comment   string    // of the user; empty: none
+	Comment   string    // the user's comment; empty: none
 	Status    string    // ShiftActive, ShiftExpired or ShiftCanceled
-	StartedAt time.Time // when the traffic began to move
-	ExpiresAt time.Time // zero for AWS's own, which end when AWS ends them
-	AWS       bool      // an autoshift: AWS has started it
+	StartedAt time.Time // when the shift started
+	ExpiresAt time.Time // when the shift ends; zero for an autoshift, which AWS ends
+	AWS       bool      // an autoshift, which AWS has started
 }
 
-// ZonalShifts has the zonal shifts of a region: Amazon Application Recovery Controller.
+// ZonalShifts has the zonal shifts of a region, of the service Amazon Application Recovery Controller (ARC).
 type ZonalShifts struct {
 	region *Region
 	all    []*ZonalShift // oldest first
 }
 
-// The states of zonal shifts, in ARC's words.
+// The states of zonal shifts, by ARC's names.
 const (
 	ShiftActive   = "ACTIVE"
 	ShiftExpired  = "EXPIRED"
 	ShiftCanceled = "CANCELED"
 )
 
-// maxShift is how long a zonal shift that a user starts may last.
+// maxShift is the maximum duration of a zonal shift that a user starts.
 const maxShift = 3 * 24 * time.Hour
 
-// Start moves the traffic of a resource, a cluster that takes part, away from a zone for a while. A resource has one
-// shift of its user at a time.
+// Start starts a user's zonal shift: the traffic of a cluster is moved away from a zone. A resource has at most one
+// active shift of the user.
 func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
 	if err := zs.check(q); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (
 	return s, nil
 }
 
-// StartAutoshift moves the traffic of a resource away from a zone as AWS does of its own accord, until EndAutoshift.
+// StartAutoshift starts an autoshift, which AWS starts without the user. EndAutoshift ends it.
 func (zs *ZonalShifts) StartAutoshift(now time.Time, resource, awayFrom string) error {
 	s := ZonalShift{Resource: resource, AwayFrom: awayFrom, Status: ShiftActive, StartedAt: now, AWS: true}
 	if err := zs.check(s); err != nil {
@@ -71,7 +71,7 @@ func (zs *ZonalShifts) StartAutoshift(now time.Time, resource, awayFrom string) 
 	return nil
 }
 
-// EndAutoshift ends AWS's own shifts of a resource.
+// EndAutoshift ends the autoshifts of a resource.
 func (zs *ZonalShifts) EndAutoshift(resource string) {
 	for _, s := range zs.Of(resource) {
 		if s.AWS {
@@ -99,7 +99,7 @@ func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
 	return slices.DeleteFunc(slices.Clone(zs.all), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
 }
 
-// IsManaged reports whether the resource, by its ARN, takes part in zonal shifts.
+// IsManaged reports whether the resource with an ARN takes part in zonal shifts.
 func (zs *ZonalShifts) IsManaged(resource string) bool {
 	for _, name := range zs.region.EKS.Clusters() {
 		if c, err := zs.region.EKS.Cluster(name); err == nil && c.ARN == resource {
@@ -119,7 +119,7 @@ func (zs *ZonalShifts) check(s ZonalShift) error {
 	return nil
 }
 
-// RefuseUnmanaged is the answer about a resource that takes no part in zonal shifts.
+// RefuseUnmanaged returns ARC's error for a resource that does not take part in zonal shifts.
 func (zs *ZonalShifts) RefuseUnmanaged(resource string) error {
 	return failure.WithStatus(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// TagSet is the tags of one EC2 resource.
+// TagSet has the tags of one EC2 resource.
 type TagSet struct {
 	ResourceID string            // "i-0…", "subnet-0…"
 	Kind       string            // "instance", "subnet", "launch-template"…
 	Tags       map[string]string // at least one
 }
 
-// maxTags is how many tags of a user one resource may carry.
+// maxTags is the maximum number of user tags of a resource.
 const maxTags = 50
 
-// Tag adds tags to EC2 resources and takes some away. Either all of the
-// resources exist and are altered, or none is.
+// Tag adds tags to EC2 resources and removes others. If one of the resources does not exist, it changes none.
 func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove []string) error {
 	for _, key := range slices.Sorted(maps.Keys(add)) {
 		if strings.HasPrefix(strings.ToLower(key), "aws:") {
@@ -45,7 +44,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	for i, id := range ids {
 		if m := r.Instances.byID[id]; m != nil {
 			next := site.WithTags(m.now.Tags, add, remove)
-			if len(next) > maxTags+5 { // five of AWS's own
+			if len(next) > maxTags+5 { // AWS adds up to five tags
 				return failure.New("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
 			}
 			m.change(now, func(i *Instance) { i.Tags = next })
@@ -56,8 +55,8 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	return nil
 }
 
-// TagSets returns the tags of every EC2 resource of the region that has any, by
-// kind and then oldest first; instances as the API shows them.
+// TagSets returns the tags of all EC2 resources of the region that have tags, grouped by kind, oldest first. Instances
+// have the state that the API shows: see Instances.Seen.
 func (r *Region) TagSets(now time.Time) []TagSet {
 	var out []TagSet
 	add := func(kind, id string, tags map[string]string) {
@@ -101,8 +100,8 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	return out
 }
 
-// TagsOf returns the tags of an EC2 resource as they are at this moment; false if there is no such resource, or it is of a kind
-// whose tags cannot be asked for by id.
+// TagsOf returns the current tags of an EC2 resource; false if the resource does not exist, or if it is a network
+// interface or a volume.
 func (r *Region) TagsOf(id string) (map[string]string, bool) {
 	if m := r.Instances.byID[id]; m != nil {
 		return m.now.Tags, true
@@ -114,7 +113,7 @@ func (r *Region) TagsOf(id string) (map[string]string, bool) {
 	return *tags, true
 }
 
-// tagsOf finds where the tags of a resource, other than an instance, are kept.
+// tagsOf returns a pointer to the tags of a resource that is not an instance; nil if the resource does not exist.
 func (r *Region) tagsOf(id string) *map[string]string {
 	if i := r.Images.byID[id]; i != nil {
 		return &i.Tags
@@ -143,7 +142,7 @@ func (r *Region) tagsOf(id string) *map[string]string {
 	return nil
 }
 
-// kindOf returns what kind of thing an id is of, as ARNs write it.
+// kindOf returns the resource type of an id, as in ARNs.
 func kindOf(id string) string {
 	prefix, _, _ := strings.Cut(id, "-")
 	kind := map[string]string{
@@ -152,7 +151,7 @@ func kindOf(id string) string {
 	return cmp.Or(kind, prefix)
 }
 
-// notFound refuses an id that nothing has, in the words for its kind.
+// notFound returns EC2's error for an unknown id.
 func notFound(id string) error {
 	kind, _, _ := strings.Cut(id, "-")
 	code := map[string]string{

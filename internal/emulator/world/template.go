@@ -17,7 +17,7 @@ type Template struct {
 	CreatedAt time.Time         // when the template was created
 	CreatedBy string            // ARN
 	Tags      map[string]string // of the template itself; nil: none
-	Versions  []TemplateVersion // number 1 first; the last is $Latest
+	Versions  []TemplateVersion // sorted by number; the first is $Default, the last is $Latest
 
 	once Idempotency
 }
@@ -33,18 +33,17 @@ type TemplateVersion struct {
 	Number      int64        // counts from 1
 	Description string       // free text; empty: none
 	CreatedAt   time.Time    // when the version was created
-	Data        TemplateData // what instances are launched with
+	Data        TemplateData // launch parameters
 }
 
-// Idempotency is how a caller makes sure that a call is carried out once: calls
-// of one token are one call, and must have the same fingerprint. Without a token
-// every call is its own.
+// Idempotency identifies a repeated call. Calls with the same token are executed only once; they must have the same
+// fingerprint. Calls without a token are independent.
 type Idempotency struct {
-	Token       string // the caller's; empty: none
-	Fingerprint string // of all parameters
+	Token       string // chosen by the caller; empty: none
+	Fingerprint string // hash of all parameters
 }
 
-// Create makes a launch template with one version.
+// Create creates a launch template with one version.
 func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, once Idempotency) (*Template, error) {
 	for _, known := range lt.byID {
 		if once.Token == "" || known.once.Token != once.Token {
@@ -95,7 +94,7 @@ func (lt *LaunchTemplates) All() []*Template {
 	})
 }
 
-// Delete removes a launch template, by id or by name; instances made from it live on.
+// Delete deletes a launch template, by id or by name. Instances launched from it continue to run.
 func (lt *LaunchTemplates) Delete(id, name string) (*Template, error) {
 	t, err := lt.Find(id, name)
 	if err != nil {
@@ -122,7 +121,8 @@ func (t *Template) Version(version string) (TemplateVersion, error) {
 		"Could not find launch template version %s of launch template %s", version, t.ID)
 }
 
-// Find finds a launch template that a call names, by id or by name.
+// Find returns the launch template that a call names by id or by name. It returns EC2's error if the call has both or
+// neither, or if the template does not exist.
 func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 	if id == "" && name == "" {
 		return nil, failure.New("MissingParameter", "Either a launch template ID or a launch template name must be specified in the request.")

@@ -7,25 +7,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// TemplateData is what a launch template says about the instances made from it.
-// An absent value is nil or empty. The tags are the names in EC2's requests and,
-// where it is not the same with a small first letter, in its answers; then that of the elements of a list, where it is not "item".
+// TemplateData has the launch parameters of a launch template. An absent value is nil or empty.
+//
+// The tags aws have up to three parts: the name in EC2's requests; the name in answers, by default the first with a
+// small initial letter; the name of the elements of a list, by default "item".
 type TemplateData struct {
 	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"
 	InstanceType string          `aws:"InstanceType"`                             // "m5.large"
 	UserData     string          `aws:"UserData"`                                 // base64
 	Profile      *ProfileRef     `aws:"IamInstanceProfile"`                       // instance profile; nil: no role
-	Devices      []Device        `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and further ones
-	Interfaces   []InterfaceSpec `aws:"NetworkInterface,networkInterfaceSet"`     // none: one, in the subnet of the launch
-	// security groups beside those of Interfaces; none of either: the VPC's default group
+	Devices      []Device        `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and additional volumes
+	Interfaces   []InterfaceSpec `aws:"NetworkInterface,networkInterfaceSet"`     // none: one interface in the subnet of the launch
+	// GroupIDs are the ids of security groups in addition to those of Interfaces. If a launch has no groups at all, it
+	// uses the VPC's default group.
 	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`
-	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`       // the same, by name
-	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"` // for what a launch creates, by kind
+	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`       // names of further security groups
+	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"` // tags of the resources that a launch creates
 	MetadataOptions *MetadataOptions    `aws:"MetadataOptions"`                      // nil: EC2's defaults
 	Monitoring      *Switch             `aws:"Monitoring"`                           // detailed monitoring; nil: off
 	Placement       *Placement          `aws:"Placement"`                            // nil: anywhere, on shared hardware
 	CPU             *CPUOptions         `aws:"CpuOptions"`                           // nil: all cores and threads
-	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`     // nil: any open one
+	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`     // nil: any open reservation
 	Market          *MarketOptions      `aws:"InstanceMarketOptions"`                // nil: on demand
 	Enclave         *Switch             `aws:"EnclaveOptions"`                       // Nitro Enclaves; nil: off
 	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                // nil: that of the subnet
@@ -38,10 +40,10 @@ type TemplateData struct {
 	ShutdownBehavior   string `aws:"InstanceInitiatedShutdownBehavior"` // "stop" or "terminate"; empty: stop
 }
 
-// ProfileRef names an instance profile, by one or the other.
+// ProfileRef names an instance profile by ARN or by name.
 type ProfileRef struct {
-	ARN  string `aws:"Arn"`  // empty: Name is given
-	Name string `aws:"Name"` // empty: ARN is given
+	ARN  string `aws:"Arn"`  // empty: Name is set
+	Name string `aws:"Name"` // empty: ARN is set
 }
 
 // Device is a block device mapping.
@@ -49,25 +51,25 @@ type Device struct {
 	DeviceName  string      `aws:"DeviceName"`  // "/dev/xvda"
 	VirtualName string      `aws:"VirtualName"` // "ephemeral0"; empty: no instance store
 	EBS         *VolumeSpec `aws:"Ebs"`         // nil: no EBS volume
-	NoDevice    *string     `aws:"NoDevice"`    // not nil: the image's volume of this name is left out
+	NoDevice    *string     `aws:"NoDevice"`    // not nil: the image's volume with this device name is not created
 }
 
-// VolumeSpec is an EBS volume that is asked for.
+// VolumeSpec is a requested EBS volume.
 type VolumeSpec struct {
 	Encrypted           *bool  `aws:"Encrypted"`                // nil: as the image's
 	DeleteOnTermination *bool  `aws:"DeleteOnTermination"`      // nil: true
-	IOPS                *int64 `aws:"Iops"`                     // nil: the least of the type
+	IOPS                *int64 `aws:"Iops"`                     // nil: the minimum of the type
 	KMSKeyID            string `aws:"KmsKeyId"`                 // ID, ARN or alias; empty: the account's default key
 	SnapshotID          string `aws:"SnapshotId"`               // "snap-0…"; empty: that of the image
 	SizeGiB             *int64 `aws:"VolumeSize"`               // nil: as the image's
 	Kind                string `aws:"VolumeType"`               // "gp3"; empty: as the image's, else gp2
-	Throughput          *int64 `aws:"Throughput"`               // MiB/s; nil: the least of the type
-	InitializationRate  *int64 `aws:"VolumeInitializationRate"` // MiB/s; nil: no rate is asked for
+	Throughput          *int64 `aws:"Throughput"`               // MiB/s; nil: the minimum of the type
+	InitializationRate  *int64 `aws:"VolumeInitializationRate"` // MiB/s; nil: no rate is requested
 }
 
-// InterfaceSpec is a network interface that is asked for.
+// InterfaceSpec is a requested network interface.
 type InterfaceSpec struct {
-	PublicIP            *bool    `aws:"AssociatePublicIpAddress"`         // nil: as the subnet says
+	PublicIP            *bool    `aws:"AssociatePublicIpAddress"`         // nil: the subnet's setting
 	DeleteOnTermination *bool    `aws:"DeleteOnTermination"`              // nil: true
 	Description         string   `aws:"Description"`                      // free text; empty: none
 	DeviceIndex         *int64   `aws:"DeviceIndex"`                      // on its card, from 0; nil: 0
@@ -79,19 +81,19 @@ type InterfaceSpec struct {
 	IPv6PrefixCount     *int64   `aws:"Ipv6PrefixCount"`                  // /80 blocks; nil: 0
 	IPv6AddressCount    *int64   `aws:"Ipv6AddressCount"`                 // nil: 0
 	SecondaryIPCount    *int64   `aws:"SecondaryPrivateIpAddressCount"`   // further IPv4 addresses; nil: 0; not emulated
-	// the first IPv6 address stays for the instance's life; nil: false
+	// PrimaryIPv6 makes the first IPv6 address the primary one, which cannot change. nil: false.
 	PrimaryIPv6        *bool               `aws:"PrimaryIpv6"`
 	ConnectionTracking *ConnectionTracking `aws:"ConnectionTrackingSpecification"` // nil: EC2's defaults
 }
 
-// ConnectionTracking is the timeouts of tracked connections, in seconds.
+// ConnectionTracking has the timeouts of tracked connections, in seconds.
 type ConnectionTracking struct {
 	TCPEstablished *int64 `aws:"TcpEstablishedTimeout"` // nil: EC2's default
 	UDPStream      *int64 `aws:"UdpStreamTimeout"`      // of connections with more than one request and response; nil: EC2's default
 	UDP            *int64 `aws:"UdpTimeout"`            // of one request and response; nil: EC2's default
 }
 
-// TagSpecification is the tags for things of one kind that a call makes.
+// TagSpecification has the tags of the resources of one type that a call creates.
 type TagSpecification struct {
 	Resource string `aws:"ResourceType"` // "instance", "volume", "fleet"…
 	Tags     []Tag  `aws:"Tag,tagSet"`   // each key once
@@ -103,21 +105,21 @@ type Tag struct {
 	Value string `aws:"Value,value,always"` // at most 256 characters; may be empty
 }
 
-// MetadataOptions is how an instance reads its metadata.
+// MetadataOptions has the options of the instance metadata service.
 type MetadataOptions struct {
 	Tokens       string `aws:"HttpTokens"`              // "required" (IMDSv2 only) or "optional"; empty: optional
-	HopLimit     *int64 `aws:"HttpPutResponseHopLimit"` // hops that an answer may take; nil: 1
+	HopLimit     *int64 `aws:"HttpPutResponseHopLimit"` // maximum number of network hops of an answer; nil: 1
 	Endpoint     string `aws:"HttpEndpoint"`            // "enabled" or "disabled"; empty: enabled
 	IPv6         string `aws:"HttpProtocolIpv6"`        // "enabled" or "disabled"; empty: disabled
 	InstanceTags string `aws:"InstanceMetadataTags"`    // "enabled" or "disabled"; empty: disabled
 }
 
-// Switch is something that is on or off.
+// Switch enables or disables a feature.
 type Switch struct {
 	Enabled *bool `aws:"Enabled"` // nil: off
 }
 
-// Placement is where an instance is put.
+// Placement has the placement parameters of an instance.
 type Placement struct {
 	Zone      string `aws:"AvailabilityZone"`   // "us-east-1a"; empty: any
 	ZoneID    string `aws:"AvailabilityZoneId"` // "use1-az1"; empty: any
@@ -127,7 +129,7 @@ type Placement struct {
 	Partition *int64 `aws:"PartitionNumber"`    // of the group, from 1; nil: any
 }
 
-// CPUOptions is how an instance uses its processor.
+// CPUOptions has the processor options of an instance.
 type CPUOptions struct {
 	Cores                *int64 `aws:"CoreCount"`            // nil: all
 	ThreadsPerCore       *int64 `aws:"ThreadsPerCore"`       // 1 or 2; nil: the default of the type
@@ -135,16 +137,16 @@ type CPUOptions struct {
 	NestedVirtualization string `aws:"NestedVirtualization"` // "enabled" or "disabled"; empty: disabled
 }
 
-// ReservationOptions says which capacity reservations may be used.
+// ReservationOptions selects the capacity reservations that a launch may use.
 type ReservationOptions struct {
-	Preference string             `aws:"CapacityReservationPreference"` // "open", "none" or "capacity-reservations-only"; empty: open
-	Target     *ReservationTarget `aws:"CapacityReservationTarget"`     // nil: none is named
+	Preference string             `aws:"CapacityReservationPreference"` // "open", NeverReserved or OnlyReserved; empty: open
+	Target     *ReservationTarget `aws:"CapacityReservationTarget"`     // nil: no particular reservation
 }
 
-// ReservationTarget is one capacity reservation, or a group of them.
+// ReservationTarget names a capacity reservation, or a group of reservations.
 type ReservationTarget struct {
-	ID       string `aws:"CapacityReservationId"`               // "cr-0…"; empty: GroupARN is given
-	GroupARN string `aws:"CapacityReservationResourceGroupArn"` // of a resource group; empty: ID is given
+	ID       string `aws:"CapacityReservationId"`               // "cr-0…"; empty: GroupARN is set
+	GroupARN string `aws:"CapacityReservationResourceGroupArn"` // ARN of a resource group; empty: ID is set
 }
 
 // MarketOptions are the market options of an instance that is not on-demand.
@@ -160,23 +162,23 @@ type SpotOptions struct {
 	Interruption string `aws:"InstanceInterruptionBehavior"` // "terminate", "stop" or "hibernate"; empty: terminate
 }
 
-// PrivateDNSOptions is how the instance is named.
+// PrivateDNSOptions has the options for the hostname of an instance.
 type PrivateDNSOptions struct {
 	HostnameType string `aws:"HostnameType"`                    // "ip-name" or "resource-name"; empty: that of the subnet
-	RecordA      *bool  `aws:"EnableResourceNameDnsARecord"`    // the resource name resolves to IPv4; nil: as the subnet says
-	RecordAAAA   *bool  `aws:"EnableResourceNameDnsAAAARecord"` // the resource name resolves to IPv6; nil: as the subnet says
+	RecordA      *bool  `aws:"EnableResourceNameDnsARecord"`    // the resource name resolves to IPv4; nil: the subnet's setting
+	RecordAAAA   *bool  `aws:"EnableResourceNameDnsAAAARecord"` // the resource name resolves to IPv6; nil: the subnet's setting
 }
 
-// CreditOptions is how a burstable instance is charged.
+// CreditOptions has the CPU credit option of a burstable instance.
 type CreditOptions struct {
 	CPUCredits string `aws:"CpuCredits"` // "standard" or "unlimited"
 }
 
-// maxUserData is the most bytes of user data, before base64.
+// maxUserData is the maximum number of bytes of user data, before base64 encoding.
 const maxUserData = 16384
 
-// checkUserData refuses user data that EC2 would refuse, with the code that a launch
-// template gets for it, or that RunInstances does.
+// checkUserData returns EC2's error for invalid user data. tooLong is the code for user data that is too long, which
+// depends on the call.
 func (d TemplateData) checkUserData(tooLong string) error {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
@@ -188,7 +190,7 @@ func (d TemplateData) checkUserData(tooLong string) error {
 	return nil
 }
 
-// userData returns the user data as the instance reads it.
+// userData returns the decoded user data.
 func (d TemplateData) userData() string {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
@@ -197,7 +199,7 @@ func (d TemplateData) userData() string {
 	return string(raw)
 }
 
-// metadata returns the metadata options, with EC2's defaults for what is not set.
+// metadata returns the metadata options, with EC2's defaults for options that are not set.
 func (d TemplateData) metadata() MetadataOptions {
 	m := MetadataOptions{}
 	if d.MetadataOptions != nil {
@@ -214,7 +216,7 @@ func (d TemplateData) metadata() MetadataOptions {
 	return m
 }
 
-// publicAddress reports whether an interface asks for a public address.
+// publicAddress reports whether a network interface requests a public address.
 func (d TemplateData) publicAddress() bool {
 	for _, i := range d.Interfaces {
 		if i.PublicIP != nil && *i.PublicIP {

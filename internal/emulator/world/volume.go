@@ -7,8 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// volumeRule is what EBS allows of a volume type. Zero: not to be chosen.
-// Source: the CreateVolume reference and "Amazon EBS volume types"; the product has a table of its own (package kube), on purpose.
+// volumeRule has the limits of a volume type. maxIOPS or maxThroughput 0: the parameter is not supported. perGiB is the
+// maximum IOPS per GiB. Source: the CreateVolume reference and "Amazon EBS volume types". The controller does not use
+// this table, so that the emulator checks the controller's own limits independently.
 type volumeRule struct {
 	minGiB, maxGiB, minIOPS, maxIOPS, perGiB, minThroughput, maxThroughput int64
 }
@@ -23,7 +24,7 @@ var volumeRules = map[string]volumeRule{
 	"sc1":      {125, 16384, 0, 0, 0, 0, 0},
 }
 
-// checkVolumes refuses volumes that EC2 would not make.
+// checkVolumes returns EC2's error for invalid volumes.
 func (b resolvedLaunch) checkVolumes() error {
 	for _, d := range b.data.Devices {
 		if d.DeviceName == "" {
@@ -55,7 +56,7 @@ func (b resolvedLaunch) checkVolumes() error {
 	return nil
 }
 
-// check refuses numbers that do not suit the type, or each other. size is 0 where it is not known.
+// check returns EC2's error if size, IOPS or throughput are invalid for the volume type. size is 0 if it is unknown.
 func (e *VolumeSpec) check(kind string, size int64, root bool) error {
 	rule, ok := volumeRules[kind]
 	switch {

@@ -3,10 +3,10 @@ package world
 const (
 	windowsImageOwner = "801119661308"
 	windowsDevice     = "/dev/sda1"
-	firstWindows2025  = "1.35" // Kubernetes version
+	firstWindows2025  = "1.35" // first Kubernetes version with Windows Server 2025 images
 )
 
-// windowsImages returns the Windows images. Only the newest has a parameter.
+// windowsImages returns the Windows images of a release. SSM parameters exist only for the newest release.
 func windowsImages(version string, rel release) []published {
 	var out []published
 	for _, year := range []string{"2019", "2022", "2025"} {

@@ -1,9 +1,10 @@
-// Package world is a make-believe AWS: accounts and regions, what they hold, what they are short of and how time passes in them.
+// Package world is the state of an emulated AWS: accounts, regions, their resources and capacity, and the passing of
+// time.
 //
-// Subjects that need no instance are packages below this one: identity, network and ekscluster.
+// The subpackages identity, network and ekscluster have the state that does not depend on instances.
 //
-// In: requests as values, faults to play, and the time.
-// Out: results and errors as AWS would give them, and the instances that changed.
+// In: requests as values, faults to inject, and the time.
+// Out: AWS's results and errors, and the instances that changed.
 // Never: a clock, randomness, a lock, a wire format or a call to anything real.
 package world
 
@@ -14,22 +15,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// World is everything that exists: accounts, and in them regions. Its zero
-// value is an empty world that is ready for use. It is not safe for use by
-// several goroutines at once.
+// World is an emulated AWS with its accounts and regions. The zero value is an empty world that is ready for use. It is
+// not safe for concurrent use.
 type World struct {
-	// Seed is mixed into every id that is handed out: the same calls on two
-	// worlds of one seed give the same ids.
+	// Seed determines the generated ids: two worlds with the same seed generate the same ids for the same calls.
 	Seed string
 
-	// Timing is how long instances take to change state. Its zero value makes
-	// them change at once, at the next Advance.
+	// Timing has the durations of state changes. With the zero value, instances change state at the next Advance.
 	Timing site.Timing
 
-	// Faults are what goes wrong. Its zero value is a world without trouble.
+	// Faults are the faults to inject. The zero value injects none.
 	Faults Faults
 
-	ids      *site.IDs // nil until the first is needed: see source
+	ids      *site.IDs // nil until the first id is generated: see source
 	accounts map[string]*Account
 	sts      identity.STS
 	changes  []Instance
@@ -38,7 +36,7 @@ type World struct {
 	markets  map[string]*Market
 }
 
-// Account returns the account with this 12-digit id; it is made when it is new.
+// Account returns the account with the 12-digit id. It creates the account on first use.
 func (w *World) Account(id string) *Account {
 	if a := w.accounts[id]; a != nil {
 		return a
@@ -51,7 +49,7 @@ func (w *World) Account(id string) *Account {
 	return a
 }
 
-// Region returns a region of an account; it is made, empty, when it is new.
+// Region returns a region of an account. It creates an empty region on first use.
 func (w *World) Region(account, name string) *Region {
 	a := w.Account(account)
 	if r := a.regions[name]; r != nil {
@@ -66,27 +64,25 @@ func (w *World) Region(account, name string) *Region {
 	return r
 }
 
-// Advance lets time pass until now: everything that is due by then happens, in
-// the order in which it is due.
+// Advance advances the time to now: it runs all events that are due by now, in the order of their times.
 func (w *World) Advance(now time.Time) {
 	w.due.Advance(now)
 }
 
-// Changes returns the instances that changed state since the last call, in
-// order, each as it was after its change.
+// Changes returns the changes of state since the last call, in order: for each the instance after the change.
 func (w *World) Changes() []Instance {
 	c := w.changes
 	w.changes = nil
 	return c
 }
 
-// NewID returns an id that nothing else in this world has: the prefix and 17
-// hexadecimal digits, as "i-0d3adb33f00000001".
+// NewID returns an id that is unique in the world: the prefix and 17 hexadecimal digits, for example
+// "i-0d3adb33f00000001".
 func (w *World) NewID(prefix string) string {
 	return w.source().New(prefix)
 }
 
-// source returns the source of the world's IDs.
+// source returns the world's generator of IDs.
 func (w *World) source() *site.IDs {
 	if w.ids == nil {
 		w.ids = site.NewIDs(&w.Seed)

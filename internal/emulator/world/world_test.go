@@ -23,7 +23,7 @@ const (
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-// stock returns two small types, and one without spot that only zone a has.
+// stock returns two small instance types, and a large one without spot that only zone a offers.
 func stock() []world.Stock {
 	facts := func(name string, vcpus int64, usage ...string) catalog.Facts {
 		return catalog.Facts{Name: name, UsageClasses: usage, Processor: catalog.Processor{Architectures: []string{"x86_64"}, VCPUs: vcpus}}
@@ -44,7 +44,7 @@ func furnished(t *testing.T) (*world.World, world.Estate) {
 	return w, e
 }
 
-// image returns the id of an image of the family.
+// image returns the id of an AL2023 image.
 func image(t *testing.T, r *world.Region) string {
 	t.Helper()
 	p, err := r.SSM.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
@@ -70,7 +70,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// TestSameCallsSameWorld plays the same calls in two worlds: everything is the same, ids too.
+// TestSameCallsSameWorld: the same calls in two worlds have the same results, including ids.
 func TestSameCallsSameWorld(t *testing.T) {
 	t.Parallel()
 	play := func() []world.Instance {
@@ -97,7 +97,7 @@ func TestSameCallsSameWorld(t *testing.T) {
 	}
 }
 
-// TestEmptyWorld checks that the zero value refuses rather than breaks.
+// TestEmptyWorld: calls of the zero value return errors and do not panic.
 func TestEmptyWorld(t *testing.T) {
 	t.Parallel()
 	w := &world.World{}
@@ -112,11 +112,11 @@ func TestEmptyWorld(t *testing.T) {
 		t.Error("an empty world has instances")
 	}
 	if _, err := w.InstanceSession(noon(), "i-0"); err == nil {
-		t.Error("an instance that is none has credentials")
+		t.Error("an unknown instance has credentials")
 	}
 }
 
-// TestAddresses uses a subnet up, and gives its addresses back.
+// TestAddresses assigns all addresses of a subnet, and reuses a released one.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
@@ -136,7 +136,7 @@ func TestAddresses(t *testing.T) {
 		seen[i.PrivateIP] = true
 	}
 	if len(seen) != 11 || seen["10.0.200.0"] || seen["10.0.200.3"] || seen["10.0.200.15"] || !seen["10.0.200.4"] || !seen["10.0.200.14"] {
-		t.Errorf("addresses handed out: %v", seen)
+		t.Errorf("assigned addresses: %v", seen)
 	}
 	if _, err := launchIn(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
 		t.Errorf("a full subnet: %v", err)
@@ -147,7 +147,7 @@ func TestAddresses(t *testing.T) {
 	w.Advance(noon())
 	again, err := launchIn(t, noon(), e, s, "m5.large", 1)
 	if err != nil || again[0].PrivateIP != all[3].PrivateIP {
-		t.Errorf("after one ended: %v, %v", again, err)
+		t.Errorf("after one instance was terminated: %v, %v", again, err)
 	}
 	for _, cidr := range []string{"10.0.200.0/27", "10.1.0.0/24", "nonsense", "10.0.0.0/8", "10.0.240.0/29"} {
 		if _, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
@@ -156,7 +156,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestCapacity counts what is alive against limits that overlap.
+// TestCapacity checks overlapping limits of pools.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
@@ -169,25 +169,25 @@ func TestCapacity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := launchIn(t, noon(), e, a, "m5.xlarge", 1); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a third in zone a: %v", err)
+		t.Errorf("a third instance in zone a: %v", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "m5.large", 2); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a fourth of the family: %v", err)
+		t.Errorf("a fourth instance of the family: %v", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "m5.large", 1); err != nil {
-		t.Errorf("a third of the family: %v", err)
+		t.Errorf("a third instance of the family: %v", err)
 	}
 	w.Lose(noon(), first[0].ID)
 	c.Lift(world.Pool{Zone: "us-east-1a"})
 	if _, err := launchIn(t, noon(), e, a, "m5.large", 1); err != nil {
-		t.Errorf("after one was lost: %v", err)
+		t.Errorf("after one instance was lost: %v", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
-		t.Errorf("a type that the zone does not have: %v", err)
+		t.Errorf("a type that the zone does not offer: %v", err)
 	}
 }
 
-// TestSpotPrices checks the usual price, quotes, and what held in a span of time.
+// TestSpotPrices checks the price before the first quote, and the prices of several periods with quotes.
 func TestSpotPrices(t *testing.T) {
 	t.Parallel()
 	w, _ := furnished(t)
@@ -195,7 +195,7 @@ func TestSpotPrices(t *testing.T) {
 	now := noon()
 	usual := m.SpotPrices("m5.large", "us-east-1b", now, now)
 	if len(usual) != 1 || usual[0].Price < catalog.Dollar/10*28/100 || usual[0].Price > catalog.Dollar/10*49/100 {
-		t.Errorf("usual price: %v", usual)
+		t.Errorf("price before the first quote: %v", usual)
 	}
 	m.Quote(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
 	m.Quote(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
@@ -220,11 +220,11 @@ func TestSpotPrices(t *testing.T) {
 		})
 	}
 	if got := m.SpotPrices("x1.huge", "us-east-1a", now, now); got != nil {
-		t.Errorf("a type without spot costs %v", got)
+		t.Errorf("a type without spot has the spot prices %v", got)
 	}
 }
 
-// TestZoneIDs checks the ids of the zones of regions of all kinds.
+// TestZoneIDs checks the zone ids of various regions.
 func TestZoneIDs(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -238,7 +238,7 @@ func TestZoneIDs(t *testing.T) {
 	}
 }
 
-// TestTags alters all or nothing.
+// TestTags: Tag changes all resources or none.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	_, e := furnished(t)
@@ -248,10 +248,10 @@ func TestTags(t *testing.T) {
 		t.Errorf("an unknown subnet: %v", err)
 	}
 	if s.Tags["a"] != "" {
-		t.Error("a refused call has tagged something")
+		t.Error("a failed call has changed tags")
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"aws:x": "1"}, nil); code(err) != "InvalidParameterValue" {
-		t.Errorf("a tag of AWS's own: %v", err)
+		t.Errorf("a tag with the prefix aws: %v", err)
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil ||
 		s.Tags["a"] != "1" || s.Tags["Name"] != "" {
@@ -259,7 +259,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestConsole keeps the last 64 KiB.
+// TestConsole: the last 64 KiB of the console output are kept.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
@@ -277,7 +277,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestProfileLag checks that EC2 does not know an instance profile at once.
+// TestProfileLag: with Faults.ProfileLag, EC2 does not know a new instance profile.
 func TestProfileLag(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
@@ -311,8 +311,9 @@ func TestProfileLag(t *testing.T) {
 	}
 }
 
-// TestReservationNotices warns of the end of a capacity block, and of instances that a reservation's owner takes back.
-func TestReservationNotices(t *testing.T) {
+// TestReservationWarnings checks the warnings of the end of a capacity block, and of the interruption of a reserved
+// instance.
+func TestReservationWarnings(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
 	r := e.Region
@@ -326,7 +327,7 @@ func TestReservationNotices(t *testing.T) {
 	r.EventQueues = []string{"demo"}
 	r.ExpireBlock(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
 	if !w.Reclaim(noon(), i[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
-		t.Error("not exactly the instance that is there can be taken back")
+		t.Error("Reclaim must succeed for the running instance, and fail for an unknown one")
 	}
 	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)
 	if err != nil || len(got) != 2 ||
@@ -338,6 +339,6 @@ func TestReservationNotices(t *testing.T) {
 	}
 	w.Advance(noon().Add(3 * time.Minute))
 	if now, _ := w.Instance(i[0].ID); now.Alive() {
-		t.Error("the instance lives on")
+		t.Error("the reclaimed instance did not end")
 	}
 }

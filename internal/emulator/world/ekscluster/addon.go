@@ -9,18 +9,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Addon is an EKS add-on of a cluster. What it runs in the cluster is not emulated here.
+// Addon is an EKS add-on of a cluster. The workloads of the add-on are not emulated.
 type Addon struct {
 	Name       string            // "eks-pod-identity-agent"
 	ARN        string            // "arn:aws:eks:…:addon/demo/…"
-	Version    string            // "v1.3.10-eksbuild.1"; empty: the default one
+	Version    string            // "v1.3.10-eksbuild.1"; empty: the default version
 	Status     string            // "ACTIVE"
 	CreatedAt  time.Time         // when CreateAddon was called
-	ModifiedAt time.Time         // equal to CreatedAt: nothing changes an add-on
+	ModifiedAt time.Time         // equal to CreatedAt, because add-ons cannot be changed
 	Tags       map[string]string // nil: none
 }
 
-// addonVersions are the add-ons that there are, with the version of each that a cluster gets by default.
+// addonVersions returns the available add-ons with their default versions.
 func addonVersions() map[string]string {
 	return map[string]string{
 		"aws-ebs-csi-driver":     "v1.48.0-eksbuild.1",
@@ -31,13 +31,13 @@ func addonVersions() map[string]string {
 	}
 }
 
-// CreateAddon installs an add-on, which is active at once.
+// CreateAddon installs an add-on. It is active at once.
 func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
-	usual, ok := addonVersions()[a.Name]
+	defaultVersion, ok := addonVersions()[a.Name]
 	if !ok {
 		return nil, failure.New("InvalidParameterException", "Addon %s specified is not supported in %s kubernetes version", a.Name, c.Version)
 	}
@@ -45,7 +45,7 @@ func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error
 		return nil, failure.WithStatus(409, "ResourceInUseException", "Addon already exists.")
 	}
 	a.ARN = s.site.OwnARN("eks", "addon/"+cluster+"/"+a.Name+"/"+s.site.IDs.UUID("addon"))
-	a.Version, a.Status = cmp.Or(a.Version, usual), "ACTIVE"
+	a.Version, a.Status = cmp.Or(a.Version, defaultVersion), "ACTIVE"
 	a.CreatedAt, a.ModifiedAt, a.Tags = now, now, maps.Clone(a.Tags)
 	if c.addons == nil {
 		c.addons = map[string]*Addon{}

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// PodIdentityAssociation gives the pods of a service account a role: EKS Pod Identity. There is at most one for a service account.
+// PodIdentityAssociation gives the pods of a service account a role, by EKS Pod Identity. A service account has at most
+// one association.
 type PodIdentityAssociation struct {
 	ID             string            // "a-" and 17 letters and digits
 	ARN            string            // "arn:aws:eks:…:podidentityassociation/demo/a-…"
@@ -18,15 +19,15 @@ type PodIdentityAssociation struct {
 	ServiceAccount string            // name; pods that use it get the role
 	Role           string            // ARN
 	CreatedAt      time.Time         // when the association was created
-	ModifiedAt     time.Time         // when it last got a role
+	ModifiedAt     time.Time         // when the role was last set
 	Tags           map[string]string // nil: none
 }
 
-// podIdentity is the service that assumes the roles of pods.
+// podIdentity is the service principal that assumes the roles of pods.
 const podIdentity = "pods.eks.amazonaws.com"
 
-// CreatePodIdentityAssociation gives a service account of a cluster a role, which must be there and trust EKS Pod Identity. Neither the
-// namespace nor the service account need exist.
+// CreatePodIdentityAssociation associates a service account of a cluster with a role. The role must exist and trust EKS
+// Pod Identity. The namespace and the service account need not exist.
 func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodIdentityAssociation) (*PodIdentityAssociation, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 	return &p, nil
 }
 
-// checkPodRole refuses a role that EKS cannot assume for pods.
+// checkPodRole returns an error for a role that EKS cannot assume for pods.
 func (s *EKS) checkPodRole(arn string) error {
 	role, err := s.account.Role(identity.RoleName(arn))
 	if err != nil || role.ARN != arn {
@@ -75,7 +76,7 @@ func (s *EKS) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociatio
 	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No association found for id: %s", id)
 }
 
-// UpdatePodIdentityAssociation gives the service account of an association another role.
+// UpdatePodIdentityAssociation changes the role of an association.
 func (s *EKS) UpdatePodIdentityAssociation(now time.Time, cluster, id, role string) (*PodIdentityAssociation, error) {
 	p, err := s.PodIdentityAssociation(cluster, id)
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *EKS) UpdatePodIdentityAssociation(now time.Time, cluster, id, role stri
 	return p, nil
 }
 
-// DeletePodIdentityAssociation takes the role away again.
+// DeletePodIdentityAssociation deletes an association.
 func (s *EKS) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
 	p, err := s.PodIdentityAssociation(cluster, id)
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *EKS) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAsso
 	return p, nil
 }
 
-// AssociationOf returns the association of a service account; nil: there is none.
+// AssociationOf returns the association of a service account; nil if it has none.
 func (c *Cluster) AssociationOf(namespace, account string) *PodIdentityAssociation {
 	for _, p := range c.associations {
 		if p.Namespace == namespace && p.ServiceAccount == account {
@@ -108,7 +109,7 @@ func (c *Cluster) AssociationOf(namespace, account string) *PodIdentityAssociati
 	return nil
 }
 
-// Associations returns the associations of the cluster, by id.
+// Associations returns the associations of the cluster, sorted by id.
 func (c *Cluster) Associations() []*PodIdentityAssociation {
 	var out []*PodIdentityAssociation
 	for _, id := range slices.Sorted(maps.Keys(c.associations)) {

@@ -26,26 +26,26 @@ type Cluster struct {
 	Version     string            // "1.31"
 	Endpoint    string            // "https://…"
 	CA          string            // base64 of the PEM
-	ServiceCIDR string            // "10.100.0.0/16"; of IPv6 in a cluster of IPv6: "fd30:1c53:5f8a::/108"
-	Issuer      string            // of service account tokens
+	ServiceCIDR string            // "10.100.0.0/16"; in an IPv6 cluster "fd30:1c53:5f8a::/108"
+	Issuer      string            // URL of the issuer of service account tokens
 	AuthMode    string            // AuthConfigMap, AuthAPI or AuthBoth
 	Status      string            // "ACTIVE", "CREATING", "DELETING"
-	RoleARN     string            // of the cluster's own role; empty: none given
-	VPCID       string            // "vpc-0…"; empty: none given
-	SubnetIDs   []string          // of the control plane's network interfaces
-	GroupIDs    []string          // additional ones
-	GroupID     string            // the cluster's own security group
+	RoleARN     string            // the cluster's role; empty: not set
+	VPCID       string            // "vpc-0…"; empty: not set
+	SubnetIDs   []string          // subnets of the control plane's network interfaces
+	GroupIDs    []string          // additional security groups of the control plane
+	GroupID     string            // the cluster security group
 	CreatedAt   time.Time         // when CreateCluster was called
 	Tags        map[string]string // nil: none
-	ZonalShift  bool              // it takes part in zonal shifts
+	ZonalShift  bool              // the cluster takes part in zonal shifts
 
-	// NoPublicAccess and PrivateAccess are settings of its endpoint, which is public only by default. PublicCIDRs are its allowed
-	// sources; none: 0.0.0.0/0.
+	// NoPublicAccess and PrivateAccess are settings of the endpoint. By default it has public access only. PublicCIDRs
+	// are the addresses that may use the public access; none: 0.0.0.0/0.
 	NoPublicAccess, PrivateAccess bool
 	PublicCIDRs                   []string
 
-	entries      map[string]*AccessEntry
-	profiles     map[string]*FargateProfile
+	entries      map[string]*AccessEntry            // by principal
+	profiles     map[string]*FargateProfile         // by name
 	addons       map[string]*Addon                  // by name
 	associations map[string]*PodIdentityAssociation // by id
 }
@@ -57,7 +57,7 @@ type EKS struct {
 	clusters map[string]*Cluster // by name
 }
 
-// NewEKS returns the EKS of a region, without clusters. Roles that calls name are those of the account.
+// NewEKS returns the EKS of a region, without clusters. account has the roles that calls refer to.
 func NewEKS(site *site.Site, account *identity.IAM) EKS {
 	return EKS{site: site, account: account, clusters: map[string]*Cluster{}}
 }
@@ -70,19 +70,19 @@ const (
 	EntryFargateLinux = "FARGATE_LINUX"
 )
 
-// AccessEntry lets an IAM principal into a cluster.
+// AccessEntry gives an IAM principal access to a cluster.
 type AccessEntry struct {
 	Principal  string            // ARN of a role or user
-	ARN        string            // of the entry
-	Kind       string            // EntryStandard…
+	ARN        string            // ARN of the entry
+	Kind       string            // EntryStandard, EntryEC2Linux, EntryEC2Windows or EntryFargateLinux
 	Groups     []string          // Kubernetes groups of the principal
-	Username   string            // may hold {{EC2PrivateDNSName}} and {{SessionName}}
+	Username   string            // may contain {{EC2PrivateDNSName}} and {{SessionName}}
 	CreatedAt  time.Time         // when the entry was created
 	ModifiedAt time.Time         // when it was last changed
 	Tags       map[string]string // nil: none
 }
 
-// CreateCluster adds a cluster; what is not given gets EKS's default.
+// CreateCluster adds a cluster. Empty fields get EKS's defaults.
 func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	if s.clusters[c.Name] != nil {
 		return nil, failure.WithStatus(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
@@ -104,7 +104,7 @@ func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	return &c, nil
 }
 
-// Cluster returns a cluster by name. Its exported fields may be altered.
+// Cluster returns a cluster by name. Callers may change its exported fields.
 func (s *EKS) Cluster(name string) (*Cluster, error) {
 	if c := s.clusters[name]; c != nil {
 		return c, nil
@@ -125,7 +125,7 @@ func (s *EKS) DeleteCluster(name string) (*Cluster, error) {
 	return c, nil
 }
 
-// CreateAccessEntry lets a principal in. Kinds other than STANDARD fix username and groups.
+// CreateAccessEntry gives a principal access to a cluster. Only entries of kind STANDARD may set username and groups.
 func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*AccessEntry, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	return &e, nil
 }
 
-// complete gives an entry the username and groups of its kind.
+// complete sets the username and the groups that depend on the kind of the entry.
 func (e *AccessEntry) complete() error {
 	fixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
@@ -191,7 +191,7 @@ func (s *EKS) AccessEntry(cluster, principal string) (*AccessEntry, error) {
 		"The specified principalArn could not be found. You must specify a valid principalArn.")
 }
 
-// AccessEntries returns the entries of the cluster, by principal.
+// AccessEntries returns the entries of the cluster, sorted by principal.
 func (c *Cluster) AccessEntries() []*AccessEntry {
 	var out []*AccessEntry
 	for _, p := range slices.Sorted(maps.Keys(c.entries)) {
@@ -200,7 +200,7 @@ func (c *Cluster) AccessEntries() []*AccessEntry {
 	return out
 }
 
-// DeleteAccessEntry shuts a principal out again.
+// DeleteAccessEntry deletes the entry of a principal.
 func (s *EKS) DeleteAccessEntry(cluster, principal string) error {
 	if _, err := s.AccessEntry(cluster, principal); err != nil {
 		return err

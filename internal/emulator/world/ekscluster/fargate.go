@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// FargateProfile says which pods of a cluster run on Fargate.
+// FargateProfile selects the pods of a cluster that run on Fargate.
 type FargateProfile struct {
 	Name      string            // unique in the cluster
 	ARN       string            // "arn:aws:eks:…:fargateprofile/demo/…"
 	Role      string            // ARN of the pod execution role
-	SubnetIDs []string          // of its pods; none: those of the cluster
-	Selectors []FargateSelector // one of them has to select a pod; at least one
+	SubnetIDs []string          // subnets of the pods; none: those of the cluster
+	Selectors []FargateSelector // at least one; a pod must match one of them
 	Status    string            // "CREATING", "ACTIVE", "DELETING"
 	CreatedAt time.Time         // when the profile was created
 	Tags      map[string]string // nil: none
@@ -27,13 +27,13 @@ const (
 	ProfileActive   = "ACTIVE"
 )
 
-// FargateSelector chooses pods of a namespace by all of its labels; * and ? stand for any text and any character.
+// FargateSelector selects pods by namespace and labels. In patterns, * stands for any text and ? for any character.
 type FargateSelector struct {
-	Namespace string            `json:"namespace"`        // a pattern for the pod's namespace
-	Labels    map[string]string `json:"labels,omitempty"` // patterns for the values of labels that the pod has to have; nil: any pod
+	Namespace string            `json:"namespace"`        // pattern for the pod's namespace
+	Labels    map[string]string `json:"labels,omitempty"` // patterns for labels of the pod, all of which must match; nil: any pod
 }
 
-// Selects reports whether one of the profile's selectors is for a pod of a namespace.
+// Selects reports whether one of the profile's selectors matches a pod with the namespace and labels.
 func (p *FargateProfile) Selects(namespace string, labels map[string]string) bool {
 	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool { return s.selects(namespace, labels) })
 }
@@ -50,14 +50,14 @@ func (s FargateSelector) selects(namespace string, labels map[string]string) boo
 	return true
 }
 
-// alike reports whether a text is as a pattern says. What is no pattern is like nothing.
+// matchesPattern reports whether a text matches a pattern. An invalid pattern matches no text.
 func matchesPattern(pattern, text string) bool {
 	ok, err := path.Match(pattern, text)
 	return err == nil && ok
 }
 
-// CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. Where the cluster has access entries, its pod
-// execution role gets one, unless it has one already; where it has none, only the caller can map the role.
+// CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. If the cluster's authentication
+// mode allows access entries, it creates an access entry for the pod execution role, unless the role has one.
 func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *EKS) FargateProfile(cluster, name string) (*FargateProfile, error) {
 	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
 }
 
-// FargateProfiles returns the cluster's Fargate profiles, by name.
+// FargateProfiles returns the cluster's Fargate profiles, sorted by name.
 func (c *Cluster) FargateProfiles() []*FargateProfile {
 	var out []*FargateProfile
 	for _, n := range slices.Sorted(maps.Keys(c.profiles)) {

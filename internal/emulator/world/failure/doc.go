@@ -1,6 +1,6 @@
-// Package failure has the errors of the emulated AWS: code, message and HTTP status, in AWS's own words.
+// Package failure has the error type of the emulated AWS: code, message and HTTP status.
 //
-// In: a code, a message and, where it is not 400, a status.
+// In: a code, a message and, if it is not 400, an HTTP status.
 // Out: an error.
 // Never: a decision about when a call fails.
 package failure

@@ -2,10 +2,10 @@ package failure
 
 import "fmt"
 
-// Error is a refusal in AWS's own words.
+// Error is an error that AWS returns to the caller.
 type Error struct {
 	Code    string // as AWS documents it: "InvalidSubnetID.NotFound"
-	Message string // a sentence in AWS's words
+	Message string // AWS's message
 	Status  int    // HTTP status; 0 is 400
 }
 
@@ -17,12 +17,12 @@ func New(code, format string, args ...any) error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// WithStatus returns an error with another status than 400.
+// WithStatus returns an error with the given HTTP status.
 func WithStatus(status int, code, format string, args ...any) error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Status: status}
 }
 
-// Mismatch refuses a second request of one idempotency token that is not the first one.
+// Mismatch returns EC2's error for two requests with the same idempotency token and different parameters.
 func Mismatch() error {
 	return New("IdempotentParameterMismatch",
 		"Arguments on this idempotent request are inconsistent with arguments used in previous request(s).")

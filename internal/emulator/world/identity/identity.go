@@ -8,30 +8,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// Identity is who a caller is.
+// Identity identifies a caller.
 type Identity struct {
 	Account string // 12 digits
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/node/i-0…"
 	UserID  string // "AROA…:i-0…"
-	Role    string // name of the role assumed; empty for a user
+	Role    string // name of the assumed role; empty for a user
 }
 
-// Session is a set of access keys. Those of a role have a token and an end;
-// those of a user have neither.
+// Session is a set of access keys. The keys of a role have a session token and expire. The keys of a user do not.
 type Session struct {
 	AccessKey string    // "ASIA…" or "AKIA…"
-	SecretKey string    // signs requests
-	Token     string    // sent with each request; empty for a user
+	SecretKey string    // secret access key, which signs requests
+	Token     string    // session token; empty for a user
 	Expires   time.Time // zero: never
-	Identity  Identity  // of the caller that signs with these keys
+	Identity  Identity  // identity of the caller with these keys
 }
 
-// Root returns the identity of an account's owner, who may do everything, as it calls from a region.
+// Root returns the identity of an account's root user, who has all permissions. The region determines the partition of
+// the ARN.
 func Root(account, region string) Identity {
 	return Identity{Account: account, ARN: "arn:" + site.Partition(region) + ":iam::" + account + ":root", UserID: account}
 }
 
-// CreateUser makes a user with one access key, which signs requests.
+// CreateUser creates a user with one access key.
 func (a *IAM) CreateUser(name string) Session {
 	id := "AIDA" + a.ids.Letters("user", 17)
 	return a.sts.issue(Session{
@@ -41,7 +41,7 @@ func (a *IAM) CreateUser(name string) Session {
 	})
 }
 
-// AssumeRole opens a session of a role. Its trust policy is not looked at.
+// AssumeRole opens a session of a role. It does not evaluate the trust policy.
 func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
 	r := a.roles[role]
 	if r == nil {
@@ -61,7 +61,7 @@ func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration
 	}), nil
 }
 
-// SessionByKey finds the session that an access key belongs to.
+// SessionByKey returns the session with an access key; false if the key is unknown.
 func (s *STS) SessionByKey(accessKey string) (Session, bool) {
 	if found := s.sessions[accessKey]; found != nil {
 		return *found, true
@@ -78,7 +78,7 @@ func (s *STS) issue(issued Session) Session {
 	return issued
 }
 
-// Forget drops a session whose keys have been replaced, once they have expired. nil is no session.
+// Forget schedules the removal of a session at the time its keys expire. It does nothing for nil.
 func (s *STS) Forget(due *site.Timetable, old *Session) {
 	if old == nil {
 		return

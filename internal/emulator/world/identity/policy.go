@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Policy is a managed policy that the account has made itself.
+// Policy is a customer managed policy.
 type Policy struct {
-	Name, Path string    // Path "/" unless given
+	Name, Path string    // name, and path: "/" by default
 	ID         string    // "ANPA…"
 	ARN        string    // "arn:aws:iam::111122223333:policy/…"
 	Document   string    // JSON, as given
@@ -20,10 +20,10 @@ type Policy struct {
 	read iampolicy.Policy
 }
 
-// maxPolicy is how many characters a managed policy may have, white space not counted.
+// maxPolicy is the maximum number of characters of a managed policy, not counting white space.
 const maxPolicy = 6144
 
-// CreatePolicy makes a managed policy. An empty path is "/".
+// CreatePolicy creates a managed policy. An empty path stands for "/".
 func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	if !validName(p.Name, 128) {
 		return Policy{}, failure.New("ValidationError", "The specified value for policyName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
@@ -65,7 +65,7 @@ func (a *IAM) Policy(arn string) (Policy, error) {
 	return Policy{}, failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", arn)
 }
 
-// DeletePolicy removes a managed policy that is attached to no role.
+// DeletePolicy deletes a managed policy. It returns an error if the policy is attached to a role.
 func (a *IAM) DeletePolicy(arn string) error {
 	if _, err := a.Policy(arn); err != nil {
 		return err
@@ -79,15 +79,16 @@ func (a *IAM) DeletePolicy(arn string) error {
 	return nil
 }
 
-// IsRestricted reports whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
-// of its own. A role that has
-// none, or only AWS's, whose texts this world does not know, may do everything; in life it is the other way round.
+// IsRestricted reports whether the policies of a role are evaluated. They are if the role has an inline policy or a
+// customer managed policy. A role with AWS managed policies only, or without policies, is allowed everything, because
+// the world does not have the documents of AWS managed policies. In AWS, a role without policies is allowed nothing.
 func (a *IAM) IsRestricted(role string) bool {
 	r := a.roles[role]
 	return r != nil && (len(r.inline) > 0 || slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil }))
 }
 
-// Judge says what the policies of a role, which is IsRestricted, say of a request.
+// Judge evaluates the policies of a role, and the service control policies, for a request. The role must be restricted:
+// see IsRestricted.
 func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
 	var policies []iampolicy.Policy
 	for _, g := range a.scps {

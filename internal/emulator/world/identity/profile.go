@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// CreateProfile makes an instance profile without a role. An empty path is "/".
+// CreateProfile creates an instance profile without a role. An empty path stands for "/".
 func (a *IAM) CreateProfile(now time.Time, p Profile) (Profile, error) {
 	if !validName(p.Name, 128) {
 		return Profile{}, failure.New("ValidationError", "The specified value for instanceProfileName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
@@ -61,12 +61,12 @@ func (a *IAM) Profiles(pathPrefix string) []Profile {
 	return out
 }
 
-// ProfilesOfRole returns the instance profiles that hold a role, sorted by name.
+// ProfilesOfRole returns the instance profiles with the role, sorted by name.
 func (a *IAM) ProfilesOfRole(role string) []Profile {
 	return slices.DeleteFunc(a.Profiles("/"), func(p Profile) bool { return p.Role != role })
 }
 
-// AddRoleToProfile puts a role into an instance profile, which holds at most one.
+// AddRoleToProfile adds a role to an instance profile. A profile has at most one role.
 func (a *IAM) AddRoleToProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
@@ -82,7 +82,7 @@ func (a *IAM) AddRoleToProfile(profile, role string) error {
 	return nil
 }
 
-// RemoveRoleFromProfile takes the role out of an instance profile.
+// RemoveRoleFromProfile removes the role from an instance profile.
 func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
@@ -95,7 +95,7 @@ func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 	return nil
 }
 
-// DeleteProfile removes an instance profile that holds no role.
+// DeleteProfile deletes an instance profile. It returns an error if the profile has a role.
 func (a *IAM) DeleteProfile(name string) error {
 	p := a.profiles[name]
 	if p == nil {
@@ -108,7 +108,7 @@ func (a *IAM) DeleteProfile(name string) error {
 	return nil
 }
 
-// TagProfile adds tags to an instance profile and takes some away.
+// TagProfile adds tags to an instance profile and removes others.
 func (a *IAM) TagProfile(name string, add map[string]string, remove []string) error {
 	p := a.profiles[name]
 	if p == nil {

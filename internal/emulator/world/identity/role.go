@@ -13,39 +13,39 @@ import (
 
 // Role is an IAM role.
 type Role struct {
-	Name, Path  string            // Path "/" unless given
+	Name, Path  string            // name, and path: "/" by default
 	ID          string            // "AROA…"
 	ARN         string            // "arn:aws:iam::111122223333:role/node"
 	TrustPolicy string            // JSON, as given
 	Description string            // free text; empty: none
 	CreatedAt   time.Time         // when the role was created
 	Tags        map[string]string // nil: none
-	Policies    []string          // ARNs of the managed policies attached, sorted
+	Policies    []string          // ARNs of the attached managed policies, sorted
 
-	inline map[string]iampolicy.Policy // policies of its own, by name
+	inline map[string]iampolicy.Policy // inline policies, by name
 }
 
-// Inline returns the names of the role's own policies, sorted.
+// Inline returns the names of the role's inline policies, sorted.
 func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// ForInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
-// caller.
+// ForInstances reports whether the trust policy allows EC2 to assume the role for instances. A policy without a
+// principal allows it.
 func (r Role) ForInstances() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
 		strings.Contains(r.TrustPolicy, `"*"`)
 }
 
-// Profile is an instance profile: what gives an instance its role.
+// Profile is an instance profile.
 type Profile struct {
-	Name, Path string            // unique in the account; Path is "/" unless given
+	Name, Path string            // name, unique in the account, and path: "/" by default
 	ID         string            // "AIPA…"
 	ARN        string            // "arn:aws:iam::111122223333:instance-profile/…"
 	CreatedAt  time.Time         // when the profile was created; see Faults.ProfileLag
 	Tags       map[string]string // nil: none
-	Role       string            // name of the role in it; empty without one
+	Role       string            // name of its role; empty: none
 }
 
-// CreateRole makes a role. An empty path is "/".
+// CreateRole creates a role. An empty path stands for "/".
 func (a *IAM) CreateRole(now time.Time, role Role) (Role, error) {
 	if !validName(role.Name, 64) {
 		return Role{}, failure.New("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
@@ -100,7 +100,7 @@ func (a *IAM) Roles(pathPrefix string) []Role {
 	return out
 }
 
-// DeleteRole removes a role that nothing uses.
+// DeleteRole deletes a role. It returns an error if the role has managed policies or is in an instance profile.
 func (a *IAM) DeleteRole(name string) error {
 	r := a.roles[name]
 	if r == nil {
@@ -116,7 +116,8 @@ func (a *IAM) DeleteRole(name string) error {
 	return nil
 }
 
-// AttachPolicy attaches a managed policy to a role. One of AWS's is attached by name alone: what it allows is not known.
+// AttachPolicy attaches a managed policy to a role. The policy need not exist: the world does not have AWS managed
+// policies.
 func (a *IAM) AttachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
@@ -130,7 +131,7 @@ func (a *IAM) AttachPolicy(role, policyARN string) error {
 	return nil
 }
 
-// DetachPolicy undoes AttachPolicy.
+// DetachPolicy detaches a managed policy from a role.
 func (a *IAM) DetachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
@@ -143,7 +144,7 @@ func (a *IAM) DetachPolicy(role, policyARN string) error {
 	return nil
 }
 
-// PutRolePolicy gives a role a policy of its own, in place of an older one of that name.
+// PutRolePolicy sets an inline policy of a role. It replaces an inline policy with the same name.
 func (a *IAM) PutRolePolicy(role, name, document string) error {
 	r := a.roles[role]
 	if r == nil {
@@ -172,7 +173,7 @@ func (a *IAM) UpdateTrust(role, document string) error {
 	return nil
 }
 
-// TagRole adds tags to a role and takes some away.
+// TagRole adds tags to a role and removes others.
 func (a *IAM) TagRole(name string, add map[string]string, remove []string) error {
 	r := a.roles[name]
 	if r == nil {
@@ -186,7 +187,7 @@ func noRole(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
 
-// validName reports whether IAM allows the name.
+// validName reports whether IAM allows the name. longest is the maximum number of characters.
 func validName(name string, longest int) bool {
 	if name == "" || len(name) > longest {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// ServiceControlPolicy is a service control policy of the account's organization. It allows nothing by itself; what it
-// denies, no principal of the account may do.
+// ServiceControlPolicy is a service control policy that the account's organization attaches to the account. Only its
+// denials are evaluated. They apply to all restricted roles of the account: see IsRestricted.
 type ServiceControlPolicy struct {
 	ID  string // "p-…"
 	ARN string // "arn:aws:organizations::…:policy/o-exampleorg/service_control_policy/p-…"
@@ -16,7 +16,7 @@ type ServiceControlPolicy struct {
 	read iampolicy.Policy
 }
 
-// AttachServiceControlPolicy attaches a service control policy to the account. The document is JSON; only its denials count.
+// AttachServiceControlPolicy attaches a service control policy to the account. The document is JSON.
 func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
 	read, err := iampolicy.Read([]byte(document))
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy,
 	return g, nil
 }
 
-// ServiceControlPolicies returns those that the account is under, oldest first.
+// ServiceControlPolicies returns the service control policies of the account, oldest first.
 func (a *IAM) ServiceControlPolicies() []ServiceControlPolicy { return slices.Clone(a.scps) }
 
 // DetachServiceControlPolicy detaches a service control policy by its ID.
@@ -43,8 +43,8 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 	return nil
 }
 
-// DenyingPolicy returns which policy denies a request that Judge denies: "a service control policy" or "an identity-based policy",
-// and its ARN. Both are empty where none does.
+// DenyingPolicy returns the kind and the ARN of the policy that explicitly denies a request. The kind is "a service
+// control policy" or "an identity-based policy". Both are empty if none of these policies denies it.
 func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Publish has an issuer show the keys that its tokens are signed with, as the document that its jwks_uri leads to. Keys of kinds other than
-// RSA are passed over.
+// Publish sets the public keys of a token issuer. document is the JSON Web Key Set at the issuer's jwks_uri. Keys that
+// are not RSA keys are ignored.
 func (s *STS) Publish(issuer string, document []byte) error {
 	var set struct {
 		Keys []struct {
@@ -36,7 +36,7 @@ func (s *STS) Publish(issuer string, document []byte) error {
 		keys[k.ID] = &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(new(big.Int).SetBytes(e).Int64())}
 	}
 	if len(keys) == 0 {
-		return fmt.Errorf("read the keys of issuer %s: there is none of RSA", issuer)
+		return fmt.Errorf("read the keys of issuer %s: no RSA key found", issuer)
 	}
 	if s.issuers == nil {
 		s.issuers = map[string]map[string]*rsa.PublicKey{}
@@ -47,13 +47,13 @@ func (s *STS) Publish(issuer string, document []byte) error {
 
 // webToken is a JSON web token whose signature is not verified yet.
 type webToken struct {
-	key       string // id of the key that it says it is signed with
+	key       string // id of the key in the header of the token
 	claims    claims
-	signed    string // what the signature is of
+	signed    string // the signed text
 	signature []byte
 }
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims struct {
 	Issuer    string    `json:"iss"`
 	Subject   string    `json:"sub"`
@@ -61,10 +61,10 @@ type claims struct {
 	Expires   int64     `json:"exp"` // seconds since 1970
 }
 
-// audiences is a text or a list of them.
+// audiences is a list whose JSON may be a single string instead.
 type audiences []string
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON decodes a string or a list of strings.
 func (a *audiences) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
@@ -77,7 +77,7 @@ func (a *audiences) UnmarshalJSON(text []byte) error {
 func readToken(text string) (webToken, error) {
 	parts := strings.Split(strings.TrimSpace(text), ".")
 	if len(parts) != 3 {
-		return webToken{}, errors.New("a token has three parts")
+		return webToken{}, errors.New("the token does not have three parts")
 	}
 	var header struct {
 		Algorithm string `json:"alg"`

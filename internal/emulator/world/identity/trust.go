@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// TrustsService reports whether the trust policy lets a service take each of the actions. Conditions are not looked at.
+// TrustsService reports whether the trust policy allows a service all of the actions. It ignores conditions.
 func (r Role) TrustsService(service string, actions ...string) bool {
 	var policy struct {
 		Statement []struct {
@@ -28,10 +28,10 @@ func (r Role) TrustsService(service string, actions ...string) bool {
 	return !slices.ContainsFunc(actions, func(a string) bool { return !allowed[a] && !allowed["sts:*"] && !allowed["*"] })
 }
 
-// texts is a text or a list of them, as policies write either.
+// texts is a list whose JSON may be a single string instead.
 type texts []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON decodes a string or a list of strings.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Provider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
-// account of a cluster can assume a role.
+// Provider is an IAM OIDC identity provider: the account trusts the tokens of an issuer. Service accounts of a cluster
+// can assume roles only if the account has a provider for the cluster's issuer.
 type Provider struct {
 	ARN       string   // "arn:aws:iam::111122223333:oidc-provider/…"
 	Issuer    string   // URL: "https://oidc.eks.us-east-1.amazonaws.com/id/…"
-	Audiences []string // whom its tokens may be meant for: sts.amazonaws.com
+	Audiences []string // accepted audiences of tokens: "sts.amazonaws.com"
 }
 
-// CreateIdentityProvider makes the account believe an issuer, as far as its tokens are meant for one of the audiences.
+// CreateIdentityProvider makes the account trust the tokens of an issuer that have one of the audiences.
 func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (Provider, error) {
 	host, ok := strings.CutPrefix(issuer, "https://")
 	if !ok {
@@ -36,10 +36,10 @@ func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (Provid
 	return p, nil
 }
 
-// DeleteIdentityProvider makes the account believe an issuer no more.
+// DeleteIdentityProvider deletes the provider of an issuer.
 func (a *IAM) DeleteIdentityProvider(issuer string) { delete(a.providers, issuer) }
 
-// IdentityProviders returns those of the account, sorted by issuer.
+// IdentityProviders returns the identity providers of the account, sorted by issuer.
 func (a *IAM) IdentityProviders() []Provider {
 	var out []Provider
 	for _, issuer := range slices.Sorted(maps.Keys(a.providers)) {
@@ -48,15 +48,15 @@ func (a *IAM) IdentityProviders() []Provider {
 	return out
 }
 
-// WebIdentity is who a token of an issuer is about.
+// WebIdentity is the identity that a token proves.
 type WebIdentity struct {
-	Provider string // ARN of the identity provider that the account has for its issuer
+	Provider string // ARN of the account's identity provider for the token's issuer
 	Subject  string // "system:serviceaccount:kube-system:joiner"
-	Audience string // of those that it is meant for, the one that the provider knows
+	Audience string // the first audience of the token that the provider accepts
 }
 
-// AssumeRoleWithWebIdentity opens a session of a role for who has a token that an identity provider of the account vouches for and that the
-// role's trust policy names. The answers are those of
+// AssumeRoleWithWebIdentity opens a session of a role for the holder of a token. The account must have an identity
+// provider for the token's issuer, and the role's trust policy must allow the identity. Source of the errors:
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
 func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
 	who, issuer, err := a.verifyToken(now, token)
@@ -71,7 +71,7 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 	return opened, who, err
 }
 
-// believe reads a token and says who it is about, or why it is not believed.
+// verifyToken verifies a token, and returns its identity and its issuer.
 func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *IAM) verifyToken(now time.Time, token string) (who WebIdentity, issuer 
 
 func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
 
-// trustsWebIdentity reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
-// allows no one.
+// trustsWebIdentity reports whether a trust policy allows the web identity to assume its role. A policy that package
+// iampolicy cannot parse allows no one.
 func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	var document struct {
 		Version   string
@@ -116,7 +116,7 @@ func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 			continue
 		}
 		one := maps.Clone(s)
-		delete(one, "Principal") // permit judges what an identity may do to a resource
+		delete(one, "Principal") // iampolicy evaluates identity-based policies, which have no principal
 		one["Resource"] = "*"
 		about = append(about, one)
 	}
@@ -135,7 +135,7 @@ func trustsWebIdentity(policy string, who WebIdentity, issuer string) bool {
 	}).Allowed
 }
 
-// names reports whether a text of a policy, or a list of them, has the name.
+// names reports whether an element of a policy, a string or a list of strings, contains the name.
 func names(texts any, name string) bool {
 	switch texts := texts.(type) {
 	case string:

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// AmazonDNS is the resolver of a VPC, as DHCP options name it.
+// AmazonDNS is the name of the VPC resolver in DHCP options.
 const AmazonDNS = "AmazonProvidedDNS"
 
 // DHCPOptions are the DHCP options of a VPC.
@@ -18,14 +18,14 @@ type DHCPOptions struct {
 	Servers []string // domain-name-servers: AmazonDNS or addresses
 }
 
-// CreateDHCPOptions makes options that no VPC has yet.
+// CreateDHCPOptions creates DHCP options without associating them with a VPC.
 func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
 	o := DHCPOptions{ID: net.site.IDs.New("dopt"), Servers: servers}
 	net.dhcp = append(net.dhcp, o)
 	return o
 }
 
-// AssociateDHCPOptions gives a VPC other options.
+// AssociateDHCPOptions sets the DHCP options of a VPC.
 func (net *Network) AssociateDHCPOptions(vpc, id string) error {
 	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == id })
 	if i < 0 {
@@ -40,12 +40,14 @@ func (net *Network) AssociateDHCPOptions(vpc, id string) error {
 	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
 }
 
-// Resolves reports whether instances of a VPC find AWS's names, and the private names of clusters in it.
+// Resolves reports whether instances of the VPC can resolve the names of AWS endpoints, including private cluster
+// endpoints.
 func (v *VPC) Resolves() bool {
 	return !v.NoDNSSupport && (len(v.NameServers) == 0 || slices.Contains(v.NameServers, AmazonDNS))
 }
 
-// GatewayAddress is the public address of a NAT gateway, always the same one, of a range reserved for documentation.
+// GatewayAddress returns the public address of a NAT gateway. It depends only on the id, and is in 198.18.0.0/16, a
+// range that is not routed on the internet.
 func GatewayAddress(id string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))

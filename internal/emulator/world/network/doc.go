@@ -2,6 +2,6 @@
 // endpoints, network ACLs and DHCP options.
 //
 // In: calls about VPCs as values, and the addresses that instances take and return.
-// Out: VPCs and what is in them, and free addresses.
+// Out: VPCs and their resources, and free addresses.
 // Never: an instance, a packet, a clock or a wire format.
 package network

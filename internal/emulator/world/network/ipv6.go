@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Sizes of what EC2 gives an interface beside single addresses, in bits.
+// The lengths of the prefixes that EC2 assigns to interfaces, in bits, and the number of addresses of an IPv4 prefix.
 // Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html.
 const (
 	prefixBits4 = 28
@@ -13,7 +13,7 @@ const (
 	PrefixSize4 = 1 << (32 - prefixBits4)
 )
 
-// EnableIPv6 makes a VPC of IPv4 one of both: it gets a /56 block of Amazon's, and each of its subnets a /64 of that.
+// EnableIPv6 adds IPv6 to a VPC: it assigns a /56 block to the VPC, and a /64 block of that to each existing subnet.
 func (net *Network) EnableIPv6(vpc *VPC) {
 	vpc.IPv6 = netip.MustParsePrefix("2600:1f18:63f7:b900::/56")
 	base := vpc.IPv6.Addr().As16()
@@ -29,7 +29,8 @@ func (net *Network) EnableIPv6(vpc *VPC) {
 	}
 }
 
-// TakeIPv6 hands out an address of the first /80 block, which stays free of prefixes. None is used twice.
+// TakeIPv6 assigns an IPv6 address from the first /80 block, which TakeIPv6Prefix does not assign. Addresses are never
+// reused.
 func (s *Subnet) TakeIPv6() netip.Addr {
 	s.last6++
 	a := s.IPv6.Addr().As16()
@@ -37,7 +38,7 @@ func (s *Subnet) TakeIPv6() netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// TakeIPv6Prefix hands out a /80 block.
+// TakeIPv6Prefix assigns a /80 block.
 func (s *Subnet) TakeIPv6Prefix() netip.Prefix {
 	s.lastPrefix6++
 	a := s.IPv6.Addr().As16()
@@ -45,7 +46,7 @@ func (s *Subnet) TakeIPv6Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), prefixBits6)
 }
 
-// TakeIPv4Prefix hands out a /28 block of which no address is taken; not ok if there is none left.
+// TakeIPv4Prefix assigns a /28 block without used addresses; false if the subnet has none.
 func (s *Subnet) TakeIPv4Prefix() (netip.Prefix, bool) {
 	for a := s.CIDR.Addr(); s.CIDR.Contains(a); {
 		block := netip.PrefixFrom(a, prefixBits4)
@@ -62,7 +63,7 @@ func (s *Subnet) TakeIPv4Prefix() (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// GivePrefix takes back a block that is written out; of IPv6 there are always more.
+// GivePrefix releases an IPv4 prefix. It ignores IPv6 prefixes, which are never reused.
 func (s *Subnet) GivePrefix(text string) {
 	if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
 		s.each4(p, s.give)

@@ -11,12 +11,13 @@ import (
 // VPC is a virtual network.
 type VPC struct {
 	ID      string            // "vpc-0…"
-	CIDR    netip.Prefix      // of IPv4
-	IPv6    netip.Prefix      // not valid: it has no IPv6 block; see EnableIPv6
-	Default bool              // launches that name no subnet use its subnets
+	CIDR    netip.Prefix      // IPv4 block
+	IPv6    netip.Prefix      // IPv6 block; the zero value means none; see EnableIPv6
+	Default bool              // launches without a subnet use the subnets of this VPC
 	Tags    map[string]string // nil: none
 
-	// NoDNSSupport and NoDNSHostnames switch off what a VPC for EKS needs: its resolver, and names for its hosts.
+	// NoDNSSupport and NoDNSHostnames disable enableDnsSupport (the resolver) and enableDnsHostnames (names of hosts),
+	// which EKS requires.
 	NoDNSSupport, NoDNSHostnames bool
 	// NameServers are the DNS servers of the VPC's DHCP options; none: AmazonDNS.
 	NameServers []string
@@ -26,21 +27,20 @@ type VPC struct {
 type Subnet struct {
 	ID     string            // "subnet-0…"
 	VPCID  string            // "vpc-0…"
-	Zone   site.Zone         // that all of it is in
-	CIDR   netip.Prefix      // of IPv4, /16 to /28
-	IPv6   netip.Prefix      // not valid: it has no IPv6 block
-	Public bool              // gives public addresses on launch
+	Zone   site.Zone         // zone of the subnet
+	CIDR   netip.Prefix      // IPv4 block, /16 to /28
+	IPv6   netip.Prefix      // IPv6 block; the zero value means none
+	Public bool              // instances get public addresses at launch
 	Tags   map[string]string // nil: none
 
-	// Free is how many addresses are left. A test sets it lower to play a subnet
-	// whose addresses pods have taken.
+	// Free is the number of free addresses. A test may reduce it, as if pods used the addresses.
 	Free int
 
 	next netip.Addr
 	used map[netip.Addr]bool
 
-	last6       uint32 // addresses handed out
-	lastPrefix6 uint16
+	last6       uint32 // number of assigned IPv6 addresses
+	lastPrefix6 uint16 // number of assigned IPv6 prefixes
 }
 
 // SecurityGroup is a set of firewall rules.
@@ -49,25 +49,25 @@ type SecurityGroup struct {
 	VPCID       string            // "vpc-0…"
 	Name        string            // unique in the VPC
 	Description string            // free text; empty: none
-	Ingress     []Rule            // what may come in; none: nothing
-	Egress      []Rule            // what may go out; none: nothing
+	Ingress     []Rule            // allowed inbound traffic; none: no traffic
+	Egress      []Rule            // allowed outbound traffic; none: no traffic
 	Tags        map[string]string // nil: none
 }
 
-// Rule lets traffic through a security group.
+// Rule allows traffic in one direction.
 type Rule struct {
 	Protocol string   // "-1" is all, "tcp", "udp", "icmp"
 	From, To int64    // ports; -1 with protocol "-1"
-	CIDRs    []string // the other end's addresses
-	Groups   []string // ids of security groups
+	CIDRs    []string // addresses of the other end
+	Groups   []string // ids of security groups of the other end
 }
 
-// RouteTable says where the traffic of subnets goes.
+// RouteTable has the routes of subnets.
 type RouteTable struct {
 	ID        string            // "rtb-0…"
 	VPCID     string            // "vpc-0…"
-	Main      bool              // it applies to the VPC's subnets that no other table names
-	SubnetIDs []string          // the subnets it applies to; see Main
+	Main      bool              // the table applies to the subnets of the VPC that no other table lists
+	SubnetIDs []string          // the subnets that the table applies to; see Main
 	Routes    []Route           // one for each destination
 	Tags      map[string]string // nil: none
 }
@@ -76,7 +76,7 @@ type RouteTable struct {
 type Route struct {
 	Destination string // "0.0.0.0/0"
 	Target      string // "local", "igw-…", "nat-…", "vpce-…"
-	Gone        bool   // what it leads to was deleted: the route is a black hole
+	Gone        bool   // the target was deleted: the route is a black hole
 }
 
 // Endpoint is a VPC endpoint.
@@ -85,14 +85,14 @@ type Endpoint struct {
 	VPCID         string            // "vpc-0…"
 	Service       string            // "com.amazonaws.us-east-1.sts"
 	Kind          string            // "Interface" or "Gateway"
-	SubnetIDs     []string          // of its network interfaces, if it is of kind Interface
-	GroupIDs      []string          // security groups of these interfaces
-	RouteTableIDs []string          // that lead to it, if it is of kind Gateway
+	SubnetIDs     []string          // subnets of the network interfaces, of kind Interface
+	GroupIDs      []string          // security groups of the network interfaces, of kind Interface
+	RouteTableIDs []string          // route tables with a route to the endpoint, of kind Gateway
 	Tags          map[string]string // nil: none
 }
 
-// Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network
-// ACLs and DHCP options.
+// Network has the VPCs of a region with their subnets, security groups, route tables, VPC endpoints, network ACLs and
+// DHCP options.
 type Network struct {
 	site        *site.Site
 	vpcs        []*VPC
@@ -107,10 +107,10 @@ type Network struct {
 // NewNetwork returns the network of a region, without a VPC.
 func NewNetwork(site *site.Site) Network { return Network{site: site} }
 
-// reservedAddresses are those of each subnet that AWS keeps: the first four and the last.
+// reservedAddresses is the number of addresses of each subnet that AWS reserves: the first four and the last.
 const reservedAddresses = 5
 
-// CreateVPC makes a VPC.
+// CreateVPC creates a VPC.
 func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() {
@@ -121,7 +121,7 @@ func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error)
 	return v, nil
 }
 
-// CreateSubnet makes a subnet of a VPC in a zone.
+// CreateSubnet creates a subnet of a VPC in a zone.
 func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) (*Subnet, error) {
 	vpc := net.VPC(vpcID)
 	if vpc == nil {
@@ -153,7 +153,7 @@ func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]strin
 	return s, nil
 }
 
-// CreateSecurityGroup makes a group that lets nothing in and everything out.
+// CreateSecurityGroup creates a group that allows no inbound traffic and all outbound traffic.
 func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags map[string]string) (*SecurityGroup, error) {
 	if net.VPC(vpcID) == nil {
 		return nil, failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
@@ -171,14 +171,14 @@ func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags ma
 	return g, nil
 }
 
-// CreateRouteTable makes a route table for some subnets of a VPC.
+// CreateRouteTable creates a route table for some subnets of a VPC.
 func (net *Network) CreateRouteTable(t RouteTable) *RouteTable {
 	t.ID = net.site.IDs.New("rtb")
 	net.routeTables = append(net.routeTables, &t)
 	return &t
 }
 
-// CreateEndpoint makes a VPC endpoint.
+// CreateEndpoint creates a VPC endpoint.
 func (net *Network) CreateEndpoint(e Endpoint) *Endpoint {
 	e.ID = net.site.IDs.New("vpce")
 	net.endpoints = append(net.endpoints, &e)
@@ -212,12 +212,11 @@ func (net *Network) SecurityGroup(id string) *SecurityGroup {
 // VPCs returns the VPCs of the region, oldest first.
 func (net *Network) VPCs() []*VPC { return net.vpcs }
 
-// Subnets returns the subnets of the region, oldest first. Fields of theirs may
-// be set to play a fault.
+// Subnets returns the subnets of the region, oldest first. Callers may change their fields to inject a fault.
 func (net *Network) Subnets() []*Subnet { return net.subnets }
 
-// SecurityGroups returns the security groups of the region, oldest first. Fields
-// of theirs may be set to play a fault.
+// SecurityGroups returns the security groups of the region, oldest first. Callers may change their fields to inject a
+// fault.
 func (net *Network) SecurityGroups() []*SecurityGroup { return net.groups }
 
 // RouteTables returns the route tables of the region, oldest first.
@@ -226,7 +225,7 @@ func (net *Network) RouteTables() []*RouteTable { return net.routeTables }
 // Endpoints returns the VPC endpoints of the region, oldest first.
 func (net *Network) Endpoints() []*Endpoint { return net.endpoints }
 
-// TakeAddress hands out a free address, the one after the last handed out.
+// TakeAddress assigns the next free IPv4 address after the one assigned last; false if none is free.
 func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	size := 1 << (32 - s.CIDR.Bits())
 	if s.Free <= 0 || len(s.used) >= size-reservedAddresses {
@@ -246,7 +245,7 @@ func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	}
 }
 
-// give takes an address back.
+// give releases an address.
 func (s *Subnet) give(a netip.Addr) {
 	if s.used[a] {
 		delete(s.used, a)
@@ -254,14 +253,14 @@ func (s *Subnet) give(a netip.Addr) {
 	}
 }
 
-// GiveAddress takes back an address that is written out; an empty one is none.
+// GiveAddress releases an IPv4 address. It ignores the empty string.
 func (s *Subnet) GiveAddress(address string) {
 	if a, err := netip.ParseAddr(address); err == nil {
 		s.give(a)
 	}
 }
 
-// reserved reports whether AWS keeps the address for itself.
+// reserved reports whether AWS reserves the address.
 func (s *Subnet) reserved(a netip.Addr) bool {
 	first := s.CIDR.Addr()
 	for range reservedAddresses - 1 {
@@ -273,7 +272,7 @@ func (s *Subnet) reserved(a netip.Addr) bool {
 	return !s.CIDR.Contains(a.Next())
 }
 
-// joinZones writes zone names as EC2's messages do.
+// joinZones returns the names of zones, separated by commas, for an error message.
 func joinZones(zones []site.Zone) string {
 	text := ""
 	for i, z := range zones {

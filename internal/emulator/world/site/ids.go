@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// IDs makes IDs, keys and tokens, which are the same in two worlds of one seed after the same calls. NewIDs makes one.
+// IDs generates IDs, keys and tokens. With the same seed, the same sequence of calls generates the same values. Use
+// NewIDs to create one.
 type IDs struct {
 	seed   *string
-	serial uint64 // counts what was handed out
+	serial uint64 // number of generated values
 }
 
-// NewIDs returns a source of IDs. The seed is read at each call.
+// NewIDs returns a generator of IDs. It reads the seed at each call.
 func NewIDs(seed *string) *IDs { return &IDs{seed: seed} }
 
-// New returns an ID that nothing else in this world has: the prefix and 17
-// hexadecimal digits, as "i-0d3adb33f00000001".
+// New returns an ID that is unique in the world: the prefix and 17 hexadecimal digits, for example
+// "i-0d3adb33f00000001".
 func (s *IDs) New(prefix string) string { return prefix + "-0" + s.Hex(prefix, 16) }
 
 // Hex returns n (at most 64) hexadecimal digits that differ on every call.

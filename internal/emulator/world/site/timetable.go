@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Timetable is what will happen, earliest first; what is due at the same
-// moment happens in the order in which it was entered.
+// Timetable has future events. Advance runs them in the order of their times; events with the same time run in the
+// order of their entry.
 type Timetable struct {
 	events []event
-	serial int
+	serial int // number of events entered
 }
 
-// event is a function that is called at a certain time, with that time.
+// event is a function to call at a time, with that time.
 type event struct {
 	at      time.Time
 	serial  int
 	happens func(at time.Time)
 }
 
-// Enter puts an event on the timetable.
+// Enter adds an event.
 func (t *Timetable) Enter(at time.Time, happens func(at time.Time)) {
 	t.serial++
 	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
 }
 
-// next takes the first event that is due by now off the timetable.
+// next removes and returns the first event that is due by now; false if none is due.
 func (t *Timetable) next(now time.Time) (event, bool) {
 	if len(t.events) == 0 || t.events[0].at.After(now) {
 		return event{}, false
@@ -33,7 +33,7 @@ func (t *Timetable) next(now time.Time) (event, bool) {
 	return heap.Pop(t).(event), true
 }
 
-// Advance calls every event that is due by now, in the order in which they are due.
+// Advance runs all events that are due by now.
 func (t *Timetable) Advance(now time.Time) {
 	for {
 		e, ok := t.next(now)
@@ -44,10 +44,10 @@ func (t *Timetable) Advance(now time.Time) {
 	}
 }
 
-// Len, Less, Swap, Push and Pop make it a container/heap.
+// Len returns the number of events. Len, Less, Swap, Push and Pop implement heap.Interface.
 func (t *Timetable) Len() int { return len(t.events) }
 
-// Less says which of two events happens first.
+// Less reports whether event i is due before event j.
 func (t *Timetable) Less(i, j int) bool {
 	a, b := t.events[i], t.events[j]
 	if !a.at.Equal(b.at) {

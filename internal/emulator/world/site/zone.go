@@ -9,8 +9,8 @@ import (
 // Zone is an availability zone.
 type Zone = catalog.Zone
 
-// ZonesOf returns the first three zones of a region. In life the ids are dealt
-// out differently to each account; here zone a is always az1.
+// ZonesOf returns the first three zones of a region. In AWS, the ids of the zone names differ between accounts; here
+// zone a is always az1.
 func ZonesOf(region string) []Zone {
 	code := regionCode(region)
 	zones := make([]Zone, 0, 3)
@@ -20,8 +20,8 @@ func ZonesOf(region string) []Zone {
 	return zones
 }
 
-// regionCode shortens a region's name as zone ids do: "us-east-1" is "use1",
-// "ap-southeast-2" is "apse2", "us-gov-west-1" is "usgw1".
+// regionCode returns the abbreviation of a region in zone ids: "us-east-1" is "use1", "ap-southeast-2" is "apse2",
+// "us-gov-west-1" is "usgw1".
 func regionCode(region string) string {
 	parts := strings.Split(region, "-")
 	var b strings.Builder
@@ -47,7 +47,7 @@ func direction(word string) string {
 	return word[:1]
 }
 
-// Partition returns the part of AWS that a region belongs to: "aws", "aws-cn" or "aws-us-gov".
+// Partition returns the partition of a region: "aws", "aws-cn" or "aws-us-gov".
 func Partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
