@@ -76,7 +76,7 @@ func TestNoLicense(t *testing.T) {
 		}
 	}
 	if err := o.archives(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program, and has no license file") {
+		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program but has no license file") {
 		t.Errorf("archives: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.root, "other/COPYING"), []byte("all of it\n"), 0o644); err != nil {

@@ -15,7 +15,7 @@ func TestLastWord(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
 	code := 0
-	log := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(lastWord{&printed, func(c int) { code = c }}))
+	log := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(fatalHook{&printed, func(c int) { code = c }}))
 	log.Error("slow", zap.Error(syscall.EIO))
 	if printed.Len() > 0 || code != 0 {
 		t.Errorf("an error that etcd survives: %q, exit code %d", printed.String(), code)

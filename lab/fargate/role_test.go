@@ -125,14 +125,14 @@ func TestLetIn(t *testing.T) {
 		for _, s := range c.steps {
 			f.do(t, s)
 		}
-		err := f.letIn(t.Context(), roleARN, nodeName)
+		err := f.checkRole(t.Context(), roleARN, nodeName)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
 
-// TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod
+// TestAdmission: a pod that a profile selects is assigned to Fargate; any other pod is unchanged, and so is every pod
 // while the webhook is down.
 func TestAdmission(t *testing.T) {
 	t.Parallel()

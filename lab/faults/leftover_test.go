@@ -13,7 +13,7 @@ func TestFaultsOfAnyCluster(t *testing.T) {
 		if got, want := withoutCluster(text), "#!/bin/bash\n/etc/eks/bootstrap.sh --b64-cluster-ca x\n"; got != want {
 			t.Errorf("%s: without the cluster's name: %q, want %q", cluster, got, want)
 		}
-		if got := ofOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
+		if got := withOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
 			t.Errorf("%s: for another cluster: %q", cluster, got)
 		}
 	}

@@ -21,11 +21,11 @@ func TestBadInput(t *testing.T) {
 		"up now":                          `unknown command "now" for "lab up"`,
 		"up --colour red":                 "unknown flag: --colour",
 		"fault":                           "accepts 1 arg(s), received 0",
-		"fault no-such":                   `there is no fault "no-such": ` + "`lab fault list` has them all",
+		"fault no-such":                   `there is no fault "no-such"; list the faults with ` + "`lab fault list`",
 		"fault list all":                  `unknown command "all" for "lab fault list"`,
-		"up --cluster my/lab":             `--cluster "my/lab" is no name that EKS takes: use `,
-		"up --cluster=":                   `--cluster "" is no name that EKS takes`,
-		"up --cluster -x":                 `--cluster "-x" is no name that EKS takes`,
+		"up --cluster my/lab":             `--cluster "my/lab" is not a valid EKS cluster name: use `,
+		"up --cluster=":                   `--cluster "" is not a valid EKS cluster name`,
+		"up --cluster -x":                 `--cluster "-x" is not a valid EKS cluster name`,
 		"up --authentication-mode aws":    `--authentication-mode "aws" is unknown: use CONFIG_MAP, API or API_AND_CONFIG_MAP`,
 		"up --region mars-north-1":        `--region: region "mars-north-1" is not in the embedded table`,
 		"up --joiner /nowhere/joiner":     "--joiner: exec: \"/nowhere/joiner\": stat /nowhere/joiner: no such file or directory; build one with: go build",
@@ -34,7 +34,7 @@ func TestBadInput(t *testing.T) {
 		"sizing --joiner /nowhere/joiner": "--joiner: exec: ",
 		"diagnosis-report --joiner /nowhere/joiner": "--joiner: exec: ",
 		"demo now": `unknown command "now" for "lab demo"`,
-		"up --cluster " + longName + " --lifelike": "is no name that EKS takes",
+		"up --cluster " + longName + " --lifelike": "is not a valid EKS cluster name",
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &out, &errs)
@@ -128,7 +128,7 @@ func TestChoose(t *testing.T) {
 // TestConclude: the count of unmet requirements has the right plural.
 func TestConclude(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
+	for n, want := range map[int]string{1: "1 target was missed", 2: "2 targets were missed"} {
 		var out bytes.Buffer
 		if err := conclude(&out, faults.Report{Healthy: faults.Healthy{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
