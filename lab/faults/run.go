@@ -16,7 +16,7 @@ import (
 type Plan struct {
 	Joiner    string       // path of the joiner program
 	Lab       lab.Options  // options of each lab; AuthMode must be empty, because the faults set it
-	Labs      int          // how many labs in parallel; in each one thing is played after another. Less than 1: 1
+	Labs      int          // number of labs that run in parallel; less than 1 means 1
 	Faults    []Fault      // faults to play
 	Pairs     int          // number of pairs of faults to play
 	Seed      uint64       // seed for the selection of the pairs

@@ -11,9 +11,9 @@ import (
 func TestEnough(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]string{
-		0:           "the lab needs 500 MB under TMPDIR (/x), and there are 0 MB: make room, or set TMPDIR to another folder",
-		60_999_999:  "the lab needs 500 MB under TMPDIR (/x), and there are 60 MB: make room, or set TMPDIR to another folder",
-		499_999_999: "the lab needs 500 MB under TMPDIR (/x), and there are 499 MB: make room, or set TMPDIR to another folder",
+		0:           "the lab needs 500 MB of free space under TMPDIR (/x), which has 0 MB: free some space, or set TMPDIR to another folder",
+		60_999_999:  "the lab needs 500 MB of free space under TMPDIR (/x), which has 60 MB: free some space, or set TMPDIR to another folder",
+		499_999_999: "the lab needs 500 MB of free space under TMPDIR (/x), which has 499 MB: free some space, or set TMPDIR to another folder",
 		500_000_000: "",
 		1 << 63:     "",
 	} {
@@ -27,7 +27,7 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestHomeWithoutFolder: what TMPDIR names must be there and be a folder, and is not made.
+// TestHomeWithoutFolder checks that TMPDIR must name an existing folder, and that NewHome does not create it.
 func TestHomeWithoutFolder(t *testing.T) {
 	base := t.TempDir()
 	file, missing := filepath.Join(base, "file"), filepath.Join(base, "missing")
@@ -39,7 +39,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 		_, err := NewHome()
 		_, listed := Homes()
 		for _, err := range []error{err, listed} {
-			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is none") {
+			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is not a folder") {
 				t.Errorf("%s: %v", dir, err)
 			}
 		}
@@ -49,7 +49,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 	}
 }
 
-// TestHome: a folder is made where TMPDIR says, is among those that are alive, and goes.
+// TestHome checks that NewHome creates a folder in TMPDIR, that Homes lists it, and that Remove deletes it.
 func TestHome(t *testing.T) {
 	base := t.TempDir()
 	if err := hasRoom(base); err != nil {
