@@ -114,20 +114,20 @@ func (s *serverless) permissionsLost() {
 // process the pods. The event of kube-scheduler names the taint of the existing nodes.
 func (s *serverless) tolerationLost() {
 	s.age()
-	s.l.Serverless.SetDeaf(true)
+	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
 	s.pending("had untolerated taint", "default-scheduler") // current versions of kube-scheduler do not name the taint
-	s.l.Serverless.SetDeaf(false)
+	s.l.Serverless.SetDown(false)
 	s.fixes("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
 }
 
 // missedByWebhook creates pods with the toleration that EKS's webhook does not process. A Fargate node accepts only one
 // pod, so the pods stay Pending.
 func (s *serverless) missedByWebhook() {
-	s.l.Serverless.SetDeaf(true)
+	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
 	s.pending("Too many pods", "default-scheduler")
-	s.l.Serverless.SetDeaf(false)
+	s.l.Serverless.SetDown(false)
 	s.fixes("FG-2", "was not given to Fargate when it was made")
 }
 

@@ -15,7 +15,7 @@ import (
 type Caller struct {
 	ARN         string // as STS returns it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
 	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"
-	Account     string
+	Account     string // account id
 	UserID      string // "AROA…:i-0…"
 	Session     string // session name; for instances, the instance id
 	AccessKeyID string // access key that signed the request

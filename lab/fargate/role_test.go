@@ -176,7 +176,7 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%s %v: %d %s, want %s", c.namespace, c.labels, code, got, c.want)
 		}
 	}
-	f.SetDeaf(true)
+	f.SetDown(true)
 	if got, code := review("kube-system", nil); got != "" || code != 503 {
 		t.Errorf("the webhook is down: %d %s", code, got)
 	}

@@ -144,8 +144,8 @@ func (g *Group) Close(grace time.Duration) {
 
 // Process is one child program.
 type Process struct {
-	Name    string
-	LogPath string
+	Name    string // name of the program, see Spec.Name
+	LogPath string // path of the log file
 
 	cmd  *exec.Cmd
 	done chan struct{}
