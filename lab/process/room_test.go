@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEnough: a lab does not begin what its disk has no room for.
+// TestEnough checks the error for each amount of free disk space.
 func TestEnough(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]string{
@@ -45,7 +45,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Errorf("%s was made", missing)
+		t.Errorf("%s was created", missing)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	if alive, err := Homes(); err != nil || len(alive) != 1 || alive[0] != home.Path || !strings.HasPrefix(home.Path, base) {
-		t.Errorf("alive are %v (%v), want %s", alive, err, home.Path)
+		t.Errorf("the homes are %v (%v), want %s", alive, err, home.Path)
 	}
 	if err := home.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if alive, err := Homes(); err != nil || len(alive) != 0 {
-		t.Errorf("alive are %v (%v) after the end", alive, err)
+		t.Errorf("the homes are %v (%v) after Remove", alive, err)
 	}
 }
