@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// unprivilegedID is the user id of nobody.
+// unprivilegedID is the id of an unprivileged user.
 const unprivilegedID = 65534
 
 // TestUnprivileged runs TestSealedIRSA once more as `nobody`, if the test runs as root. A user other than root creates
