@@ -75,7 +75,7 @@ func (s *ServiceAccounts) Kubeconfig(ctx context.Context, namespace, name string
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
 	token, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, name, err)
+		return "", fmt.Errorf("create a token of service account %s/%s: %w", namespace, name, err)
 	}
 	path := filepath.Join(s.lab.Home, namespace+"-"+name+".kubeconfig")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
@@ -124,7 +124,7 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 			continue // the last line is still being written
 		}
 		if event.ObjectRef == nil || event.User.Username != user(namespace, account) {
-			continue // discovery, which every user may read
+			continue // a discovery request, which every user is allowed to send
 		}
 		o := event.ObjectRef
 		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
@@ -140,15 +140,16 @@ func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error
 	return out, lines.Err()
 }
 
-// brief drops the namespace and names that no RBAC rule mentions.
+// brief drops the namespace, and the object's name unless an RBAC rule lists names. own is the namespace of the service
+// account.
 func (a Asked) brief(own string) Asked {
 	for _, r := range permissions.Rules() {
 		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {
-			there := where == permissions.Cluster || where == permissions.Own && a.Namespace == own ||
+			applies := where == permissions.Cluster || where == permissions.Own && a.Namespace == own ||
 				where == permissions.System && a.Namespace == metav1.NamespaceSystem
 			q := a.Request
 			q.Where = where
-			if there && r.Allows(q) {
+			if applies && r.Allows(q) {
 				if len(r.Names) == 0 {
 					q.Name = ""
 				}

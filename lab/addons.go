@@ -41,7 +41,7 @@ func (a *AddOns) install(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.lab.Beside == nil { // EKS manages add-ons only for the other cluster
+	if a.lab.Beside == nil { // a second cluster with the same name is not an EKS cluster, so EKS does not manage its add-ons
 		go a.keep(a.lab.ctx)
 	}
 	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),
@@ -96,7 +96,8 @@ func notOnFargate() *corev1.Affinity {
 	}}
 }
 
-// dnsService returns the Service of cluster DNS. No pods back it: in a cluster without nodes they would only be more pending pods.
+// dnsService returns the Service of cluster DNS. The Service has no pods, because they would be pending in a cluster
+// without nodes.
 func dnsService(address string) *corev1.Service {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	return &corev1.Service{

@@ -18,19 +18,19 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// armFault is one way in which a pool of ARM nodes gets none.
+// armFault is a fault that keeps a pool of ARM nodes from launching nodes.
 type armFault struct {
 	name   string
-	check  string // that must come first
-	cause  string // part of it
-	family string // requirement of the pool
-	arch   string // the same
-	images string // of the class; %s: the id of an image for amd64
-	label  string // that pods select
+	check  string // ID of the check that must be the first finding
+	cause  string // part of the finding's cause
+	family string // instance family that the pool requires
+	arch   string // architecture that the pool requires
+	images string // AMI fields of the class; %s is replaced by the ID of an image for amd64
+	label  string // node label that the pods select
 }
 
-// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor finds each before
-// anything is launched, and its fix works.
+// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor must find each fault
+// before anything is launched, and its fix must work.
 func armFaults() []armFault {
 	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
@@ -43,11 +43,13 @@ func armFaults() []armFault {
 	}
 }
 
-// TestCaseARM64 is case-2: pools of t4g whose nodes never join. A pool of both architectures works.
+// TestCaseARM64 reproduces the user report case-2: pools of t4g whose nodes never join. A pool of both architectures
+// works.
 //
-// The controller reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image of the other
-// architecture. The printed fix of each works. It warns of a program of the other architecture in user data, and reads from the console
-// where that program stops the node. It reports pods whose image is for the other architecture, and the fix moves them to other nodes.
+// The controller reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image
+// of the other architecture. The printed fix of each works. The controller warns of a program of the other architecture
+// in user data, and finds in the console output that the program keeps the node from joining. It reports pods whose
+// image is for the other architecture, and the fix moves them to other nodes.
 func TestCaseARM64(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
@@ -55,7 +57,7 @@ func TestCaseARM64(t *testing.T) {
 	mixedPool(t, l)
 	for _, f := range armFaults() {
 		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {
-			return // what it has broken would be found again
+			return // doctor would report the fault again in the next subtest
 		}
 	}
 	t.Run("arm-program", func(t *testing.T) { programOfOther(t, l) })
@@ -76,8 +78,9 @@ func podsOfOther(t *testing.T, l *lab.Lab, joiner string) {
 	podRuns(t, l, name)
 }
 
-// programOnConsole uses a custom image whose user data fetches a program for amd64 and fails on it. The controller reads the console of the
-// late instance and sets the cause on the NodeClaim. Doctor applies the fix when the user answers yes in a terminal.
+// programOnConsole uses a custom image whose user data downloads a program for amd64, which fails. The controller reads
+// the console of the late instance and sets the cause on the NodeClaim. Doctor applies the fix when the user answers
+// yes in a terminal.
 func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-console"
 	restart(t, l, "LATE_AFTER=5s")
@@ -96,50 +99,51 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 			"{key: kubernetes.io/arch, operator: In, values: [arm64]}"),
 		deployment("default", name, 1, "500m", "256Mi", "test: "+name))
 	const cause = "runs a program for an architecture other than that of instance type t4g."
-	within(t, l, time.Minute, "the NodeClaim to say what the console does", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the NodeClaim to report the cause in the console output", func(ctx context.Context) (bool, error) {
 		var claims karpenterv1.NodeClaimList
 		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil || len(claims.Items) == 0 {
 			return false, err
 		}
 		c, _ := claims.Items[0].StatusConditions().Find(karpenterv1.ConditionRegistered)
 		if c.Reason != "ARCH_3" || !strings.Contains(c.Message, cause) {
-			return false, fmt.Errorf("it says %s: %s", c.Reason, c.Message)
+			return false, fmt.Errorf("the condition Registered has %s: %s", c.Reason, c.Message)
 		}
 		return true, nil
 	})
 	if l.Emulator.Permissions(lab.ControllerRole)["ec2:GetConsoleOutput"] == 0 {
-		t.Error("the controller has not read the console")
+		t.Error("the controller has not called GetConsoleOutput")
 	}
 	isFirst(t, l, joiner, "ARCH-3", cause)
 	if printed, code := ownersDoctor(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
-		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)
+		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "no", "--fix", "ARCH-3"); code != 1 || !strings.Contains(printed, "nothing was changed") {
-		t.Errorf("after a no it ends with %d:\n%s", code, printed)
+		t.Errorf("after the answer no: exit status %d:\n%s", code, printed)
 	}
 	printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", "ARCH-3")
 	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") ||
 		strings.Count(printed, "agent-linux-") != 2 {
-		t.Fatalf("after a yes it ends with %d:\n%s", code, printed)
+		t.Fatalf("after the answer yes: exit status %d:\n%s", code, printed)
 	}
 	t.Log("\n" + printed)
 	podRuns(t, l, name)
 }
 
-// isFirst waits until doctor's first finding is a broken one of a check, with a cause.
+// isFirst waits until doctor's first finding has the verdict broken, the check and the cause.
 func isFirst(t *testing.T, l *lab.Lab, joiner, check, cause string) {
 	t.Helper()
 	within(t, l, time.Minute, "the first finding to be "+check, func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
 		if err == nil && (first.Check != check || !strings.Contains(first.Cause, cause) || first.Verdict != "broken") {
-			err = fmt.Errorf("it is %+v", first)
+			err = fmt.Errorf("the first finding is %+v", first)
 		}
 		return err == nil, err
 	})
 }
 
-// programOfOther has user data that fetches a program for amd64 only: the EC2NodeClass gets a warning before anything is launched.
+// programOfOther sets user data that downloads a program for amd64 only. The EC2NodeClass must get a warning before
+// anything is launched.
 func programOfOther(t *testing.T, l *lab.Lab) {
 	const name = "arm-program"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    #!/bin/bash\n    echo would fetch https://example.com/agent-linux-amd64"))
@@ -148,10 +152,10 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
 			return false, err
 		}
-		said, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
-		if said.Status != metav1.ConditionFalse || said.Reason != "OtherArchitecture" ||
-			!strings.Contains(said.Message, "line 2: it names something of amd64") {
-			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", said.Status, said.Reason, said.Message)
+		condition, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		if condition.Status != metav1.ConditionFalse || condition.Reason != "OtherArchitecture" ||
+			!strings.Contains(condition.Message, "line 2: it names something of amd64") {
+			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", condition.Status, condition.Reason, condition.Message)
 		}
 		return c.StatusConditions().IsReady(), nil
 	})
@@ -159,13 +163,14 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 	if err := l.Client.Delete(t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, time.Minute, "the EC2NodeClass to be gone", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the EC2NodeClass to be deleted", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
 }
 
-// mixedPool has pods of either architecture in one pool, each on an instance that got the image of its own.
+// mixedPool runs pods of both architectures in one pool, and checks that each instance has an image of its
+// architecture.
 func mixedPool(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	const name = "mixed"
@@ -203,7 +208,7 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	}
 	t.Log("\n" + printed)
 	certainty := "certain"
-	if f.check == "ARCH-4" { // the label may be the pod's mistake
+	if f.check == "ARCH-4" { // the label can also be a mistake in the pod
 		certainty = "likely"
 	}
 	firstLines(t, printed, f.check+" broken, "+certainty, f.cause)
@@ -212,27 +217,27 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 		t.Fatal(err)
 	}
 	if all := instancesOf(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
-		t.Errorf("before the report there were %d NodeClaims, and instances: %v", len(claims.Items), all)
+		t.Errorf("before the report: %d NodeClaims and the instances %v, want none", len(claims.Items), all)
 	}
 	if certainty != "certain" {
 		applyLikelyFix(t, l, joiner, f.check)
 	} else if printed, code := ownersDoctor(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
-		t.Fatalf("its fix ends with %d:\n%s", code, printed)
+		t.Fatalf("the fix has exit status %d:\n%s", code, printed)
 	}
 	podRuns(t, l, f.name)
 }
 
-// applyLikelyFix applies the fix of a check whose finding is based on what a pod reports: --yes does not apply it, a
-// yes in a terminal does.
+// applyLikelyFix applies a fix with the certainty "likely". The flag --yes must not apply such a fix; the answer yes in
+// a terminal must apply it.
 func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
 	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
-		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)
+		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", check); code != 0 ||
 		!strings.HasSuffix(strings.TrimSpace(printed), "done") {
-		t.Fatalf("its fix ends with %d:\n%s", code, printed)
+		t.Fatalf("the fix has exit status %d:\n%s", code, printed)
 	}
 }
 
@@ -245,14 +250,14 @@ func podRuns(t *testing.T, l *lab.Lab, app string) {
 	})
 }
 
-// firstLines checks that the printed text fits on a screen, and that its first three lines contain some words.
+// firstLines checks that the printed text has at most 24 lines, and that the first three lines contain the words.
 func firstLines(t *testing.T, printed string, words ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	head := strings.Join(lines[:min(3, len(lines))], "\n")
 	for _, w := range words {
 		if len(lines) > 24 || !strings.Contains(head, w) {
-			t.Errorf("of %d lines the first three do not say %q", len(lines), w)
+			t.Errorf("the first three of %d lines do not contain %q", len(lines), w)
 		}
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
-// startAWS starts the emulated AWS with an account that is ready for a cluster. With Beside, it uses that of the other lab.
+// startAWS starts the emulated AWS with an account that is ready for a cluster. With Options.Beside, it uses the
+// emulated AWS of the other lab.
 func (l *Lab) startAWS() error {
 	if l.Beside != nil {
 		return l.shareAWS(l.Beside)
@@ -73,8 +74,8 @@ func (l *Lab) startAWS() error {
 	return nil
 }
 
-// create creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes none for current Kubernetes
-// versions, so users who need one build it.
+// create creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes no such image for
+// current Kubernetes versions, so users build their own.
 func (r *Roles) create(now time.Time, w *world.World) error {
 	for _, role := range []struct{ name, trusts string }{
 		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
@@ -104,7 +105,8 @@ func (r *Roles) AddNode(name string) error {
 	return r.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RemoveNode revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is no error.
+// RemoveNode revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is not an
+// error.
 func (r *Roles) RemoveNode(name string) error {
 	return r.permit(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })

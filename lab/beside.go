@@ -22,7 +22,8 @@ func (l *Lab) shareAWS(other *Lab) error {
 	return err
 }
 
-// unknownToEKS returns the settings, as NAME=value, that a controller needs when EKS does not know its cluster; none if EKS does.
+// unknownToEKS returns the settings, as NAME=value, that a controller needs if its cluster is not registered with EKS.
+// It returns nil for an EKS cluster.
 func (l *Lab) unknownToEKS() []string {
 	if l.Beside == nil {
 		return nil
@@ -30,7 +31,7 @@ func (l *Lab) unknownToEKS() []string {
 	return []string{"CLUSTER_ENDPOINT=" + l.plane.URL, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(l.plane.CA)}
 }
 
-// UID returns the cluster's UID, that of its namespace kube-system. It distinguishes clusters with the same name.
+// UID returns the cluster's UID: the UID of its namespace kube-system. It distinguishes clusters with the same name.
 func (l *Lab) UID() (string, error) {
 	l.Roles.granted.mu.Lock()
 	defer l.Roles.granted.mu.Unlock()
@@ -40,7 +41,7 @@ func (l *Lab) UID() (string, error) {
 	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
 }
 
-// serve lets instances join one more cluster, which is up.
+// serve adds a running cluster that instances can join.
 func (m *instances) serve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

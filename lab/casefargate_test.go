@@ -23,14 +23,14 @@ import (
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
 
-// What the Fargate profile of these tests is, and the release that it is for.
+// The names of the pod execution role, the Fargate profile, and the namespace of the controller.
 const (
 	executionRole  = "JoinerPodExecution"
 	fargateProfile = "joiner"
 	fargateHome    = "kube-system"
 )
 
-// notInAuth is what EKS says, word for word, of a pod execution role that does not get in.
+// notInAuth is EKS's message for a pod execution role that is not mapped or lacks permissions.
 const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
 	"or does not have all required permissions for launching fargate pods."
 
@@ -40,10 +40,12 @@ type serverless struct {
 	joiner string // program
 }
 
-// TestCaseFargate is case-5: the controller's own pods stay Pending where system pods run on Fargate.
+// TestCaseFargate reproduces the user report case-5: the controller's own pods stay Pending in a cluster whose system
+// pods run on Fargate.
 //
-// It plays each of the three reported causes. joiner doctor, outside of the cluster, names the right cause in its first lines, and the pods
-// run after its printed fix. Then the test installs the chart on Fargate with all of its documented values.
+// It reproduces each of the reported causes. joiner doctor, outside of the cluster, names the right cause in its first
+// lines, and the pods run after its printed fix. Then the test installs the chart on Fargate with all of its documented
+// values.
 func TestCaseFargate(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -69,12 +71,13 @@ func TestCaseFargate(t *testing.T) {
 			part.test(&serverless{installation: &installation{t: t, l: l, helm: helm}, joiner: joiner})
 		})
 		if !ok {
-			return // what it has left broken would be found again
+			return // doctor would report the same fault in the next subtest
 		}
 	}
 }
 
-// podsBeforeProfile: Helm is quicker than EKS. The pods are created before the profile, and EKS does not process them again.
+// podsBeforeProfile creates the pods before the profile. EKS processes pods only when they are created, so it does not
+// assign these pods to Fargate.
 func (s *serverless) podsBeforeProfile() {
 	s.run("install", "joiner", chartFolder(s.t), "-n", fargateHome, "--set", "settings.clusterName="+s.l.Cluster)
 	s.pending("no nodes available to schedule pods", "default-scheduler")
@@ -82,7 +85,8 @@ func (s *serverless) podsBeforeProfile() {
 	s.fixes("FG-2", "was created before Fargate profile "+fargateProfile+" was active")
 }
 
-// mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
+// mappingLost deletes the access entry that EKS created with the profile, as a tool that manages all mappings does. The
+// next rollout must hang until the fix.
 func (s *serverless) mappingLost() {
 	arn := s.l.Roles.ARN(executionRole)
 	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(),
@@ -94,7 +98,7 @@ func (s *serverless) mappingLost() {
 	s.fixes("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
 }
 
-// permissionsLost: the other half of the same event.
+// permissionsLost detaches the policy of the pod execution role, which causes the same event as mappingLost.
 func (s *serverless) permissionsLost() {
 	role, policy := executionRole, "arn:aws:iam::aws:policy/"+fargate.ExecutionPolicy
 	if _, err := iam.NewFromConfig(s.l.AWS()).DetachRolePolicy(s.t.Context(),
@@ -106,27 +110,28 @@ func (s *serverless) permissionsLost() {
 	s.fixes("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
 }
 
-// tolerationLost: a list of tolerations replaces the chart's own, as in charts that do not merge the lists. The profile exists since long,
-// EKS has skipped the pods, and kube-scheduler names the taint of the existing nodes.
+// tolerationLost replaces the tolerations of the chart. The profile is older than the pods, but EKS's webhook did not
+// process the pods. The event of kube-scheduler names the taint of the existing nodes.
 func (s *serverless) tolerationLost() {
 	s.age()
-	s.l.Serverless.SetDeaf(true)
+	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
-	s.pending("had untolerated taint", "default-scheduler") // which one, kube-scheduler does not say any more
-	s.l.Serverless.SetDeaf(false)
+	s.pending("had untolerated taint", "default-scheduler") // current versions of kube-scheduler do not name the taint
+	s.l.Serverless.SetDown(false)
 	s.fixes("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
 }
 
-// missedByWebhook is tolerationLost with the toleration in its place. No Fargate node takes a second pod.
+// missedByWebhook creates pods with the toleration that EKS's webhook does not process. A Fargate node accepts only one
+// pod, so the pods stay Pending.
 func (s *serverless) missedByWebhook() {
-	s.l.Serverless.SetDeaf(true)
+	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
 	s.pending("Too many pods", "default-scheduler")
-	s.l.Serverless.SetDeaf(false)
+	s.l.Serverless.SetDown(false)
 	s.fixes("FG-2", "was not assigned to Fargate when it was created")
 }
 
-// makeProfile makes a Fargate profile, and waits until it is active.
+// makeProfile creates a Fargate profile and waits until it is active.
 func (s *serverless) makeProfile(name, namespace string, labels map[string]string) {
 	s.t.Helper()
 	var subnets []string
@@ -147,7 +152,7 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 	})
 }
 
-// age has the profile been there for long.
+// age makes the profile one hour old.
 func (s *serverless) age() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -160,7 +165,7 @@ func (s *serverless) age() {
 	})
 }
 
-// pods are the controller's.
+// pods returns the controller's pods.
 func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := s.l.Kube.CoreV1().Pods(fargateHome).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
@@ -186,7 +191,7 @@ func (s *serverless) patch(patch string) {
 	}
 }
 
-// pending waits until two pods of the controller have a scheduler, no node, and an event or condition that says why.
+// pending waits until two pods of the controller have the scheduler, no node, and an event with the reason.
 func (s *serverless) pending(why, scheduler string) {
 	s.t.Helper()
 	within(s.t, s.l, 20*time.Second, "events of two pods with: "+why, func(ctx context.Context) (bool, error) {
@@ -205,7 +210,7 @@ func (s *serverless) pending(why, scheduler string) {
 			}
 		}
 		if reported != 2 {
-			err = fmt.Errorf("%d pods have one", reported)
+			err = fmt.Errorf("%d pods have such an event", reported)
 		}
 		return reported == 2, err
 	})
@@ -224,16 +229,16 @@ func (s *serverless) fixes(check, cause string) {
 	t.Helper()
 	printed, code, err := l.Doctor(t.Context(), s.joiner)
 	if err != nil || code != 1 {
-		t.Fatalf("joiner doctor ended with %d, %v:\n%s", code, err, printed)
+		t.Fatalf("joiner doctor: exit status %d, %v:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) > 24 || !strings.HasPrefix(printed, check+" broken") || !strings.Contains(strings.Join(lines[:3], "\n"), cause) {
-		t.Errorf("the first three of %d lines do not say %s: %s", len(lines), check, cause)
+		t.Errorf("the first three of %d lines do not contain %s: %s", len(lines), check, cause)
 	}
 	applyFix(t, l, fixIn(t, printed))
 	s.onFargate(fargateHome, "joiner")
-	within(t, l, 20*time.Second, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
+	within(t, l, 20*time.Second, "joiner doctor to report no problem", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, s.joiner)
 		if err == nil && code != 0 {
 			err = fmt.Errorf("it prints:\n%s", printed)
@@ -242,7 +247,7 @@ func (s *serverless) fixes(check, cause string) {
 	})
 }
 
-// onFargate waits until a Deployment is ready, and checks that each of its pods has a Fargate node to itself.
+// onFargate waits until a Deployment is ready, and checks that each of its pods has its own Fargate node.
 func (s *serverless) onFargate(namespace, name string) {
 	t, l := s.t, s.l
 	t.Helper()
@@ -253,7 +258,7 @@ func (s *serverless) onFargate(namespace, name string) {
 		}
 		want, now := *d.Spec.Replicas, d.Status
 		if now.ObservedGeneration != d.Generation || now.Replicas != want || now.UpdatedReplicas != want || now.ReadyReplicas != want {
-			return false, fmt.Errorf("it is %+v", now)
+			return false, fmt.Errorf("its status is %+v", now)
 		}
 		return true, nil
 	})

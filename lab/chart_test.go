@@ -23,7 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// helmVariable names the environment variable that says where Helm is; without it the chart is not installed. make e2e sets it.
+// helmVariable is the environment variable with the path of Helm, which make e2e sets. Tests of the chart are skipped
+// if it is not set.
 const helmVariable = "HELM_BINARY"
 
 // chartHome is the namespace that the chart is installed into.
@@ -38,10 +39,11 @@ type installation struct {
 	runs []*lab.Controller
 }
 
-// TestChart is a cluster's time with Joiner, through real Helm, in a namespace of the restricted Pod Security Standard. The version before
-// this one is installed, with its definitions, and runs what its pods would: with their environment, their service account, its rights.
-// 50 pods get nodes. The upgrade to this version brings newer definitions, and no node drifts or is replaced. In the end everything goes
-// as the guide says, and nothing is left, in the cluster or in AWS. (TestSealed has the controllers killed.)
+// TestChart installs, upgrades and uninstalls the chart with real Helm, in a namespace with the restricted Pod Security
+// Standard. It installs the previous version with its CRDs, and runs the controllers with the environment and the
+// service account of the chart's pods. 50 pods get nodes. The upgrade to this version installs newer CRDs, and no node
+// drifts or is replaced. After the uninstallation by the guide, nothing remains in the cluster or in AWS. (TestSealed
+// also kills the controllers.)
 func TestChart(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -100,7 +102,7 @@ func (in *installation) run(args ...string) {
 	}
 }
 
-// version is the chart as that of a version, in a folder of its own.
+// version returns the folder of a copy of the chart with another version.
 func (in *installation) version(version string) string {
 	in.t.Helper()
 	to := filepath.Join(in.t.TempDir(), "joiner")
@@ -119,8 +121,8 @@ func (in *installation) version(version string) string {
 	return to
 }
 
-// systemNodes starts two nodes in two zones, and returns the zones. One has the taint of Fargate's nodes, the other
-// that of nodes for add-ons alone: the chart's pods tolerate both, and run nowhere if they do not.
+// systemNodes starts two nodes in two zones, and returns the zones. One node has the taint of Fargate nodes, and the
+// other has the taint CriticalAddonsOnly. The chart's pods run only if they tolerate both taints.
 func (in *installation) systemNodes() map[string]bool {
 	in.t.Helper()
 	first := launch(in.t, in.l, lab.NodeRole, "group=system")
@@ -158,7 +160,7 @@ func (in *installation) systemNodes() map[string]bool {
 	return zones
 }
 
-// makeNamespace makes the namespace of the chart, where nothing runs that is not restricted.
+// makeNamespace creates the namespace of the chart, which enforces the restricted Pod Security Standard.
 func (in *installation) makeNamespace() {
 	in.t.Helper()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartHome,
@@ -168,7 +170,7 @@ func (in *installation) makeNamespace() {
 	}
 }
 
-// spread checks that the pods run in as many zones as there are.
+// spread checks that the two pods run in different zones.
 func (in *installation) spread(zones map[string]bool) {
 	in.t.Helper()
 	var pods corev1.PodList
@@ -191,20 +193,20 @@ func (in *installation) spread(zones map[string]bool) {
 	}
 }
 
-// start runs two controllers, as many as the Deployment has replicas.
+// start runs two controllers: the number of replicas of the Deployment.
 func (in *installation) start() {
 	in.t.Helper()
 	in.runs = []*lab.Controller{in.one(), in.one()}
 }
 
-// one runs a controller as the pods of the Deployment would.
+// one runs a controller like a pod of the Deployment.
 func (in *installation) one() *lab.Controller {
 	in.t.Helper()
 	return asPod(in.t, in.l, in.d.path, chartHome)
 }
 
-// asPod runs the program at path as the pods of the chart in a namespace would: with their environment, as their service account, and with
-// more settings.
+// asPod runs the program at path with the environment and the service account of the chart's pods in a namespace, and
+// with more settings.
 func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *lab.Controller {
 	t.Helper()
 	var d appsv1.Deployment
@@ -216,7 +218,8 @@ func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *la
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In a pod, both files are in the service account's folder. The ports are free ones of this host.
+	// These two settings replace the files in the service account's folder of a pod. RunController chooses free ports
+	// of this host.
 	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + namespace}
 	for _, e := range pod.Containers[0].Env {
 		if e.ValueFrom == nil && e.Name != "METRICS_PORT" && e.Name != "HEALTH_PROBE_PORT" {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// forFargate writes a file of documented values without what cannot be on Fargate: the nodes of EC2 that it names and
-// the host's network. Nor has this cluster the definitions of ServiceMonitors.
+// forFargate writes a copy of a values file without the values that Fargate does not support: nodeSelector and
+// hostNetwork. It also removes serviceMonitor, because this cluster does not have the CRD of ServiceMonitors.
 func (s *serverless) forFargate(file string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(file)
@@ -40,7 +40,7 @@ func (s *serverless) forFargate(file string) string {
 	return out
 }
 
-// everyValue installs the chart with each of its files of documented values, and waits until all of them run on Fargate.
+// everyValue installs the chart with each of its documented values files, and waits until all releases run on Fargate.
 func (s *serverless) everyValue() {
 	t := s.t
 	t.Helper()
@@ -49,7 +49,7 @@ func (s *serverless) everyValue() {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("files of values: %v, %v", files, err)
 	}
-	homes := map[string]string{} // of a release, by its name
+	homes := map[string]string{} // namespace by release name
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".values.yaml")
 		homes[name] = s.home("chart-" + name)
@@ -59,7 +59,7 @@ func (s *serverless) everyValue() {
 		s.onFargate(home, s.deploymentOf(home, name))
 	}
 
-	// Fargate has no host network, and the pod's event reports that.
+	// Fargate does not support hostNetwork, and the pod's event must report this.
 	refused := s.home("chart-refused")
 	s.run("install", "refused", chartFolder(t), "-n", refused, "--set", "settings.clusterName=demo,hostNetwork=true")
 	within(t, s.l, 20*time.Second, "the pod on the host's network to be refused", func(ctx context.Context) (bool, error) {
@@ -76,7 +76,7 @@ func (s *serverless) everyValue() {
 	})
 }
 
-// home makes a namespace, with the account that a file of values says is there.
+// home creates a namespace with the existing service account that one of the values files names.
 func (s *serverless) home(name string) string {
 	s.t.Helper()
 	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(),
@@ -90,7 +90,7 @@ func (s *serverless) home(name string) string {
 	return name
 }
 
-// deploymentOf is the name of the one Deployment of a namespace.
+// deploymentOf returns the name of the only Deployment of a namespace.
 func (s *serverless) deploymentOf(namespace, release string) string {
 	s.t.Helper()
 	list, err := s.l.Kube.AppsV1().Deployments(namespace).List(s.t.Context(), metav1.ListOptions{})

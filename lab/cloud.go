@@ -48,14 +48,14 @@ func (c *cloudController) start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(c.lab.Kube, 0)
 	nodes := factory.Core().V1().Nodes()
 	c.nodes = nodes.Lister()
-	see := func(object any) {
+	enqueue := func(object any) {
 		if node, ok := object.(*corev1.Node); ok && waits(node) {
 			c.queue.Add(node.Name)
 		}
 	}
 	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: see, UpdateFunc: func(_, object any) {
-			see(object)
+		AddFunc: enqueue, UpdateFunc: func(_, object any) {
+			enqueue(object)
 			if node, ok := object.(*corev1.Node); ok && isSilent(node) {
 				c.lab.fleet.Doubted(node.Name)
 			}
@@ -105,7 +105,7 @@ func (c *cloudController) work(ctx context.Context) {
 	}
 }
 
-// describe writes EC2's data about the instance to the node, and removes the taint that keeps pods off.
+// describe writes EC2's data about the instance to the node, and removes the taint uninitialized.
 func (c *cloudController) describe(ctx context.Context, name string) error {
 	nodes := c.lab.Kube.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
@@ -121,7 +121,7 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 		address = i.IPv6
 	}
 	if has := node.Annotations[providedIP]; has != address {
-		return fmt.Errorf("node %s says that its address is %q, EC2 says %q", name, has, address)
+		return fmt.Errorf("node %s has the address %q, but its instance has %q", name, has, address)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},
@@ -173,7 +173,7 @@ func (c *cloudController) terminated(i world.Instance) {
 			return
 		}
 		select {
-		case <-c.lab.boots.ready: // by then the list of nodes is complete, too
+		case <-c.lab.boots.ready: // the node informer has then synced too
 		case <-c.lab.ctx.Done():
 			return
 		}

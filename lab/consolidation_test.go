@@ -21,17 +21,17 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualLoose is how many nodes every run of the tests has; make soak has two hundred.
+// usualLoose is the default number of nodes. make soak uses 200.
 const (
 	usualLoose  = 20
-	looseBudget = 0.2 // of the nodes may leave at once
+	looseBudget = 0.2 // share of the nodes that the disruption budget allows to be disrupted at once
 	longestWait = 10 * time.Second
-	movesEach   = 2 // a pod and hour: the usual limit
+	movesEach   = 2 // per pod and hour: the default limit
 )
 
-// TestConsolidation halves the replicas of all apps, which leaves nodes half empty, and watches what becomes of it with the real
-// kube-scheduler: the pods end up on as few nodes as they need, no PodDisruptionBudget is broken, the pool's budget is kept at every
-// moment, no pod waits longer than an eviction takes, and then there is rest.
+// TestConsolidation halves the replicas of all apps, which leaves nodes half empty, with the real kube-scheduler. The
+// pods must end up on at most 5 % more nodes than they need. No PodDisruptionBudget and no disruption budget may be
+// exceeded at any time, and no pod may be pending for longer than longestWait. Afterwards no node may change.
 func TestConsolidation(t *testing.T) {
 	nodes := int(numberFrom(t, "LAB_LOOSE", usualLoose))
 	l := beside(t, lab.Options{Cluster: "loose"})
@@ -49,14 +49,14 @@ func TestConsolidation(t *testing.T) {
 	apply(t, l, manifests...)
 	pods := nodes * replicasEach
 	allRun(t, l, name, pods, 5*time.Minute)
-	// Of 1930m DaemonSets take 150m and each pod 400m: four to a node.
+	// Of 1930m CPU, DaemonSet pods request 150m and each pod 400m: four pods fit on a node.
 	before := len(claimNames(t, l, name))
 	if before != nodes {
 		t.Fatalf("%d nodes for %d pods, want %d", before, pods, nodes)
 	}
 
 	scaleAll(t, l, name, replicasEach/2)
-	within(t, l, time.Minute, "half of the pods to be gone", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "half of the pods to be deleted", func(ctx context.Context) (bool, error) {
 		list, err := l.Kube.CoreV1().Pods(name).List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == pods/2, err
 	})
@@ -66,13 +66,13 @@ func TestConsolidation(t *testing.T) {
 	most := int(math.Floor(float64(least) * 1.05))
 	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second,
 		fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
-			if left := len(claimNames(t, l, name)); left > most || !o.isAtRest() {
+			if left := len(claimNames(t, l, name)); left > most || !o.isIdle() {
 				return false, fmt.Errorf("%d nodes", left)
 			}
 			return true, nil
 		})
 	took := time.Since(began)
-	// A few nodes above the least it may still find one more; whatever else changes is no rest.
+	// Consolidation may still remove nodes. Any other change of the nodes is an error.
 	rested := claimNames(t, l, name)
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); <-time.After(time.Second) {
 		now := claimNames(t, l, name)
@@ -80,20 +80,20 @@ func TestConsolidation(t *testing.T) {
 			rested, until = now, time.Now().Add(30*time.Second)
 		}
 		if strings.Join(now, " ") != strings.Join(rested, " ") {
-			t.Fatalf("it came to rest with %v, and then there was %v", rested, now)
+			t.Fatalf("nodes changed after consolidation: from %v to %v", rested, now)
 		}
 	}
 	o.judge(t)
 	paid, floor := priced(t, l, name)
 	if float64(paid) > 1.05*float64(floor) {
-		t.Errorf("what is left costs %s an hour, and the pods that run could not be had below %s", paid, floor)
+		t.Errorf("the remaining nodes cost $%s/h, the lower bound for the running pods is $%s/h", paid, floor)
 	}
-	t.Logf("%d nodes became %d in %.0f s, for %s an hour where no fleet is below %s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once, in %d scans",
+	t.Logf("%d nodes became %d in %.0f s, price $%s/h, lower bound $%s/h; %d pods moved, the longest was pending for %.1f s; at most %d nodes were disrupted at once, in %d scans",
 		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.scans)
 }
 
-// priced returns what the pool's instances cost per hour, and a lower bound: no set of instances of their type costs
-// less for the pods of the namespace.
+// priced returns the hourly price of the pool's instances, and a lower bound of the price of any set of instances of
+// their type for the pods of the namespace.
 func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 	t.Helper()
 	var one catalog.Price
@@ -131,10 +131,10 @@ func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 	return paid, lowerbound.Compute(p).Price
 }
 
-// sizeOf is thousandths of processors, and bytes.
+// sizeOf returns the CPU in millicores and the memory in bytes.
 func sizeOf(l corev1.ResourceList) []int64 { return []int64{l.Cpu().MilliValue(), l.Memory().Value()} }
 
-// loose is a Deployment of which one pod may be missing at a time.
+// loose returns the manifest of a Deployment and a PodDisruptionBudget with maxUnavailable 1.
 func loose(namespace, app string) string {
 	return deployment(namespace, app, replicasEach, "400m", "256Mi", "test: "+namespace) + fmt.Sprintf(`
 apiVersion: policy/v1
@@ -165,15 +165,15 @@ type observer struct {
 	replicas int // of each app
 
 	mu      sync.Mutex
-	serving map[string]map[string]bool // by app: pods that are Ready and not about to go
-	began   map[string]time.Time       // pods that wait for a node: since when
-	longest time.Duration              // that one waited
-	moved   int                        // pods that came after the first scan
-	movedOf map[string]int             // of them, by app
-	scans   int                        // of the nodes
-	since   time.Time                  // the first of them
-	out     int                        // nodes that leave, or are not ready, at the last scan
-	most    int
+	serving map[string]map[string]bool // by app: pods that are Ready and not being deleted
+	began   map[string]time.Time       // pending pods, with the time since which they are pending
+	longest time.Duration              // longest time that a pod was pending
+	moved   int                        // pods that were created after the first scan
+	movedOf map[string]int             // moved, by app
+	scans   int                        // number of scans of the nodes
+	since   time.Time                  // time of the first scan
+	out     int                        // nodes that were disrupted or not ready at the last scan
+	most    int                        // maximum of out
 	broken  []string
 }
 
@@ -202,7 +202,7 @@ func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	return o
 }
 
-// pod takes note of a pod, and of an app that has lost more replicas than its budget allows.
+// pod records a change of a pod, and a violation of an app's PodDisruptionBudget.
 func (o *observer) pod(object any, isFirst, isGone bool) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -234,11 +234,11 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 		delete(o.serving[app], pod.Name)
 	}
 	if now := len(o.serving[app]); !isFirst && now < before && now < o.replicas-1 {
-		o.broken = append(o.broken, fmt.Sprintf("%s: only %d of %s serve when pod %s goes", time.Now().Format(time.TimeOnly), now, app, pod.Name))
+		o.broken = append(o.broken, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s was deleted", time.Now().Format(time.TimeOnly), now, app, pod.Name))
 	}
 }
 
-// scan counts the nodes that are terminating: their number may never exceed the budget.
+// scan counts the nodes that are terminating or not ready, and records a violation of the disruption budget.
 func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -270,14 +270,14 @@ func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
-		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may",
+		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are terminating or not ready, at most %d are allowed",
 			time.Now().Format(time.TimeOnly), out, total, allowed))
 	}
 	o.scans, o.out, o.most = o.scans+1, out, max(o.most, out)
 }
 
-// isAtRest reports whether no node leaves and no pod waits.
-func (o *observer) isAtRest() bool {
+// isIdle reports whether no node is terminating and no pod is pending.
+func (o *observer) isIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.out == 0 && len(o.began) == 0
@@ -292,17 +292,17 @@ func (o *observer) judge(t *testing.T) {
 		t.Error(b)
 	}
 	if o.longest > longestWait {
-		t.Errorf("a pod waited %s for its next node", o.longest)
+		t.Errorf("a pod was pending for %s", o.longest)
 	}
 	if o.moved >= o.replicas*len(o.serving) {
-		t.Errorf("%d pods moved, of %d that there are", o.moved, o.replicas*len(o.serving))
+		t.Errorf("%d pods moved, want fewer than all %d", o.moved, o.replicas*len(o.serving))
 	}
-	for app, n := range o.movedOf { // all of it is within an hour
+	for app, n := range o.movedOf { // the test takes less than an hour
 		if n > movesEach*o.replicas {
-			t.Errorf("pods of %s moved %d times, and there are %d; each may move %d times an hour", app, n, o.replicas, movesEach)
+			t.Errorf("the pods of %s moved %d times, but there are %d pods, each of which may move %d times per hour", app, n, o.replicas, movesEach)
 		}
 	}
 	if least := int(2 * time.Since(o.since).Seconds()); o.scans < least {
-		t.Errorf("the nodes were scanned %d times only, want at least %d", o.scans, least)
+		t.Errorf("the nodes were scanned only %d times, want at least %d", o.scans, least)
 	}
 }

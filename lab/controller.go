@@ -43,7 +43,7 @@ func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "joiner")
 	build := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/joiner")
 	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in its image
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the image
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build joiner: %w\n%s", err, out)
 	}
@@ -69,9 +69,10 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// RunController starts `joiner controller` from the program at path and returns once the controller is healthy. The controller has the
-// account's controller role with the policies of package permissions. It runs as the service account ControllerAccount with the RBAC rules
-// of the same package. More settings are NAME=value.
+// RunController starts `joiner controller` from the program at path and returns once the controller is healthy. The
+// controller has the account's controller role with the policies of package permissions. It runs as the service account
+// ControllerAccount with the RBAC rules of the same package. settings are more environment variables of the controller,
+// as NAME=value.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -177,7 +178,7 @@ func (l *Lab) Environment() []string {
 		"KUBECONFIG=" + l.Kubeconfig,
 		"AWS_ENDPOINT_URL=" + l.Endpoint,
 		"AWS_REGION=" + l.Region,
-		"AWS_DEFAULT_REGION=" + l.Region, // the only name that version 1 of the AWS command line knows
+		"AWS_DEFAULT_REGION=" + l.Region, // version 1 of the AWS command line reads only this name
 		"AWS_ACCESS_KEY_ID=" + l.Account,
 		"AWS_SECRET_ACCESS_KEY=lab",
 	}
@@ -185,7 +186,7 @@ func (l *Lab) Environment() []string {
 	return env
 }
 
-// freePort returns a free port of the kernel's choice.
+// freePort returns a free port, chosen by the kernel.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,15 +19,16 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// fullCrash names the environment variable that `make crash` sets: then the controller is killed until the end, and not
-// only while it launches.
+// fullCrash is the environment variable that `make crash` sets. With it, the controller is killed until the end of the
+// test, and not only until the first node is ready.
 const fullCrash = "CRASH_FULL"
 
-// TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write to the API server or to AWS, before it has the
-// response: no process lives longer than one write.
+// TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write to the API server or to AWS,
+// before the controller gets the response.
 //
-// A node is launched, joins and becomes ready; its Node is deleted; EC2 interrupts its replacement; the pod is deleted; pool and class are
-// deleted. After each step exactly the expected objects exist, and the controller never launches one instance more.
+// A node is launched, joins and becomes ready; its Node is deleted; EC2 interrupts its replacement; the pod is deleted;
+// pool and class are deleted. After each step exactly the expected objects exist, and the controller never launches an
+// additional instance.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
@@ -49,22 +50,22 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	if err := l.Kube.CoreV1().Nodes().Delete(t.Context(), claims[0].Status.NodeName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("another node in place of the one that was deleted", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 2) })
+	s.until("a replacement of the deleted node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 2) })
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
 			if i.Alive() && i.Tags[karpenterv1.LabelNodePool] == name && !w.Interrupt(now, i.ID) {
-				t.Errorf("%s is no spot instance", i.ID)
+				t.Errorf("%s is not a spot instance", i.ID)
 			}
 		}
 	})
-	s.until("another node in place of the one that EC2 took back", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 3) })
+	s.until("a replacement of the interrupted node", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 3) })
 	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	s.until("the last node to leave", func(ctx context.Context) (bool, error) {
+	s.until("the last node to be deleted", func(ctx context.Context) (bool, error) {
 		left, err := remains(ctx, l, name)
 		return len(left) == 0, err
 	})
 	s.delete(&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	s.until("templates and profiles to go with their class, and all messages to be read", func(ctx context.Context) (bool, error) {
+	s.until("launch templates and profiles to be deleted with their class, and all messages to be read", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
 		left := leftovers(l, name)
 		return client.IgnoreNotFound(err) == nil && err != nil && len(left) == 0 && s.messages() == 0, nil
@@ -79,11 +80,11 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	t.Logf("killed after each of %d writes:\n%s", len(s.gate.writes()), strings.Join(s.gate.writes(), "\n"))
 }
 
-// succession is controllers, one after the other.
+// succession runs one controller after another.
 type succession struct {
 	t        *testing.T
 	lab      *lab.Lab
-	name     string // of pool, class, namespace and queue
+	name     string // name of the pool, class, namespace and queue
 	gate     *gate
 	settings []string
 }
@@ -101,21 +102,22 @@ func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	})
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(l.Account, l.Region).EventQueues = nil })
-		killController(l) // it goes through a gate that is no more
+		killController(l) // the gate of this controller is closed
 	})
 	s.settings = append(s.gate.settings, "INTERRUPTION_QUEUE="+name, "BATCH_IDLE_DURATION=100ms", "BATCH_MAX_DURATION=1s")
 	restart(t, l, s.settings...)
 	return s
 }
 
-// Deadlines of a scene, and how many writes all of them may take together: a controller that does again and again what
-// it cannot remember would never come to an end.
+// The timeout of one step, and the maximum number of writes of all steps. A controller that repeats the same write
+// after each restart exceeds the maximum.
 const (
 	crashScene = 6 * time.Minute
 	mostWrites = 200
 )
 
-// until waits until ok, and kills each controller that the gate has closed behind.
+// until waits until ok returns true. Whenever the gate closes after a write, until kills the controller and starts
+// another one.
 func (s *succession) until(what string, ok func(context.Context) (bool, error)) {
 	s.t.Helper()
 	began, before := time.Now(), len(s.gate.writes())
@@ -125,7 +127,7 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 			killController(s.lab)
 			s.gate.open()
 			if len(s.gate.writes()) > mostWrites {
-				s.t.Fatalf("no end after %d writes, the last of them %v", len(s.gate.writes()), s.gate.writes()[mostWrites-20:])
+				s.t.Fatalf("more than %d writes; the last are %v", len(s.gate.writes()), s.gate.writes()[mostWrites-20:])
 			}
 			restart(s.t, s.lab, s.settings...)
 			return false, nil
@@ -136,8 +138,8 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(began).Seconds(), len(s.gate.writes())-before)
 }
 
-// isWhole reports whether the pod runs on one complete node, the only one, and whether that node is the last of the
-// given number of instances.
+// isWhole reports whether the pod runs on the only node, which is ready and complete, after the given number of
+// launched instances.
 func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
 	all := instancesOf(s.lab, s.name)
 	if len(all) > instances {
@@ -186,7 +188,7 @@ func (s *succession) delete(objects ...client.Object) {
 	}
 }
 
-// messages returns how many the queue holds, hidden ones too.
+// messages returns the number of messages in the queue, including messages that are in flight.
 func (s *succession) messages() int {
 	n := 0
 	s.lab.Emulator.Do(func(w *world.World, now time.Time) {

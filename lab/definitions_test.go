@@ -17,9 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestDefinitionsAreBrought: in a cluster that never heard of NodePools the controller brings the definitions, replaces those that are
-// behind, and leaves those that are ahead.
-func TestDefinitionsAreBrought(t *testing.T) {
+// TestDefinitionsAreInstalled checks that the controller installs missing CRDs, replaces CRDs with a lower revision,
+// and leaves CRDs with a higher revision unchanged.
+func TestDefinitionsAreInstalled(t *testing.T) {
 	l := beside(t, lab.Options{Bare: true})
 	d := definitionsOf(t, l)
 	first := restart(t, l, "DISABLE_LEADER_ELECTION=false")
@@ -32,7 +32,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 	d.cli(0, "nodepools.karpenter.sh: has revision", "crds", "check")
 	first.Kill()
 
-	// As Karpenter's chart installed it once: without our mark, and without a printer column that came later.
+	// A CRD of an older Karpenter chart: without Joiner's annotation, and without the last printer column.
 	const pools = "nodepools.karpenter.sh"
 	columns := len(d.get(pools).Spec.Versions[0].AdditionalPrinterColumns)
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) {
@@ -46,14 +46,14 @@ func TestDefinitionsAreBrought(t *testing.T) {
 	})
 	second.Kill()
 
-	// A newer program was here, and knows more.
+	// A CRD of a newer Joiner, with an additional field.
 	newer := crds.Revision() + 5
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) {
 		c.Annotations[crds.KeyRevision] = strconv.Itoa(newer)
 		specOf(c).Properties["flux"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	before := d.get(pools).ResourceVersion
-	third := restart(t, l) // without a lease
+	third := restart(t, l) // without leader election
 	d.said("nodepools.karpenter.sh", "is newer than this program's")
 	d.cli(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
 	if got := d.get(pools).ResourceVersion; got != before {
@@ -61,7 +61,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 	}
 	third.Kill()
 
-	// A definition that another tool manages, and that is newer: replaced only with --force.
+	// A newer CRD that another tool manages is replaced only with --force.
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) { delete(c.Annotations, crds.KeyRevision) })
 	d.cli(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
 	d.cli(0, "with it went spec.flux", "crds", "apply", "--force")
@@ -82,7 +82,7 @@ type definitions struct {
 	t      *testing.T
 	l      *lab.Lab
 	client *apiextensions.Clientset
-	path   string // of the program
+	path   string // path of the joiner program
 }
 
 func definitionsOf(t *testing.T, l *lab.Lab) definitions {
@@ -104,7 +104,7 @@ func (d definitions) get(name string) *apiextensionsv1.CustomResourceDefinition 
 	return found
 }
 
-// change writes a definition as another tool does.
+// change updates a CRD with the field manager helm.
 func (d definitions) change(name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
 	d.t.Helper()
 	found := d.get(name)
@@ -120,7 +120,7 @@ func (d definitions) until(what, name string, ok func(*apiextensionsv1.CustomRes
 	eventually(d.t, d.l, 30*time.Second, what, func() bool { return ok(d.get(name)) })
 }
 
-// said waits until the controller's log has a line with both texts.
+// said waits until one line of the controller's log contains all texts.
 func (d definitions) said(texts ...string) {
 	d.t.Helper()
 	eventually(d.t, d.l, 30*time.Second, "a line of the log with "+strings.Join(texts, " and "), func() bool {
@@ -141,7 +141,7 @@ func (d definitions) said(texts ...string) {
 	})
 }
 
-// cli runs the program as the administrator, and wants its exit code and a text that it prints.
+// cli runs joiner as the administrator, and checks its exit code and a text in its output.
 func (d definitions) cli(code int, want string, args ...string) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.path, args...)
@@ -159,7 +159,7 @@ func (d definitions) cli(code int, want string, args ...string) {
 	}
 }
 
-// specOf is the schema of a definition's spec, of the first field that holds others for NodePools.
+// specOf returns the schema of the spec in a CRD.
 func specOf(c *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
 	return c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// DoctorRole is a role with the permissions of joiner doctor, and no others.
+// DoctorRole is a role with exactly the permissions of joiner doctor.
 const DoctorRole = "JoinerDoctor"
 
 // Doctor runs `joiner doctor` from the program at path with read-only permissions, in AWS those of deploy/iam/doctor.json. It returns the
 // command's output and exit code. If the command could not complete its checks, the error contains its standard error.
 func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
-	return l.judge(ctx, path, append([]string{"doctor"}, args...)...)
+	return l.runReadOnly(ctx, path, append([]string{"doctor"}, args...)...)
 }
 
-// MigrateCheck runs `joiner migrate check` in the same way.
+// MigrateCheck runs `joiner migrate check` with the same permissions and results as Doctor.
 func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
-	return l.judge(ctx, path, append([]string{"migrate", "check"}, args...)...)
+	return l.runReadOnly(ctx, path, append([]string{"migrate", "check"}, args...)...)
 }
 
-// judge runs a command with the permissions of joiner doctor.
-func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
+// runReadOnly runs a command with the permissions of joiner doctor.
+func (l *Lab) runReadOnly(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	if err := l.Roles.permitDoctor(); err != nil {
 		return "", 0, err
 	}

@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsAreWhole: each fault has a unique name, and each check has a fault or a reason to have none.
+// TestFaultsAreWhole checks that each fault has a unique name, and that each check has a fault or a reason in Untried.
 func TestFaultsAreWhole(t *testing.T) {
 	t.Parallel()
 	if problems := faults.Problems(); len(problems) > 0 {

@@ -17,10 +17,12 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestDoctorFixes: a node role that no mapping admits, in two variants: the cluster does not read the mapping, or there is none at all.
+// TestDoctorFixes fixes a node role without an effective mapping, in two variants: the cluster does not read aws-auth,
+// or aws-auth does not contain the role.
 //
-// joiner doctor --fix shows the change, and makes none without a terminal. It names the missing permission where one is missing. With the
-// permissions it makes the change: the pods run, and rows of aws-auth that belong to other roles are unchanged.
+// Without a terminal, joiner doctor --fix shows the change and does not make it. With a missing permission, it names
+// the permission. With all permissions it makes the change: the pods run, and rows of aws-auth for other roles are
+// unchanged.
 func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
 	for mode, check := range map[string]string{ekscluster.AuthAPI: "AUTH-1", ekscluster.AuthConfigMap: "AUTH-3"} {
@@ -51,10 +53,10 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
 	if err != nil || code != 1 || !strings.Contains(printed, "nothing was changed: standard input is not a terminal") || !strings.Contains(printed, "+ ") {
-		t.Fatalf("without a terminal it ends with %d, %v:\n%s", code, err, printed)
+		t.Fatalf("without a terminal: exit status %d, %v:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
-	if check == "AUTH-1" { // its fix is a call to AWS, which a user with read permissions may not make
+	if check == "AUTH-1" { // the fix is a call to AWS, for which read permissions are not sufficient
 		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil ||
 			!strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
 			t.Errorf("without the permission: %v", err)
@@ -62,7 +64,7 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	}
 	printed, code = ownersDoctor(t, l, joiner, "--fix", check, "--yes")
 	if code != 0 || !strings.HasSuffix(printed, "done\n") {
-		t.Fatalf("with all rights it ends with %d:\n%s", code, printed)
+		t.Fatalf("with all permissions: exit status %d:\n%s", code, printed)
 	}
 	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
@@ -76,16 +78,16 @@ func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 		t.Errorf("aws-auth is now:\n%s", text)
 	}
 	if printed, code := ownersDoctor(t, l, joiner, "--fix", check); code != 0 || printed != check+" is fine: nothing to fix\n" {
-		t.Errorf("once more it ends with %d:\n%s", code, printed)
+		t.Errorf("second run: exit status %d:\n%s", code, printed)
 	}
 }
 
-// writeAuthMap puts a text into aws-auth, which may not be there yet.
+// writeAuthMap replaces aws-auth, or creates it.
 func writeAuthMap(t *testing.T, l *lab.Lab, mapRoles string) {
 	t.Helper()
 	maps := l.Kube.CoreV1().ConfigMaps("kube-system")
 	if err := maps.Delete(t.Context(), "aws-auth", metav1.DeleteOptions{}); err != nil {
-		t.Log(err) // there was none
+		t.Log(err) // the ConfigMap did not exist
 	}
 	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth"}, Data: map[string]string{"mapRoles": mapRoles}}
 	if _, err := maps.Create(t.Context(), auth, metav1.CreateOptions{}); err != nil {

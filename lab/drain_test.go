@@ -23,11 +23,12 @@ import (
 const (
 	drainedApps  = 40
 	replicasEach = 4
-	fewDrains    = 80 // enough for every run of the tests
+	fewDrains    = 80 // default number of drained nodes
 )
 
-// TestDrains deletes the NodeClaims of all nodes at once, again and again until LAB_DRAINS nodes have been drained (make
-// soak: five hundred), under workloads of which one replica may be missing at a time. At no moment are more than that missing.
+// TestDrains deletes the NodeClaims of all nodes at once, again and again until LAB_DRAINS nodes have been drained
+// (make soak: five hundred), under workloads with PodDisruptionBudgets of maxUnavailable 1. No PodDisruptionBudget may
+// be exceeded at any time.
 func TestDrains(t *testing.T) {
 	drains := int(numberFrom(t, "LAB_DRAINS", fewDrains))
 	l := shared(t)
@@ -44,7 +45,7 @@ func TestDrains(t *testing.T) {
 	pods := drainedApps * replicasEach
 	watch := guard(t, l, name)
 	allRun(t, l, name, pods, 3*time.Minute)
-	within(t, l, time.Minute, "every app to be whole", func(context.Context) (bool, error) { return watch.areWhole() })
+	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.areWhole() })
 	began, done, rounds := time.Now(), 0, 0
 	for done < drains {
 		claims := claimNames(t, l, name)
@@ -62,11 +63,11 @@ func TestDrains(t *testing.T) {
 				}
 			}
 			if left > 0 {
-				return false, fmt.Errorf("%d are left", left)
+				return false, fmt.Errorf("%d NodeClaims still exist", left)
 			}
 			return true, nil
 		})
-		within(t, l, time.Minute, "every app to be whole again", func(context.Context) (bool, error) { return watch.areWhole() })
+		within(t, l, time.Minute, "all replicas of every app to be ready again", func(context.Context) (bool, error) { return watch.areWhole() })
 		done, rounds = done+len(claims), rounds+1
 		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(began).Seconds())
 	}
@@ -75,14 +76,13 @@ func TestDrains(t *testing.T) {
 		t.Error(b)
 	}
 	if most := done * 4; seen < pods*rounds || seen > most {
-		t.Errorf("%d pods went in %d drains: not every pod moved each time", seen, done)
+		t.Errorf("%d pods were deleted in %d drains: not every pod moved in each round, or pods moved too often", seen, done)
 	}
 	t.Logf("%d nodes drained, %d pods moved, %d budgets broken, in %.0f s", done, seen, len(broken), time.Since(began).Seconds())
 	nothingLeft(t, l, name)
 }
 
-// guarded is a Deployment whose replicas keep to hosts of their own, and a PodDisruptionBudget that lets one of them be
-// missing at a time.
+// guarded returns a Deployment with at most one replica per node, and a PodDisruptionBudget with maxUnavailable 1.
 func guarded(namespace, app string) string {
 	d := deployment(namespace, app, replicasEach, "800m", "512Mi", "test: "+namespace)
 	apart := fmt.Sprintf(`      affinity:
@@ -100,7 +100,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: %s}}}
 `, app, namespace, app)
 }
 
-// claimNames returns the names of the pool's NodeClaims that are not deleted yet, or whose finalizers still hold them.
+// claimNames returns the names of the pool's NodeClaims, including NodeClaims that are being deleted.
 func claimNames(t *testing.T, l *lab.Lab, pool string) []string {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -114,12 +114,12 @@ func claimNames(t *testing.T, l *lab.Lab, pool string) []string {
 	return out
 }
 
-// guardian watches the pods of a namespace, and counts for each app those that serve.
+// guardian watches the pods of a namespace, and counts the ready pods of each app.
 type guardian struct {
 	mu      sync.Mutex
-	serving map[string]map[string]bool // by app: names of pods that are Ready and not about to go
+	serving map[string]map[string]bool // by app: names of pods that are Ready and not being deleted
 	whole   map[string]bool            // apps that have had all their replicas
-	gone    int
+	gone    int                        // number of deleted pods
 	broken  []string
 }
 
@@ -146,7 +146,7 @@ func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFir
 	factory.WaitForCacheSync(t.Context().Done())
 }
 
-// see takes note of a pod, and of an app that has lost more replicas than it may.
+// see records a change of a pod, and a violation of an app's PodDisruptionBudget.
 func (g *guardian) see(o any, isGone bool) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
@@ -173,7 +173,7 @@ func (g *guardian) see(o any, isGone bool) {
 	now := len(g.serving[app])
 	g.whole[app] = g.whole[app] || now == replicasEach
 	if g.whole[app] && now < before && now < replicasEach-1 {
-		g.broken = append(g.broken, fmt.Sprintf("%s: only %d of %s serve when pod %s on %s goes (%s)",
+		g.broken = append(g.broken, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s on %s was deleted (%s)",
 			time.Now().Format(time.TimeOnly), now, app, pod.Name, pod.Spec.NodeName, pod.Status.Reason))
 	}
 }
@@ -184,7 +184,7 @@ func isReadyPod(pod *corev1.Pod) bool {
 	})
 }
 
-// areWhole reports whether all replicas of every app serve.
+// areWhole reports whether all replicas of every app are ready.
 func (g *guardian) areWhole() (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,13 +193,13 @@ func (g *guardian) areWhole() (bool, error) {
 	}
 	for _, app := range slices.Sorted(maps.Keys(g.serving)) {
 		if n := len(g.serving[app]); n != replicasEach {
-			return false, fmt.Errorf("%d of %s serve", n, app)
+			return false, fmt.Errorf("%d replicas of %s are ready", n, app)
 		}
 	}
 	return true, nil
 }
 
-// verdict returns what was broken, and how many pods have gone.
+// verdict returns the violations of PodDisruptionBudgets, and the number of deleted pods.
 func (g *guardian) verdict() (broken []string, gone int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -30,15 +30,15 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// built is the program that all tests run.
+// built is the joiner program that all tests run.
 var built struct {
 	once sync.Once
-	dir  string // that it was built in; TestMain removes it
+	dir  string // folder of the build; TestMain removes it
 	path string
 	err  error
 }
 
-// program returns the path of joiner; the first time, it is built.
+// program returns the path of joiner. The first call builds it.
 func program(t *testing.T) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -52,13 +52,13 @@ func program(t *testing.T) string {
 	return built.path
 }
 
-// controllers are those that run now, by their labs.
+// controllers are the running controllers, by lab.
 var controllers struct {
 	sync.Mutex
 	now map[*lab.Lab]*lab.Controller
 }
 
-// running returns the lab's controller, nil if there is none.
+// running returns the lab's controller, or nil.
 func running(l *lab.Lab) *lab.Controller {
 	controllers.Lock()
 	defer controllers.Unlock()
@@ -72,7 +72,7 @@ func killController(l *lab.Lab) {
 	}
 }
 
-// controller returns the lab's running controller; one is started if there is none.
+// controller returns the lab's running controller. It starts a controller if none runs.
 func controller(t *testing.T, l *lab.Lab) *lab.Controller {
 	t.Helper()
 	if c := running(l); c != nil && c.Err() == nil {
@@ -98,7 +98,7 @@ func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	return c
 }
 
-// class is an EC2NodeClass named after the test.
+// class returns the manifest of an EC2NodeClass. images are the lines of the spec that select AMIs.
 func class(l *lab.Lab, name, images string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -113,7 +113,7 @@ spec:
 `, name, lab.NodeRole, images, l.Cluster, l.Cluster)
 }
 
-// pool is a NodePool named after the test, whose nodes carry its name as the label "test".
+// pool returns the manifest of a NodePool that sets the label "test" of its nodes to the pool's name.
 func pool(name, more string, requirements ...string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
@@ -134,7 +134,7 @@ spec:
 `, name, name, name, strings.Join(requirements, "\n      - "), more)
 }
 
-// deployment is pods that only run on the test's nodes.
+// deployment returns the manifest of a Deployment with a node selector.
 func deployment(namespace, name string, replicas int, cpu, memory, selector string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -173,8 +173,8 @@ func namespaced(t *testing.T, l *lab.Lab) string {
 	return name
 }
 
-// allRun waits until the namespace has want pods and all of them run. It watches them: to list 500 pods repeatedly would take the time that
-// is measured.
+// allRun waits until the namespace has want pods and all of them run. It watches the pods, because listing 500 pods
+// repeatedly would slow down the measured controller.
 func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -197,9 +197,8 @@ func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Dur
 	t.Logf("%d pods run after %.1f s", want, time.Since(began).Seconds())
 }
 
-// nothingLeft deletes the test's workloads, then its pools and classes, and waits
-// until nothing is left of them on either side. Without pools it is the one of the
-// test's name.
+// nothingLeft deletes the namespace name with the test's workloads, then the pools and classes, and waits until their
+// objects and AWS resources are deleted. Without pools, it deletes the pool with the same name as the namespace.
 func nothingLeft(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	t.Helper()
 	leave(t, l, name)
@@ -209,7 +208,7 @@ func nothingLeft(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	allGone(t, l, pools...)
 }
 
-// leave deletes a test's workloads.
+// leave deletes the namespace of a test with its workloads.
 func leave(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	if err := l.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -217,21 +216,21 @@ func leave(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// allGone is nothingLeft for workloads that are deleted already.
+// allGone is nothingLeft without the deletion of the workloads.
 func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 	t.Helper()
 	ctx := t.Context()
 	began := time.Now()
 	for _, pool := range pools {
-		within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
+		within(t, l, 90*time.Second, "the nodes to be deleted", func(ctx context.Context) (bool, error) {
 			left, err := remains(ctx, l, pool)
 			if err == nil && len(left) > 0 {
-				err = fmt.Errorf("there still are %d: %v", len(left), left[:min(5, len(left))])
+				err = fmt.Errorf("%d objects and instances still exist: %v", len(left), left[:min(5, len(left))])
 			}
 			return len(left) == 0, err
 		})
 	}
-	t.Logf("all nodes have left after %.1f s", time.Since(began).Seconds())
+	t.Logf("all nodes were deleted after %.1f s", time.Since(began).Seconds())
 	for _, pool := range pools {
 		for _, object := range []client.Object{
 			&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: pool}},
@@ -242,17 +241,17 @@ func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 		}
 	}
 	for _, pool := range pools {
-		within(t, l, 90*time.Second, "launch templates and instance profiles to go with their class", func(context.Context) (bool, error) {
+		within(t, l, 90*time.Second, "launch templates and instance profiles to be deleted with their class", func(context.Context) (bool, error) {
 			left := leftovers(l, pool)
 			if len(left) > 0 {
-				return false, fmt.Errorf("there still are %v", left)
+				return false, fmt.Errorf("these still exist: %v", left)
 			}
 			return true, nil
 		})
 	}
 }
 
-// remains lists the claims, nodes and living instances of a pool.
+// remains lists the NodeClaims, Nodes and running instances of a pool.
 func remains(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
 	var left []string
 	var claims karpenterv1.NodeClaimList
@@ -281,7 +280,7 @@ func instancesOf(l *lab.Lab, pool string) []world.Instance {
 	return slices.DeleteFunc(l.Instances(), func(i world.Instance) bool { return i.Tags[karpenterv1.LabelNodePool] != pool })
 }
 
-// leftovers lists what the account holds for a class.
+// leftovers lists the launch templates and instance profiles of a class.
 func leftovers(l *lab.Lab, class string) []string {
 	const tag = "karpenter.k8s.aws/ec2nodeclass"
 	var left []string
@@ -300,7 +299,7 @@ func leftovers(l *lab.Lab, class string) []string {
 	return left
 }
 
-// TestCaseOne is case-1 as it was reported, with the mapping right.
+// TestCaseOne reproduces the user report case-1 with a correct role mapping.
 func TestCaseOne(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -321,8 +320,7 @@ func TestCaseOne(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// TestBothArchitectures runs 100 pods on AL2023, half of them on either
-// architecture, and scales to zero.
+// TestBothArchitectures runs 100 pods on AL2023, half of them on each architecture, and scales to zero.
 func TestBothArchitectures(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -356,9 +354,9 @@ func TestKilledController(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("to have the same moments again: LAB_SEED=%d", seed)
+	t.Logf("to repeat the same random numbers: LAB_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	// Short windows, so that a kill is as likely to hit a launch as a pause.
+	// Short batch windows make it likely that a kill hits a launch.
 	restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	name := namespaced(t, l)
 	apply(t, l,
@@ -372,7 +370,7 @@ func TestKilledController(t *testing.T) {
 		after := untilCalls(t, l, calls)
 		killController(l)
 		claims, named := claimsOf(t, l, name)
-		t.Logf("kill %2d: %4d ms after 10 more pods were wanted, at most %2d calls to AWS; %3d claims, %3d of them with an instance; %3d instances",
+		t.Logf("kill %2d: %4d ms after adding 10 pods, at most %2d calls to AWS; %3d NodeClaims, %3d of them with an instance; %3d instances",
 			kill, after.Milliseconds(), calls, len(claims), len(named), len(instancesOf(l, name)))
 		restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	}
@@ -381,7 +379,7 @@ func TestKilledController(t *testing.T) {
 	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !wanted[id] {
-			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
+			t.Errorf("instance %s (%s) has no NodeClaim", i.ID, i.State)
 		}
 	}
 	if len(all) != 100 || len(claims) != 100 {
@@ -390,8 +388,8 @@ func TestKilledController(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// untilCalls waits until the controller has made the given number of calls to AWS, but no
-// longer than four seconds: a crash does most harm between two calls.
+// untilCalls waits until the controller has made the given number of calls to AWS, but at most four seconds. The caller
+// can then kill the controller between two calls.
 func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -405,13 +403,13 @@ func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 		select {
 		case <-tick.C:
 		case <-running(l).Done():
-			t.Fatalf("the controller ended by itself: %v", running(l).Err())
+			t.Fatalf("the controller ended unexpectedly: %v", running(l).Err())
 		}
 	}
 	return time.Since(began)
 }
 
-// claimsOf lists the claims of a pool, and the provider IDs of those that have an instance.
+// claimsOf returns the NodeClaims of a pool, and the provider IDs of their instances.
 func claimsOf(t *testing.T, l *lab.Lab, pool string) (claims []karpenterv1.NodeClaim, providerIDs map[string]bool) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -436,8 +434,8 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 	}
 }
 
-// timed makes TestFiveHundredPods fail when the controller is slow. `make bench` sets it. On a host that runs other work, the test would
-// measure the API server's share, so that elsewhere it only shows the times.
+// timed is the environment variable that makes TestFiveHundredPods fail if the controller is slow. `make bench` sets
+// it. Otherwise the test only logs the times, because they depend on the load of the host.
 const timed = "LAB_TIMED"
 
 // TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the
@@ -450,7 +448,7 @@ func TestFiveHundredPods(t *testing.T) {
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 	)
-	c := restart(t, l) // so that its numbers are of this test alone
+	c := restart(t, l) // a new controller, whose metrics contain only this test
 	poolReady(t, l, name)
 	makePods(t, l, name, 500)
 	adopt(t, l, name, 500)
@@ -459,9 +457,9 @@ func TestFiveHundredPods(t *testing.T) {
 		t.Logf("stage %-6s %s", stage, histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
 	}
 	peak := peakMemory(t, c.PID())
-	t.Logf("the controller took at most %d MiB of memory", peak>>20)
+	t.Logf("peak memory of the controller: %d MiB", peak>>20)
 	if peak > 300<<20 {
-		t.Errorf("that is more than 300 MiB")
+		t.Errorf("the controller used more than 300 MiB")
 	}
 	beyond := histogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
 	switch {
@@ -484,12 +482,12 @@ func poolReady(t *testing.T, l *lab.Lab, name string) {
 	})
 }
 
-// podSizes are what the pods of makePods ask for.
+// podSizes returns the CPU and memory requests of the pods of makePods.
 func podSizes() [][2]string {
 	return [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
 }
 
-// sizedPod is a pod of the i-th size that only runs on the test's nodes.
+// sizedPod returns a pod of the i-th size that runs only on the test's nodes.
 func sizedPod(test string, i int) corev1.PodTemplateSpec {
 	size, grace := podSizes()[i], int64(1)
 	return corev1.PodTemplateSpec{
@@ -506,8 +504,8 @@ func sizedPod(test string, i int) corev1.PodTemplateSpec {
 	}
 }
 
-// adopt gives the pods of makePods to ReplicaSets, a set for each size: a pod that kube-scheduler
-// takes off a full node for a DaemonSet's, which is critical, then comes again.
+// adopt creates a ReplicaSet for the pods of each size of makePods. If kube-scheduler preempts a pod for a critical
+// DaemonSet pod, its ReplicaSet creates a new pod.
 func adopt(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	for i := range podSizes() {
@@ -524,7 +522,7 @@ func adopt(t *testing.T, l *lab.Lab, name string, n int) {
 	}
 }
 
-// makePods makes pods of five sizes from many goroutines at once.
+// makePods creates pods of five sizes from many goroutines.
 func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	todo := make(chan int, n)
@@ -548,17 +546,17 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 		})
 	}
 	done.Wait()
-	t.Logf("%d pods were made in %.1f s", n, time.Since(began).Seconds())
+	t.Logf("%d pods were created in %.1f s", n, time.Since(began).Seconds())
 }
 
-// numbers are what a histogram says.
+// numbers are the values of a histogram.
 type numbers struct {
 	count int
 	sum   float64
-	under map[string]int // by the upper bound of the bucket, in seconds
+	under map[string]int // cumulative count by the upper bound of the bucket, in seconds
 }
 
-// String returns count, mean, and the bucket that holds the slowest.
+// String returns the count, the mean, and the upper bound of the slowest observation.
 func (n numbers) String() string {
 	if n.count == 0 {
 		return "never"
@@ -574,7 +572,7 @@ func (n numbers) String() string {
 	return fmt.Sprintf("%d times, mean %.0f ms, all under %s s", n.count, 1000*n.sum/float64(n.count), worst)
 }
 
-// histogram reads one from a page of metrics.
+// histogram reads a histogram from the metrics page at url.
 func histogram(t *testing.T, url, name, label string) numbers {
 	t.Helper()
 	response, err := http.Get(url)
@@ -608,7 +606,7 @@ func histogram(t *testing.T, url, name, label string) numbers {
 	return n
 }
 
-// peakMemory is the most resident memory that a process has had, in bytes.
+// peakMemory returns the maximum resident memory of a process, in bytes.
 func peakMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
@@ -621,6 +619,6 @@ func peakMemory(t *testing.T, pid int) int64 {
 			return kib << 10
 		}
 	}
-	t.Fatal("the kernel does not say how much memory the controller took")
+	t.Fatal("/proc/PID/status has no VmHWM")
 	return 0
 }

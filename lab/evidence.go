@@ -105,7 +105,7 @@ func conditionsOf(conditions []metav1.Condition) string {
 
 const allTrue = " all conditions True"
 
-// few lets the first maxHealthy entries be written, and counts the rest.
+// few counts entries. Its method next is true for the first maxHealthy entries.
 type few struct{ seen int }
 
 const maxHealthy = 25

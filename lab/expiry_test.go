@@ -21,7 +21,7 @@ func TestExpiry(t *testing.T) {
 	controller(t, l)
 	name := namespaced(t, l)
 	const life = 40 * time.Second
-	// A pool whose expireAfter is changed drifts: here that is to be seen and not acted on.
+	// A change of expireAfter makes nodes drift. The annotation prevents that the drifted node is replaced.
 	manifest := strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 		"metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {joiner.sh/drift: observe}}", 1)
 	apply(t, l,
@@ -46,7 +46,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 		t.Fatal(err)
 	}
 	before := p.DeepCopy()
-	p.Spec.Template.Spec.ExpireAfter = karpenterv1.After(720 * time.Hour) // of the next nodes; what is there keeps its age
+	p.Spec.Template.Spec.ExpireAfter = karpenterv1.After(720 * time.Hour) // for new nodes; the existing node keeps its expiration
 	if err := l.Client.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,26 +62,26 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 		return old.DeletionTimestamp != nil, client.IgnoreNotFound(err)
 	})
 	if old.DeletionTimestamp.Time.Before(due) {
-		t.Errorf("it goes at %s, which is before its time, %s", old.DeletionTimestamp, due)
+		t.Errorf("the NodeClaim was deleted at %s, before its expiration at %s", old.DeletionTimestamp, due)
 	}
-	t.Logf("its NodeClaim was deleted %.0f s after it had expired", old.DeletionTimestamp.Sub(due).Seconds())
+	t.Logf("the NodeClaim was deleted %.0f s after its expiration", old.DeletionTimestamp.Sub(due).Seconds())
 	claims, _ = claimsOf(t, l, name)
 	i := slices.IndexFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.Name != old.Name })
 	if i < 0 {
-		t.Fatalf("it goes and there is no other\n%s", l.Evidence(context.Background()))
+		t.Fatalf("the NodeClaim was deleted without a replacement\n%s", l.Evidence(context.Background()))
 	}
 	ready, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
 	if ready.Status != "True" || ready.LastTransitionTime.After(old.DeletionTimestamp.Time) {
-		t.Errorf("it goes at %s, and its replacement is not ready: %+v", old.DeletionTimestamp, ready)
+		t.Errorf("the NodeClaim was deleted at %s, before its replacement was ready: %+v", old.DeletionTimestamp, ready)
 	}
-	within(t, l, time.Minute, "the old node to be gone", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the old node to be deleted", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), &karpenterv1.NodeClaim{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
 	allRun(t, l, name, 3, time.Minute)
 	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
 	if happened := history(); !slices.Equal(happened, want) {
-		t.Errorf("happened: %v\nwant:     %v", happened, want)
+		t.Errorf("events: %v\nwant:   %v", happened, want)
 	}
 	nothingLeft(t, l, name)
 }

@@ -27,22 +27,22 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// family is an image family, as the user of an EC2NodeClass asks for it.
+// family is the configuration of an AMI family in an EC2NodeClass, and the expected node.
 type family struct {
 	images   string // lines of the spec
-	userData string // the user's own; empty: none
+	userData string // spec.userData; empty: not set
 
-	// What must come of it. All but the name and the console are seen on the Node.
-	wantImage   string   // in the name of the image
-	wantFamily  string   // of the image that the instance was booted from
-	wantSystem  string   // how the operating system's name begins
-	wantLabel   string   // of the label "own"
-	wantCPU     string   // allocatable, of 2 cores; empty: 1930m, as the images have it
-	wantConsole []string // one after the other
+	// The expected results.
+	wantImage   string   // part of the image's name
+	wantFamily  string   // family of the instance's image
+	wantSystem  string   // prefix of the Node's osImage
+	wantLabel   string   // value of the Node's label "own"
+	wantCPU     string   // allocatable CPU of 2 vCPUs; empty: 1930m, the default of the images
+	wantConsole []string // texts of the console, in this order
 }
 
-// families are what a row of TestFamiliesJoin is made from. ARCH stands for the architecture in EC2's words, CLUSTER,
-// ENDPOINT, AUTHORITY and CIDR for what the user would have written there.
+// families are the configurations of TestFamiliesJoin. ARCH is replaced by EC2's name of the architecture, and CLUSTER,
+// ENDPOINT, AUTHORITY and CIDR by the values of the cluster.
 var families = map[string]family{
 	"al2023": {
 		images:    "amiSelectorTerms: [{alias: al2023@latest}]",
@@ -160,14 +160,15 @@ spec:
 // joining is a row of TestFamiliesJoin: a family on an architecture.
 type joining struct {
 	family
-	name         string // of class, pool and pods
+	name         string // name of the class, the pool and the pods
 	arch         string // "amd64"
 	instanceType string // "m5.large"
-	image        string // the architecture in EC2's words: "x86_64"
+	image        string // EC2's name of the architecture: "x86_64"
 }
 
-// TestFamiliesJoin: every Linux family joins, on both architectures, with and without the user's own data, and what the
-// user wrote takes effect. `joiner render userdata` says beforehand, to the byte, what the instance gets.
+// TestFamiliesJoin checks that nodes of every Linux family join, on both architectures, with and without the user's own
+// user data, and that the user data takes effect. The output of `joiner render userdata` must be equal to the
+// instance's user data.
 func TestFamiliesJoin(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -195,20 +196,20 @@ func TestFamiliesJoin(t *testing.T) {
 			i := row.joined(t, l, namespace)
 			preflightSays(t, l, row.name, metav1.ConditionTrue) // no false alarm
 			if got := rendered(t, l, row, cluster); got != i.UserData {
-				t.Errorf("joiner render userdata says (-), the instance got (+):\n%s", gocmp.Diff(got, i.UserData))
+				t.Errorf("user data (-joiner render userdata +instance):\n%s", gocmp.Diff(got, i.UserData))
 			}
 		})
 	}
 	nothingLeft(t, l, namespace, names...)
 }
 
-// isHeldBack reports whether Kubernetes' own node controller says that the node is not ready. That controller sets the taint from what it
-// saw a moment ago. A node that has just become ready may get the taint once more, for the five seconds until the controller re-checks it.
+// isHeldBack reports whether the node has the taint node.kubernetes.io/not-ready. The node lifecycle controller can set
+// this taint from stale data on a node that has just become ready, and removes it within five seconds.
 func isHeldBack(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
-// fill replaces the placeholders of the expected texts with values that are known only now.
+// fill replaces the placeholders of the configuration and of the expected texts.
 func (j *joining) fill(cluster *ekstypes.Cluster) {
 	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[j.arch]
 	words := strings.NewReplacer("ARCH", j.image, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
@@ -222,7 +223,7 @@ func (j *joining) fill(cluster *ekstypes.Cluster) {
 	}
 }
 
-// ownData is the user's own data as a line of the spec.
+// ownData returns spec.userData as YAML.
 func (j *joining) ownData() string {
 	if j.userData == "" {
 		return ""
@@ -238,7 +239,7 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 		t.Fatalf("%d pods, %v; want 1", len(pods.Items), err)
 	}
 	var node *corev1.Node
-	within(t, l, time.Minute, "the node to be initialized, and its taints to be gone", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the node to be initialized, without the taint not-ready", func(ctx context.Context) (bool, error) {
 		var err error
 		node, err = l.Kube.CoreV1().Nodes().Get(ctx, pods.Items[0].Spec.NodeName, metav1.GetOptions{})
 		return err == nil && node.Labels[karpenterv1.LabelInitialized] == "true" && !isHeldBack(node), err
@@ -274,7 +275,7 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 	for _, want := range j.wantConsole {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {
-			t.Errorf("the console does not say %q, or not in its place:\n%s", want, console)
+			t.Errorf("the console does not contain %q in the expected order:\n%s", want, console)
 			break
 		}
 		rest = after
@@ -282,7 +283,7 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 	return i
 }
 
-// rendered asks the joiner program for the user data of a row, as a user does with the objects of the cluster at hand.
+// rendered returns the user data that `joiner render userdata` prints for the class and the pool of a row.
 func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) string {
 	t.Helper()
 	c, p := &awsv1.EC2NodeClass{}, &karpenterv1.NodePool{}
@@ -322,7 +323,7 @@ func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) 
 	return answer.UserData
 }
 
-// describe asks EKS for the lab's cluster.
+// describe returns EKS's description of the lab's cluster.
 func describe(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	t.Helper()
 	out, err := eks.NewFromConfig(l.AWS()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: &l.Cluster})
@@ -332,8 +333,8 @@ func describe(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	return out.Cluster
 }
 
-// goldenImages registers images that the account has built itself: EKS builds none of Amazon Linux 2 any more, and a
-// Custom image always belongs to the account.
+// goldenImages registers images of the account. EKS does not publish Amazon Linux 2 images any more, and Custom images
+// always belong to the account.
 func goldenImages(l *lab.Lab) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		for _, kind := range []string{"AL2", "Custom"} {

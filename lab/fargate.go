@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// startFargate starts Fargate, and registers its admission webhook with the API server under the name that it has on EKS.
+// startFargate starts Fargate, and registers its admission webhook with the API server under the webhook's name on EKS.
 func (l *Lab) startFargate(ctx context.Context) error {
 	log, err := os.OpenFile(l.Logs("fargate"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -20,34 +20,34 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// hurry is how many times as fast as in a real account faults come and go here. LAB_FULL=1 (make soak) leaves them their time: ten
-// minutes of shortage, two of errors.
-var hurry = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
+// speedup divides the durations of faults, to keep the test short. LAB_FULL=1 (make soak) sets it to 1: ten minutes of
+// shortage, and two minutes of errors.
+var speedup = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
 
-// backoff is how long the controller of these tests remembers a shortage at first: three minutes, in a hurry four seconds.
-func backoff() time.Duration { return 3 * time.Minute / hurry }
+// backoff returns the initial shortage back-off of the controller in these tests: three minutes divided by speedup.
+func backoff() time.Duration { return 3 * time.Minute / speedup }
 
-// faulty is a pool with a class and a namespace of its own, and a Deployment without pods. Faults that run at the same time differ in the
-// instance types that they affect.
+// faulty is a pool with its own class and namespace, and a Deployment with zero replicas. Faults that are active at the
+// same time affect different instance types.
 type faulty struct {
 	lab  *lab.Lab
 	name string
 }
 
-// TestFaultsOfAWS plays AWS's faults on the real controller, several at a time where they affect different instance types. In the end of
-// each, the pods run, and there is no instance without need.
+// TestFaultsOfAWS injects faults of AWS, several at the same time if they affect different instance types. After each
+// fault the pods run, and no superfluous instance exists.
 func TestFaultsOfAWS(t *testing.T) {
 	l := beside(t, lab.Options{})
 	settings := []string{"SHORTAGE_BACKOFF=" + backoff().String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
 	restart(t, l, settings...)
 	t.Cleanup(func() {
 		l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
-		killController(l) // it has settings that no other test wants
+		killController(l) // other tests need other settings
 	})
 	large := func(types ...string) string {
 		return "{key: node.kubernetes.io/instance-type, operator: In, values: [" + strings.Join(types, ", ") + "]}"
 	}
-	// A pod takes a node of two CPUs for itself.
+	// A pod with 1200m CPU fills a node with two vCPUs.
 	dies, unseen := newFaulty(t, l, "dies", "1200m", large("t3.large")), newFaulty(t, l, "unseen", "1200m", large("m5.large"))
 	oneLeft := newFaulty(t, l, "one-left", "500m", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [c6i, m6i, r6i]}")
 	noneLeft := newFaulty(t, l, "none-left", "1200m", large("c7i.large", "m7i.large"))
@@ -77,7 +77,7 @@ func TestFaultsOfAWS(t *testing.T) {
 	allLeave(t, dies, broken)
 }
 
-// allLeave takes away what the pools are there for, and waits until nothing is left of them.
+// allLeave deletes the workloads of the pools, and waits until their nodes, pools and classes are deleted.
 func allLeave(t *testing.T, all ...faulty) {
 	t.Helper()
 	for _, f := range all {
@@ -120,7 +120,7 @@ func (f faulty) launched(t *testing.T, want int) {
 	})
 }
 
-// asked returns the time of each request to EC2 for instances of the pool.
+// asked returns the times of the CreateFleet calls for the pool.
 func (f faulty) asked() []time.Time {
 	var at []time.Time
 	f.lab.Emulator.Do(func(*world.World, time.Time) {
@@ -133,12 +133,12 @@ func (f faulty) asked() []time.Time {
 	return at
 }
 
-// exactly asserts that alive instances live, that each of them has a claim, and that no more than total were ever launched.
+// exactly checks that alive instances are running, that each has a NodeClaim, and that total instances were launched.
 func (f faulty) exactly(t *testing.T, alive, total int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, f.lab, f.name)
 	all := instancesOf(f.lab, f.name)
-	// One that found nothing to ask for may be on its way out.
+	// Ignore NodeClaims without an instance that are being deleted, because no capacity was available.
 	claims = slices.DeleteFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.DeletionTimestamp != nil && c.Status.ProviderID == "" })
 	living := 0
 	for _, i := range all {
@@ -147,17 +147,17 @@ func (f faulty) exactly(t *testing.T, alive, total int) {
 		}
 		living++
 		if !providerIDs["aws:///"+i.Zone+"/"+i.ID] {
-			t.Errorf("instance %s belongs to no claim", i.ID)
+			t.Errorf("instance %s has no NodeClaim", i.ID)
 		}
 	}
 	if living != alive || len(all) != total || len(claims) != alive {
-		t.Errorf("%s: %d of %d instances live, for %d claims; want %d of %d, a claim for each\n%s", f.name, living, len(all),
+		t.Errorf("%s: %d of %d instances are running, with %d NodeClaims; want %d of %d, each with a NodeClaim\n%s", f.name, living, len(all),
 			len(claims), alive, total,
 			f.lab.Evidence(context.Background()))
 	}
 }
 
-// reported waits for an event with the reason and the words, about an object of this kind or of this name.
+// reported waits for an event with the reason and the words. about is the kind or the name of the event's object.
 func (f faulty) reported(t *testing.T, about, reason string, words ...string) {
 	t.Helper()
 	within(t, f.lab, 30*time.Second, fmt.Sprintf("an event for %s with reason %s and %v", about, reason, words),
@@ -171,8 +171,8 @@ func (f faulty) reported(t *testing.T, about, reason string, words ...string) {
 		})
 }
 
-// staleReads: descriptions are 30 seconds old, and the controller is killed while it launches eight instances; then a claim whose
-// instance EC2 does not show yet is deleted. It returns that claim.
+// staleReads restarts the controller while it launches eight instances, with descriptions of EC2 that are 30 seconds
+// old. Then it deletes a NodeClaim whose instance the descriptions do not contain yet, and returns this NodeClaim.
 func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClaim {
 	t.Helper()
 	f.scale(t, 8)
@@ -191,10 +191,11 @@ func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClai
 	return claim
 }
 
-// allSeen: no instance was launched twice or considered lost, and the instance of the deleted claim was terminated.
+// allSeen checks that no instance was launched twice or considered lost, and that the instance of the deleted NodeClaim
+// was terminated.
 func (f faulty) allSeen(t *testing.T, lost karpenterv1.NodeClaim) {
 	t.Helper()
-	within(t, f.lab, 90*time.Second, "the deleted claim's instance to be given back", func(ctx context.Context) (bool, error) {
+	within(t, f.lab, 90*time.Second, "the instance of the deleted NodeClaim to be terminated", func(ctx context.Context) (bool, error) {
 		err := f.lab.Client.Get(ctx, client.ObjectKeyFromObject(&lost), &karpenterv1.NodeClaim{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
@@ -203,7 +204,7 @@ func (f faulty) allSeen(t *testing.T, lost karpenterv1.NodeClaim) {
 	f.exactly(t, 8, 9)
 }
 
-// scarce: of all offerings of three families EC2 has one, and not the cheapest.
+// scarce limits the capacity of three families to one instance of one offering, which is not the cheapest.
 func (f faulty) scarce(t *testing.T) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -228,7 +229,7 @@ func (f faulty) scarce(t *testing.T) {
 	f.scale(t, 3)
 }
 
-// found: all pods run on the one there was, and EC2 was not asked often.
+// found checks that all pods run on the only available instance, after at most three CreateFleet calls.
 func (f faulty) found(t *testing.T) {
 	t.Helper()
 	allRun(t, f.lab, f.name, 3, time.Minute)
@@ -236,12 +237,12 @@ func (f faulty) found(t *testing.T) {
 	calls := len(f.asked())
 	t.Logf("%d calls of CreateFleet until the one offering was found", calls)
 	if most := 3; calls > most {
-		t.Errorf("more than %d: each can name 60", most)
+		t.Errorf("more than %d CreateFleet calls, each of which can contain 60 types", most)
 	}
 }
 
-// noneLeft: EC2 has nothing of what five pods accept, for a time. It is asked seldom, by one launch for all; the pods' events
-// say why they wait; and they run soon after there is some again.
+// noneLeft removes all capacity for five pods for a time. Meanwhile one launch per back-off probes EC2, and the pods'
+// events report the shortage. After the shortage the pods must run soon.
 func (f faulty) noneLeft(t *testing.T) {
 	t.Helper()
 	limit := func(set func(world.Pool)) {
@@ -251,8 +252,8 @@ func (f faulty) noneLeft(t *testing.T) {
 	began := time.Now()
 	f.scale(t, 5)
 	f.reported(t, "Pod", "FailedScheduling", "NoCapacity")
-	long := 10 * time.Minute / hurry
-	within(t, f.lab, long+time.Minute, "ten minutes of shortage, however fast, with two probes in them", func(context.Context) (bool, error) {
+	long := 10 * time.Minute / speedup
+	within(t, f.lab, long+time.Minute, "the end of the shortage, after at least two probes", func(context.Context) (bool, error) {
 		at := f.asked()
 		return time.Since(began) > long && len(at) > 0 && at[len(at)-1].Sub(at[0]) > 2*backoff(), nil
 	})
@@ -267,7 +268,7 @@ func (f faulty) noneLeft(t *testing.T) {
 		}
 	}
 	if first > 5 {
-		t.Errorf("%d calls for five claims before anything was known", first)
+		t.Errorf("%d CreateFleet calls for five NodeClaims before the back-off started", first)
 	}
 	if all := instancesOf(f.lab, f.name); len(all) > 0 {
 		t.Errorf("%d instances were launched of a type without capacity", len(all))
@@ -276,10 +277,10 @@ func (f faulty) noneLeft(t *testing.T) {
 	back := time.Now()
 	within(t, f.lab, 4*backoff()+20*time.Second, "five instances to be launched",
 		func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) == 5, nil })
-	t.Logf("all were launched %.1f s after there was capacity again", time.Since(back).Seconds())
+	t.Logf("all instances were launched %.1f s after the end of the shortage", time.Since(back).Seconds())
 }
 
-// restRuns: the pods run; descriptions that are 30 seconds old keep their nodes from joining for as long.
+// restRuns waits until the pods run. Their nodes join late, because descriptions of EC2 are 30 seconds old.
 func (f faulty) restRuns(t *testing.T) {
 	t.Helper()
 	allRun(t, f.lab, f.name, 5, time.Minute)
@@ -294,7 +295,7 @@ func since(began time.Time, at []time.Time) []string {
 	return out
 }
 
-// whileHalfIsRefused: EC2 throttles every other call while nodes are launched and others terminate.
+// whileHalfIsRefused throttles every second call to EC2 while nodes are launched and other nodes terminate.
 func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 	t.Helper()
 	refused := &world.Answer{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -315,27 +316,27 @@ func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 	})
 }
 
-// whileAllFails: every call to EC2 fails with an internal error, and EC2 carries out every second launch anyway.
-// Meanwhile pods need nodes, and other nodes terminate. Afterwards no trace of the errors is left. The errors last two
-// minutes, divided by hurry, and at least 20 seconds.
+// whileAllFails makes every call to EC2 fail with an internal error. EC2 still executes every second launch. Meanwhile
+// nodes are launched and other nodes terminate. Afterwards each instance must have a NodeClaim. The errors last two
+// minutes divided by speedup, and at least 20 seconds.
 func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	t.Helper()
 	lost := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable",
 		Message: "The service is unavailable. Please try again shortly.", Late: true}
 	failed := &world.Answer{Call: "ec2:*", Status: 500, Code: "InternalError"}
 	f.scale(t, 1)
-	allRun(t, f.lab, f.name, 1, time.Minute) // so that launches have nothing to make first
+	allRun(t, f.lab, f.name, 1, time.Minute) // creates the launch template before the errors
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Answers = []*world.Answer{lost, failed} })
 	began := time.Now()
 	f.scale(t, 6)
 	leave(t, f.lab, leaving.name)
-	long := max(2*time.Minute/hurry, 20*time.Second)
+	long := max(2*time.Minute/speedup, 20*time.Second)
 	within(t, f.lab, long+time.Minute, "the fault to last", func(context.Context) (bool, error) { return time.Since(began) > long, nil })
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = nil
-		t.Logf("%d launches were carried out and not answered, %d other calls failed", lost.Spoilt(), failed.Spoilt())
+		t.Logf("%d launches were executed although they returned an error, %d other calls failed", lost.Spoilt(), failed.Spoilt())
 		if lost.Spoilt() == 0 || failed.Spoilt() == 0 {
-			t.Error("nothing failed")
+			t.Error("no call failed")
 		}
 	})
 	allRun(t, f.lab, f.name, 6, time.Minute)
@@ -346,15 +347,15 @@ func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 
 const deathNote = "Client.InternalError: Client error on launch"
 
-// replaced: the first instance ended before its kubelet started. Its claim is gone, an event contains EC2's reason, and the
-// pod runs on another instance.
+// replaced checks a pool whose first instance was terminated before its kubelet started: the NodeClaim is deleted, an
+// event contains EC2's reason, and the pod runs on another instance.
 func (f faulty) replaced(t *testing.T) {
 	t.Helper()
 	allRun(t, f.lab, f.name, 1, 2*time.Minute)
 	f.exactly(t, 1, 2)
 	first := instancesOf(f.lab, f.name)[0]
 	if first.Alive() {
-		t.Errorf("%s did not die", first.ID)
+		t.Errorf("instance %s is still running", first.ID)
 	}
 	f.reported(t, first.Tags["karpenter.sh/nodeclaim"], "NodeNotJoining", first.ID, deathNote)
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// onePerNode is a class, a pool of one type and a deployment whose pods each fill a node of it.
+// onePerNode returns the manifests of a class, a pool with one instance type, and a Deployment whose pods each fill a
+// node.
 func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	return []string{
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -31,24 +32,25 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// eachHasOne checks that want instances were ever launched for the pool, that all live, and that each has one claim and one Node.
+// eachHasOne checks that want instances were launched for the pool, that all are running, and that each has one
+// NodeClaim and one Node.
 func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
 	claims, wanted := claimsOf(t, l, name)
 	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !wanted[id] {
-			t.Errorf("instance %s is %s, has a claim: %t", i.ID, i.State, wanted[id])
+			t.Errorf("instance %s is %s, has a NodeClaim: %t", i.ID, i.State, wanted[id])
 		}
 	}
 	nodes := nodesOf(t, l, all)
 	if len(all) != want || len(claims) != want || len(nodes) != want {
-		t.Errorf("%d instances were launched for %d claims and are %d nodes, want %d of each\n%s",
+		t.Errorf("%d launched instances, %d NodeClaims, %d Nodes; want %d of each\n%s",
 			len(all), len(claims), len(nodes), want, l.Evidence(context.Background()))
 	}
 }
 
-// nodesOf lists the Nodes that carry the provider id of one of the instances.
+// nodesOf returns the Nodes of the instances, by provider ID.
 func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node {
 	t.Helper()
 	var nodes corev1.NodeList
@@ -60,7 +62,7 @@ func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node
 	})
 }
 
-// refused counts the calls that AWS has refused so far with one of the codes.
+// refused returns the number of calls that AWS has refused with one of the codes.
 func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 	t.Helper()
 	log, err := os.ReadFile(l.Logs("aws"))
@@ -76,17 +78,17 @@ func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 	return n
 }
 
-// TestAnotherTime lets the clock of AWS differ from that of the controller and the cluster. At first AWS is five
-// minutes behind, so that new instances look old. Then it is five minutes ahead, so that instances are launched in the
-// future. In the end AWS expires credentials long before the controller considers them expired. The clock never goes
-// back: objects would be older than their owners.
-func TestAnotherTime(t *testing.T) {
+// TestClockSkew runs with an AWS clock that differs from the clock of the controller and the cluster. First the AWS
+// clock is five minutes behind, so launch times are in the past. Then it is five minutes ahead, so launch times are in
+// the future. At the end AWS expires credentials long before the controller considers them expired. The AWS clock is
+// never set back.
+func TestClockSkew(t *testing.T) {
 	l := beside(t, lab.Options{})
 	t.Cleanup(func() {
 		l.SetClock(0)
-		killController(l) // its credentials end with this test
+		killController(l) // its credentials are valid only in this test
 	})
-	apart := 5*time.Minute + 10*time.Second // most services mind more than five minutes
+	apart := 5*time.Minute + 10*time.Second // most services reject a skew of more than five minutes
 	skewed := []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
 	ended := []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	name := namespaced(t, l)
@@ -102,7 +104,7 @@ func TestAnotherTime(t *testing.T) {
 	scale(t, l, name, "one-per-node", 2)
 	allRun(t, l, name, 2, time.Minute)
 	restart(t, l)
-	within(t, l, time.Minute, "AWS to mind the controller's clock", func(context.Context) (bool, error) {
+	within(t, l, time.Minute, "AWS to reject requests because of the clock skew", func(context.Context) (bool, error) {
 		return refused(t, l, skewed...) > behind && behind > before, nil
 	})
 
@@ -114,19 +116,19 @@ func TestAnotherTime(t *testing.T) {
 	before = refused(t, l, ended...)
 	restart(t, l, agent.Settings(srv.URL)...)
 	began, handed := time.Now(), agent.Handed.Load()
-	within(t, l, time.Minute, "the credentials to end", func(context.Context) (bool, error) { return time.Since(began) > agent.Life, nil })
+	within(t, l, time.Minute, "the credentials to expire", func(context.Context) (bool, error) { return time.Since(began) > agent.Life, nil })
 	scale(t, l, name, "one-per-node", 3)
 	allRun(t, l, name, 3, time.Minute)
 	if refused(t, l, ended...) == before || agent.Handed.Load() <= handed {
-		t.Errorf("AWS refused %d calls with credentials that had ended; they were handed out %d times, then %d times",
+		t.Errorf("AWS refused %d calls with expired credentials; credentials were requested %d times before, and %d times now",
 			refused(t, l, ended...)-before, handed, agent.Handed.Load())
 	}
 	eachHasOne(t, l, name, 3)
 	nothingLeft(t, l, name)
 }
 
-// outage names the environment variable that says how long the API server is gone; otherwise it is
-// as long as it takes for another controller to get the lease, and some more.
+// outage is the environment variable with the duration of the API server's outage. The default is longer than the
+// duration of a Lease.
 const outage = "LAB_OUTAGE"
 
 // TestAPIServerGone stops the API server while instances are being launched.
@@ -150,10 +152,10 @@ func TestAPIServerGone(t *testing.T) {
 	within(t, l, long+time.Minute, "the controller to lose its lease", func(context.Context) (bool, error) {
 		return ends.Load() > 0 && time.Since(began) >= long, nil
 	})
-	t.Logf("the API server was gone for %.1f s; %d instances have been launched, and the controller has ended %d times",
+	t.Logf("the API server was stopped for %.1f s; %d instances were launched, and the controller ended %d times",
 		time.Since(began).Seconds(), len(instancesOf(l, name)), ends.Load())
 	if n := len(instancesOf(l, name)); n > 6 {
-		t.Errorf("%d instances have been launched for 6 pods", n)
+		t.Errorf("%d instances were launched for 6 pods", n)
 	}
 	if err := l.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -188,7 +190,7 @@ func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 
 				}
 				ends.Add(1)
 				select {
-				case <-time.After(time.Second): // as the kubelet does, though that waits ten
+				case <-time.After(time.Second): // like the restart back-off of a kubelet, which is ten seconds
 				case <-ctx.Done():
 				}
 			}
@@ -202,8 +204,9 @@ func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 
 	return ends
 }
 
-// TestNodeRegistersTwice has a second Node for one instance before its kubelet registers, and has the kubelet register
-// again, without the Node that it had. There is one claim, one Node and one instance in the end, and the pod runs.
+// TestNodeRegistersTwice creates a second Node for an instance before its kubelet registers. Later it deletes the
+// kubelet's Node, so that the kubelet registers again. At the end there are one NodeClaim, one Node and one instance,
+// and the pod runs.
 func TestNodeRegistersTwice(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -226,12 +229,12 @@ func TestNodeRegistersTwice(t *testing.T) {
 		t.Errorf("the node was %s and is %s", first.Name, second.Name)
 	}
 	allRun(t, l, name, 1, time.Minute)
-	twinIsReported(t, l, silentTwin(t, l, i)) // once more, now that the claim knows its Node
+	twinIsReported(t, l, silentTwin(t, l, i)) // a second time, when the NodeClaim has its nodeName
 	eachHasOne(t, l, name, 1)
 	nothingLeft(t, l, name)
 }
 
-// twinIsReported waits until the controller has reported that the Node is not the instance's, and deletes it as the event says.
+// twinIsReported waits until an event reports that the Node does not belong to the instance, and deletes the Node.
 func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
@@ -243,15 +246,15 @@ func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 		t.Fatal(err)
 	}
 	if pool := twin.Labels[karpenterv1.LabelNodePool]; pool != "" {
-		t.Errorf("Node %s, which is another's, has the label of NodePool %s", twin.Name, pool)
+		t.Errorf("Node %s, which does not belong to the instance, has the label of NodePool %s", twin.Name, pool)
 	}
 	if err := l.Client.Delete(t.Context(), twin); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// silentTwin creates a second Node for an instance, like the rest of a registration under another name after
-// node-lifecycle-controller has detected that no kubelet reports for it.
+// silentTwin creates a second Node for an instance, with the status Unknown that the node lifecycle controller sets if
+// no kubelet reports.
 func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{
@@ -271,24 +274,24 @@ func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	return twin
 }
 
-// prepared waits until an instance has a Node other than the one with the UID, and it is fit for pods.
+// prepared waits until an instance has exactly one Node, which is ready for pods and whose UID differs from not.
 func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types.UID) corev1.Node {
 	t.Helper()
 	var node corev1.Node
 	within(t, l, time.Minute, "the Node of "+i.ID+" to be prepared", func(ctx context.Context) (bool, error) {
 		nodes := nodesOf(t, l, []world.Instance{i})
 		if len(nodes) != 1 || nodes[0].UID == not {
-			return false, fmt.Errorf("it has %d Nodes", len(nodes))
+			return false, fmt.Errorf("the instance has %d Nodes, or only the old one", len(nodes))
 		}
 		node = nodes[0]
 		claims, _ := claimsOf(t, l, name)
 		if len(claims) != 1 {
-			return false, fmt.Errorf("there are %d claims", len(claims))
+			return false, fmt.Errorf("the pool has %d NodeClaims", len(claims))
 		}
 		isFit := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 			len(node.Spec.Taints) == 0 && claims[0].Status.NodeName == node.Name && claims[0].DeletionTimestamp == nil
 		if !isFit {
-			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the claim knows %q", node.Labels, node.Finalizers,
+			return false, fmt.Errorf("labels %v, finalizers %v, taints %v; the NodeClaim has the nodeName %q", node.Labels, node.Finalizers,
 				node.Spec.Taints, claims[0].Status.NodeName)
 		}
 		return true, nil
@@ -296,8 +299,8 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 	return node
 }
 
-// tearOut deletes a Node at once, without its finalizers. The controller restores the finalizer within seconds, so the
-// deletion holds only for the version without it.
+// tearOut deletes a Node immediately, without its finalizers. The controller restores the finalizer within seconds. The
+// precondition makes the deletion fail if that happens first.
 func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
 	nodes := l.Kube.CoreV1().Nodes()

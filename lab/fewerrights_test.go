@@ -16,9 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestFewerRights: who brings roles of his own may leave out what the controller can do without, such as NodeOverlays: it says in a line
-// what it does not do, is ready and works. Without a right that it cannot act without it does not start, and names it.
-func TestFewerRights(t *testing.T) {
+// TestFewerPermissions runs the controller with custom roles. Without optional permissions, such as those for
+// NodeOverlays, the controller logs the disabled function in one line, is ready and works. Without a required
+// permission, the controller does not start, and the error names the permission.
+func TestFewerPermissions(t *testing.T) {
 	l := beside(t, lab.Options{})
 	few := accountWith(t, l, "few", func(resource, _ string) bool {
 		return !slices.Contains([]string{"nodeoverlays", "nodeoverlays/status", "events"}, resource)
@@ -39,18 +40,18 @@ func TestFewerRights(t *testing.T) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
-	said := c.Tail(1000)
+	log := c.Tail(1000)
 	for line, resource := range map[string]string{
 		"a NodeOverlay without effect is not reported":     "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
 		"nothing that happens is written down as an event": "may not create events.events.k8s.io, patch events.events.k8s.io",
 	} {
-		if strings.Count(said, line) != 1 || !strings.Contains(said, resource) {
-			t.Errorf("it does not say %q once, with %q, in\n%s", line, resource, said)
+		if strings.Count(log, line) != 1 || !strings.Contains(log, resource) {
+			t.Errorf("the log does not contain %q exactly once, and %q:\n%s", line, resource, log)
 		}
 	}
 
-	if strings.Contains(said, "Server rejected event") {
-		t.Errorf("events are tried in vain:\n%s", said)
+	if strings.Contains(log, "Server rejected event") {
+		t.Errorf("the controller sends events without the permission:\n%s", log)
 	}
 
 	none := accountWith(t, l, "none", func(resource, verb string) bool {
@@ -63,14 +64,15 @@ func TestFewerRights(t *testing.T) {
 		refused, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
 		if err == nil {
 			refused.Kill()
-			t.Errorf("a controller runs that should have said that it %s", want)
+			t.Errorf("the controller runs, want the error %q", want)
 		} else if !strings.Contains(err.Error(), want) {
-			t.Errorf("it ends with %v, want %q", err, want)
+			t.Errorf("the controller ended with %v, want %q", err, want)
 		}
 	}
 }
 
-// accountWith makes a service account with those of the controller's rights that keep says, and returns its kubeconfig.
+// accountWith creates a service account with the controller's permissions for which keep returns true, and returns its
+// kubeconfig.
 func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
 	t.Helper()
 	ctx, system := t.Context(), metav1.NamespaceSystem

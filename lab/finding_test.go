@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// found is a finding, as -o json has it.
+// found is a finding in the format of joiner doctor -o json.
 type found struct{ Check, Verdict, Cause string }
 
 // firstFinding returns the first finding of joiner doctor.

@@ -30,7 +30,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// secretTier is the label of the pool secure. NodeRestriction does not let a kubelet set it.
+// secretTier is a label of the pool. NodeRestriction does not allow a kubelet to set this label.
 const secretTier = "node-restriction.kubernetes.io/tier"
 
 // TestForgedNodes: kubelets of other instances create Nodes with the provider ID of an instance that was just launched
@@ -80,12 +80,12 @@ func TestForgedNodes(t *testing.T) {
 		if err := l.Kube.CoreV1().Nodes().Delete(t.Context(), f.name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
-		within(t, l, 20*time.Second, "Node "+f.name+" to be gone", func(ctx context.Context) (bool, error) {
+		within(t, l, 20*time.Second, "Node "+f.name+" to be deleted", func(ctx context.Context) (bool, error) {
 			_, err := l.Kube.CoreV1().Nodes().Get(ctx, f.name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		})
 	}
-	ownNodeRuns(t, l, name, i) // it is as before
+	ownNodeRuns(t, l, name, i) // the forged Nodes did not affect it
 	if all := instancesOf(l, name); len(all) != 1 {
 		t.Errorf("%d instances were launched, want 1: %v", len(all), all)
 	}
@@ -113,15 +113,15 @@ func instanceOfPool(t *testing.T, l *lab.Lab, pool string) (out world.Instance) 
 // forgedNode is a Node that the kubelet of another instance creates.
 type forgedNode struct {
 	name    string
-	kube    *kubernetes.Clientset // has the rights of that kubelet
+	kube    *kubernetes.Clientset // client with the permissions of that kubelet
 	address string
 	labels  map[string]string
 	taints  []corev1.Taint
 	victim  world.Instance
 }
 
-// newForgedNode returns a Node that will name the victim's instance. The client may do what the authorizer and
-// NodeRestriction let a kubelet do whose credentials are for the Node's name.
+// newForgedNode returns a Node with the provider ID of the victim's instance. Its client has the permissions of a
+// kubelet whose credentials are for the Node's name.
 func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance) *forgedNode {
 	t.Helper()
 	cfg := rest.CopyConfig(l.Config)
@@ -162,7 +162,7 @@ func (f *forgedNode) join(t *testing.T, l *lab.Lab) {
 	}
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"secret"}}}`, secretTier)
 	if _, err := nodes.Patch(t.Context(), f.name, types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("NodeRestriction lets Node %s have the label %s: %v", f.name, secretTier, err)
+		t.Errorf("NodeRestriction allows Node %s to have the label %s: %v", f.name, secretTier, err)
 	}
 }
 
@@ -175,13 +175,13 @@ func (f *forgedNode) get(t *testing.T, l *lab.Lab) *corev1.Node {
 	return node
 }
 
-// problem returns what the controller has done to the Node, empty if it has done nothing.
+// problem returns a change that the controller made to the Node. It is empty if the Node is unchanged.
 func (f *forgedNode) problem(n *corev1.Node) string {
 	own := slices.Concat(slices.Collect(maps.Keys(f.labels)), []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable,
 		"beta.kubernetes.io/os", "beta.kubernetes.io/arch"})
 	for key, value := range n.Labels {
 		if !slices.Contains(own, key) {
-			return fmt.Sprintf("Node %s was given the label %s=%s", n.Name, key, value)
+			return fmt.Sprintf("Node %s got the label %s=%s", n.Name, key, value)
 		}
 	}
 	for _, own := range f.taints {
@@ -191,11 +191,11 @@ func (f *forgedNode) problem(n *corev1.Node) string {
 	}
 	switch {
 	case len(n.Finalizers) > 0 || len(n.OwnerReferences) > 0:
-		return fmt.Sprintf("Node %s was given finalizers %v, owners %v", n.Name, n.Finalizers, n.OwnerReferences)
+		return fmt.Sprintf("Node %s got finalizers %v, owners %v", n.Name, n.Finalizers, n.OwnerReferences)
 	case slices.ContainsFunc(slices.Collect(maps.Keys(n.Annotations)), func(key string) bool {
 		return strings.Contains(key, karpenterv1.Group) || strings.Contains(key, "joiner.sh")
 	}):
-		return fmt.Sprintf("Node %s was given annotations: %v", n.Name, n.Annotations)
+		return fmt.Sprintf("Node %s got annotations: %v", n.Name, n.Annotations)
 	}
 	return ""
 }
@@ -208,8 +208,8 @@ func (f *forgedNode) expectUnchanged(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// watchForged watches the forged Nodes and the namespace's pods. The function that it returns lists each change that
-// the controller made to these Nodes, and each pod that was bound to one of them.
+// watchForged watches the forged Nodes and the namespace's pods. The returned function lists the changes that the
+// controller made to these Nodes, and the pods that were bound to them.
 func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNode) func() []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -279,7 +279,8 @@ func mismatchReported(t *testing.T, l *lab.Lab, pool string, i world.Instance, f
 	}
 }
 
-// ownNodeRuns waits until the instance's own Node is the NodeClaim's, has the pool's labels, and runs the pod.
+// ownNodeRuns waits until the NodeClaim has the instance's own Node, and this Node has the pool's labels and runs the
+// pod.
 func ownNodeRuns(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
 	t.Helper()
 	within(t, l, time.Minute, "the instance's own Node to be initialized", func(ctx context.Context) (bool, error) {

@@ -23,20 +23,20 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// gate is a controller's only way to the API server and to AWS. When a write has been carried out the gate keeps the
-// answer back and closes: no other write passes until it is opened for the next controller.
+// gate is a proxy between a controller and the API server and AWS. After it has forwarded a write, the gate withholds
+// the response and closes. It forwards no other write until it is opened for the next controller.
 type gate struct {
-	settings []string      // of a controller that is to go through the gate
-	closed   chan struct{} // holds a token when the gate has closed: it is time to kill the controller
+	settings []string      // settings of a controller that connects through the gate
+	closed   chan struct{} // holds a token when the gate has closed, so that the test kills the controller
 
-	mu     sync.Mutex // held by a write that is under way
+	mu     sync.Mutex // held while a write is forwarded
 	isShut bool
-	isOpen bool // it stays open
+	isOpen bool // the gate never closes
 	known  map[[sha256.Size]byte]bool
-	names  []string // the writes after which it closed
+	names  []string // names of the writes after which the gate closed
 }
 
-// newGate puts a gate before the lab's servers.
+// newGate starts a gate for the lab's API server and AWS.
 func newGate(t *testing.T, l *lab.Lab) *gate {
 	t.Helper()
 	g := &gate{closed: make(chan struct{}, 1), known: map[[sha256.Size]byte]bool{}}
@@ -52,12 +52,12 @@ func newGate(t *testing.T, l *lab.Lab) *gate {
 		proxy := &httputil.ReverseProxy{
 			Rewrite: func(q *httputil.ProxyRequest) {
 				q.SetURL(target)
-				if keepHost { // it is signed
+				if keepHost { // the host is part of the request's signature
 					q.Out.Host = q.In.Host
 				}
 			},
-			Transport: transport, FlushInterval: -1, // watches
-			ErrorLog: log.New(io.Discard, "", 0), // killed clients
+			Transport: transport, FlushInterval: -1, // flush immediately, for watches
+			ErrorLog: log.New(io.Discard, "", 0), // discard errors of killed clients
 		}
 		srv := httptest.NewServer(g.before(proxy, nameOf))
 		t.Cleanup(srv.Close)
@@ -80,7 +80,8 @@ current-context: gate
 	return g
 }
 
-// before puts the gate in front of a server. nameOf returns the name of a write; empty for a read.
+// before returns a handler that forwards requests through the gate to a server. nameOf returns the name of a write, and
+// an empty name for a read.
 func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodGet {
@@ -89,7 +90,7 @@ func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) st
 		}
 		body, err := io.ReadAll(q.Body)
 		if err != nil {
-			panic(http.ErrAbortHandler) // it died while it wrote
+			panic(http.ErrAbortHandler) // the controller was killed while it sent the request
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		name := nameOf(q, body)
@@ -97,28 +98,28 @@ func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) st
 			server.ServeHTTP(w, q)
 			return
 		}
-		answer, isLast := g.pass(server, q, name, body)
+		response, isLast := g.pass(server, q, name, body)
 		if isLast {
 			g.closed <- struct{}{}
 		}
-		if answer == nil {
-			<-q.Context().Done() // until the controller is dead
+		if response == nil {
+			<-q.Context().Done() // until the controller is killed
 			panic(http.ErrAbortHandler)
 		}
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes())
+		maps.Copy(w.Header(), response.Header())
+		w.WriteHeader(response.Code)
+		_, _ = w.Write(response.Body.Bytes())
 	})
 }
 
-// pass carries a write out, unless the gate is closed. Without an answer the caller gets none; the second result is true
-// for the write that has closed the gate. What changes nothing, or repeats word by word what has closed the gate before,
-// passes: the next controller asks again for what it could not learn.
+// pass forwards a write, unless the gate is closed. A nil response must be withheld from the controller. The second
+// result is true if the write has closed the gate. A write without effect, and an exact repetition of an earlier write,
+// do not close the gate, because the next controller repeats the requests whose responses were withheld.
 func (g *gate) pass(server http.Handler, q *http.Request, name string, body []byte) (*httptest.ResponseRecorder, bool) {
-	answer := httptest.NewRecorder()
-	isPoll := name == "sqs:ReceiveMessage" // it may wait long, and writes only if it gets something
+	response := httptest.NewRecorder()
+	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages
 	if isPoll {
-		server.ServeHTTP(answer, q)
+		server.ServeHTTP(response, q)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,41 +127,41 @@ func (g *gate) pass(server http.Handler, q *http.Request, name string, body []by
 		return nil, false
 	}
 	if !isPoll {
-		server.ServeHTTP(answer, q)
+		server.ServeHTTP(response, q)
 	}
 	write := sha256.Sum256(slices.Concat([]byte(q.Method+" "+q.URL.String()+" "+q.Header.Get("X-Amz-Target")+" "), body))
-	isVain := answer.Code >= 300 || isPoll && !bytes.Contains(answer.Body.Bytes(), []byte("MessageId"))
-	if g.isOpen || isVain || g.known[write] {
-		return answer, false
+	isWithoutEffect := response.Code >= 300 || isPoll && !bytes.Contains(response.Body.Bytes(), []byte("MessageId"))
+	if g.isOpen || isWithoutEffect || g.known[write] {
+		return response, false
 	}
 	g.isShut, g.known[write] = true, true
 	g.names = append(g.names, name)
 	return nil, true
 }
 
-// open lets the next controller's first write through.
+// open opens the gate for the first write of the next controller.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.isShut = false
 }
 
-// leaveOpen ends it: all writes pass.
+// leaveOpen makes the gate forward all writes without closing.
 func (g *gate) leaveOpen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.isOpen = true
 }
 
-// writes returns the names of those after which it has closed.
+// writes returns the names of the writes after which the gate closed.
 func (g *gate) writes() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.names)
 }
 
-// kubernetesWrite names a write to the API server: "create nodeclaims", "patch nodeclaims/status". Events are left out,
-// nothing is decided by them, and so are questions that are asked with POST.
+// kubernetesWrite names a write to the API server: "create nodeclaims", "patch nodeclaims/status". It is empty for
+// events, which do not affect decisions, for reviews, and for dry runs.
 func kubernetesWrite(q *http.Request, _ []byte) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
 		http.MethodDelete: "delete"}[q.Method]
@@ -182,7 +183,7 @@ func kubernetesWrite(q *http.Request, _ []byte) string {
 	return verb + " " + parts[0]
 }
 
-// awsWrite names a call to AWS that may change something there: "ec2:CreateFleet".
+// awsWrite returns the name of a call that can change AWS: "ec2:CreateFleet". It is empty for other calls.
 func awsWrite(q *http.Request, body []byte) string {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {

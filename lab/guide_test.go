@@ -26,7 +26,7 @@ import (
 
 const gettingStarted = "../docs/getting-started.md"
 
-// labSection is the part of the guide that is about a lab of its own.
+// labSection is the section of the guide about the lab.
 const labSection = "In the lab"
 
 // The roles of the guide.
@@ -35,15 +35,15 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
-// idle is the controller's batch idle duration: on a busy host kube-controller-manager may need more than a second from
-// one Deployment to the next, and asPlanned needs one plan of all.
+// idle is the controller's batch idle duration. On a busy host kube-controller-manager can need more than a second
+// between two Deployments, and asPlanned needs a single plan with all pods.
 const idle = 4 * time.Second
 
-// TestGettingStarted follows the guide as a reader does who has a cluster. It types each command into one shell as it is written, with the
-// AWS command line, kubectl, Helm and joiner, and compares the results with what the guide promises.
+// TestGettingStarted runs the commands of the guide like a reader with a cluster. It runs each command unchanged in one
+// shell, with the AWS command line, kubectl, Helm and joiner, and compares the results with the guide.
 //
-// It runs the pods of the chart as a kubelet would, with the role that the reader has given them. In the end the example's pods run, except
-// the one that fits no instance. The README's commands come last.
+// It runs the programs of the chart's pods, with the role from the guide's commands. At the end the example's pods run,
+// except the pod that fits no instance. Then the test runs the commands of the README.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
 	g.mustBeThere()
@@ -51,7 +51,7 @@ func TestGettingStarted(t *testing.T) {
 	g.after("helm install joiner", g.startPods)
 	g.after("kubectl --namespace lab describe pod", func(said string) {
 		if !strings.Contains(said, "FailedScheduling") || !strings.Contains(said, "nvidia.com/gpu") {
-			t.Errorf("the event does not say why there is no place:\n%s", said)
+			t.Errorf("the event does not contain the reason why the pod is not scheduled:\n%s", said)
 		}
 	})
 	g.after("kubectl --namespace kube-system logs", g.says("prod"))
@@ -70,36 +70,36 @@ func TestGettingStarted(t *testing.T) {
 	}
 }
 
-// guideWalk is a reader on the way through a guide.
+// guideWalk runs the commands of a guide.
 type guideWalk struct {
 	t       *testing.T
 	l       *lab.Lab
-	env     []string // of the reader's shell
+	env     []string // environment of the shell
 	shell   *guideShell
 	steps   []guideStep
-	then    map[string]func(said string)      // after the commands that begin so
-	endless map[string]func(said string) bool // when Ctrl-C is pressed on those that begin so
+	then    map[string]func(said string)      // called after the command with this prefix
+	endless map[string]func(said string) bool // returns true when the endless command with this prefix can be interrupted
 	planned int                               // instances that the plan of the example launches
 }
 
 var plannedNodes = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
-// notePlan stores how many instances the plan of the folder launches.
+// notePlan stores the number of nodes that the plan of the example launches.
 func (g *guideWalk) notePlan(said string) {
 	g.t.Helper()
 	found := plannedNodes.FindStringSubmatch(said)
 	if found == nil {
-		g.t.Errorf("the plan does not say how many nodes to launch:\n%s", said)
+		g.t.Errorf("the plan has no number of nodes to launch:\n%s", said)
 		return
 	}
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// asPlanned compares the NodeClaims of the controller's first plan with the plan of the example: in a cluster without
-// other NodePools they are equal.
+// asPlanned checks that the controller's first plan created as many NodeClaims as `joiner plan` has nodes for the
+// example. They are equal in a cluster without other NodePools.
 //
-// Later plans may add NodeClaims: kube-scheduler need not bind each pod to the node that was launched for it. They come
-// at least idle after the first.
+// Later plans can add NodeClaims, because kube-scheduler can bind a pod to another node than planned. These are created
+// at least idle after the first NodeClaims.
 func (g *guideWalk) asPlanned() {
 	g.t.Helper()
 	claims, _ := claimsOf(g.t, g.l, "general")
@@ -132,7 +132,7 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 	for _, name := range []string{"aws", "kubectl", "make"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("there is no %s", name)
+			t.Skipf("%s is not installed", name)
 		}
 	}
 	helm, err := filepath.Abs(helm)
@@ -144,12 +144,12 @@ func newGuideWalk(t *testing.T) *guideWalk {
 		t.Fatal(err)
 	}
 	tools["helm"] = `exec ` + helm + ` "$@"`
-	tools["aws"] = `exec ` + awsCLI + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older ones do not know the variable
+	tools["aws"] = `exec ` + awsCLI + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older versions do not read the variable
 	l := beside(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
 	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
 	env := slices.DeleteFunc(l.Environment(), func(v string) bool {
 		return strings.HasPrefix(v, "AWS_REGION=") || strings.HasPrefix(v, "AWS_DEFAULT_REGION=")
-	}) // the guide sets it
+	}) // the commands of the guide set the region
 	env = append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PAGER=")
 	env = readerEnv(t, tools, env...)
 	return &guideWalk{
@@ -158,23 +158,23 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 }
 
-// after has something done with what the commands that begin so say.
+// after calls do with the output of the command with the given prefix.
 func (g *guideWalk) after(begins string, do func(said string)) { g.then[begins] = do }
 
-// until says when a reader has seen enough of a command that does not end.
+// until sets when to interrupt the endless command with the given prefix.
 func (g *guideWalk) until(begins string, enough func(said string) bool) { g.endless[begins] = enough }
 
-// says expects a text of a command.
+// says returns a function that checks that the output contains the text.
 func (g *guideWalk) says(text string) func(string) {
 	return func(said string) {
 		g.t.Helper()
 		if !strings.Contains(said, text) {
-			g.t.Errorf("there is no %q in:\n%s", text, said)
+			g.t.Errorf("the output does not contain %q:\n%s", text, said)
 		}
 	}
 }
 
-// walk runs all steps. What is said of commands that the guide does not have is a mistake.
+// walk runs all steps. It reports an error for each prefix of then and endless that no command of the guide has.
 func (g *guideWalk) walk() {
 	g.t.Helper()
 	met := map[string]bool{}
@@ -184,7 +184,7 @@ func (g *guideWalk) walk() {
 			met[begins] = true
 			said = g.shell.interrupt(step, 3*time.Minute, enough)
 		} else {
-			said = g.shell.run(step, 15*time.Minute) // the first may have to build
+			said = g.shell.run(step, 15*time.Minute) // the first command can include a build
 		}
 		if do, begins := beginsWith(step, g.then); do != nil {
 			met[begins] = true
@@ -203,7 +203,7 @@ func (g *guideWalk) walk() {
 	}
 }
 
-// beginsWith is what there is for a step, by how it begins.
+// beginsWith returns the function whose key is a prefix of the step's command.
 func beginsWith[F any](step guideStep, all map[string]F) (found F, begins string) {
 	for begins, f := range all {
 		if strings.HasPrefix(step.text, begins) {
@@ -213,8 +213,8 @@ func beginsWith[F any](step guideStep, all map[string]F) (found F, begins string
 	return found, ""
 }
 
-// mustBeThere makes what the guide says there must be: the agent of EKS Pod Identity, nodes for the controller, and the
-// role of nodes, which may join. Subnets and security groups have their tags already.
+// mustBeThere creates the prerequisites of the guide: the EKS Pod Identity agent, nodes for the controller, and the
+// node role with its access entry. Subnets and security groups already have their tags.
 func (g *guideWalk) mustBeThere() {
 	g.t.Helper()
 	calls := eks.NewFromConfig(g.l.AWS())
@@ -233,8 +233,8 @@ func (g *guideWalk) mustBeThere() {
 	(&installation{t: g.t, l: g.l}).systemNodes()
 }
 
-// startPods runs what the pods of the chart run, once they are bound: each as the role that their service account has been given, whose
-// credentials the agent hands out.
+// startPods runs the programs of the chart's pods, when both pods exist, with the role that Pod Identity associates
+// with their service account.
 func (g *guideWalk) startPods(string) {
 	g.t.Helper()
 	role := ""
@@ -249,7 +249,7 @@ func (g *guideWalk) startPods(string) {
 		}
 	})
 	if role != g.l.Roles.ARN(guideControllerRole) {
-		g.t.Fatalf("the controller's service account has the role %q, not that of the guide", role)
+		g.t.Fatalf("the controller's service account has the role %q, not the role of the guide", role)
 	}
 	agent := httptest.NewServer(&lab.PodIdentity{Lab: g.l, Role: guideControllerRole, Life: time.Hour})
 	g.t.Cleanup(agent.Close)
@@ -279,7 +279,7 @@ func (g *guideWalk) startPods(string) {
 	}
 }
 
-// exampleRuns reports whether all pods of the example run that can, and the NodeClaims of their nodes have been seen.
+// exampleRuns reports whether all schedulable pods of the example run, and the output contains their NodeClaims.
 func (g *guideWalk) exampleRuns(said string) bool {
 	pods, err := g.l.Kube.CoreV1().Pods("shop").List(g.t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 15 || !strings.Contains(said, "general-") || !strings.Contains(said, "True") {
@@ -288,12 +288,13 @@ func (g *guideWalk) exampleRuns(said string) bool {
 	return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-// elsewhere are commands of the README that others run.
+// elsewhere are commands of the README that other tests run.
 var elsewhere = map[string]string{
-	"make demo": "TestGettingStartedLab does",
+	"make demo": "TestGettingStartedLab",
 }
 
-// readme runs the commands of the README in the checkout itself, where go run finds what it has built before; none of them writes anything.
+// readme runs the commands of the README in the checkout itself, where go run uses the build cache. These commands do
+// not write files.
 func (g *guideWalk) readme() {
 	g.t.Helper()
 	root, err := filepath.Abs("..")
@@ -309,23 +310,24 @@ func (g *guideWalk) readme() {
 			continue
 		}
 		if said := shell.run(step, 15*time.Minute); said == "" {
-			g.t.Errorf("%s:%d: %s says nothing", page, step.line, step.text)
+			g.t.Errorf("%s:%d: %s printed nothing", page, step.line, step.text)
 		}
 		ran++
 	}
 	if ran < 1 || len(left) != len(elsewhere) {
-		g.t.Errorf("%s: %d commands ran, and of %d that others run it has %d", page, ran, len(elsewhere), len(left))
+		g.t.Errorf("%s: %d commands ran; of the %d commands that other tests run, the page has %d", page, ran, len(elsewhere), len(left))
 	}
 }
 
-// TestGettingStartedLab has the guide's way into the lab: the demo, once to its end and once left up until Ctrl-C.
+// TestGettingStartedLab runs the commands in the lab section of the guide: the demo, once to its end and once with
+// KEEP=1 until Ctrl-C.
 func TestGettingStartedLab(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("the demo takes a minute")
 	}
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("there is no make")
+		t.Skip("make is not installed")
 	}
 	shell := newGuideShell(t, gettingStarted, checkoutLike(t), readerEnv(t, nil))
 	demos := 0
@@ -337,17 +339,17 @@ func TestGettingStartedLab(t *testing.T) {
 			shell.interrupt(step, 5*time.Minute, func(said string) bool { return strings.Contains(said, "KUBECONFIG") })
 		case strings.HasPrefix(step.text, "make demo"):
 			if said := shell.run(step, 20*time.Minute); !strings.Contains(said, "running") {
-				t.Errorf("%s shows no pod that runs:\n%s", step.text, said)
+				t.Errorf("%s shows no running pod:\n%s", step.text, said)
 			}
 		default:
 			if said := shell.run(step, 5*time.Minute); said == "" {
-				t.Errorf("%s:%d: %s says nothing", gettingStarted, step.line, step.text)
+				t.Errorf("%s:%d: %s printed nothing", gettingStarted, step.line, step.text)
 			}
 			continue
 		}
 		demos++
 	}
 	if demos != 2 {
-		t.Errorf("%s has %d ways to run the demo under %q: 2 were expected", gettingStarted, demos, labSection)
+		t.Errorf("%s has %d demo commands in section %q, want 2", gettingStarted, demos, labSection)
 	}
 }

@@ -15,23 +15,24 @@ import (
 	"time"
 )
 
-// guideShell is a bash that a reader types a guide's commands into, one after the other: what one exports, the next ones have. It is at the
-// root of a checkout, where nothing that it writes is written into this one.
+// guideShell is a bash that runs the commands of a guide one after another, so that later commands have the exported
+// variables of earlier ones. Its working folder is a copy of the checkout's root, so that commands do not write into
+// the checkout.
 type guideShell struct {
 	t      *testing.T
-	folder string // that it is in
+	folder string // working folder
 	page   string
 	cmd    *exec.Cmd
-	keys   *os.File      // where commands are typed
-	codes  *bufio.Reader // how each ended
-	out    string        // file with what the command at hand says
+	keys   *os.File      // receives commands
+	codes  *bufio.Reader // exit codes of the commands
+	out    string        // file with the output of the current command
 }
 
-// guideLoop reads commands, each ended by a zero byte, and prints how each ended. It does not run them in subshells, so
-// that later commands see their variables.
+// guideLoop reads commands that end with a zero byte, and prints their exit codes. It does not run them in subshells,
+// so that later commands have their variables.
 const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
 
-// newGuideShell starts a shell in a folder with nothing but an environment.
+// newGuideShell starts a shell in a folder, with exactly the given environment.
 func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -65,22 +66,22 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	return s
 }
 
-// run types a step, waits until it has ended, and returns what it said. It must end well, within a limit.
+// run runs a step and returns its output. A step that fails, or takes longer than limit, fails the test.
 func (s *guideShell) run(step guideStep, limit time.Duration) string {
 	s.t.Helper()
 	said, code := s.typed(step, limit, nil)
 	if code != 0 {
-		s.t.Fatalf("%s:%d: %s\nends with %d:\n%s", s.page, step.line, step.text, code, said)
+		s.t.Fatalf("%s:%d: %s\nexit code %d:\n%s", s.page, step.line, step.text, code, said)
 	}
 	return said
 }
 
-// interrupt types a step that does not end by itself, and presses Ctrl-C once enough has been said.
+// interrupt runs an endless step, and sends Ctrl-C as soon as enough returns true for the output.
 func (s *guideShell) interrupt(step guideStep, limit time.Duration, enough func(said string) bool) string {
 	s.t.Helper()
 	said, _ := s.typed(step, limit, enough)
 	if !enough(said) {
-		s.t.Fatalf("%s:%d: %s\nends before it has said enough:\n%s", s.page, step.line, step.text, said)
+		s.t.Fatalf("%s:%d: %s\nended before the expected output:\n%s", s.page, step.line, step.text, said)
 	}
 	return said
 }
@@ -95,7 +96,7 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 	}
 	ended := make(chan string, 1)
 	go func() {
-		line, _ := s.codes.ReadString('\n') // none, if the shell is gone
+		line, _ := s.codes.ReadString('\n') // empty if the shell has ended
 		ended <- strings.TrimSpace(line)
 	}()
 	poll := time.NewTicker(100 * time.Millisecond)
@@ -114,13 +115,13 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 		case <-poll.C:
 			if enough != nil && enough(s.said()) {
 				s.press()
-				enough = nil // once, as a reader does
+				enough = nil // send Ctrl-C only once
 			}
 		}
 	}
 }
 
-// said is what the command at hand has said so far.
+// said returns the current command's output so far.
 func (s *guideShell) said() string {
 	text, err := os.ReadFile(s.out)
 	if err != nil {
@@ -129,14 +130,14 @@ func (s *guideShell) said() string {
 	return string(text)
 }
 
-// press sends what runs in the shell the signal of Ctrl-C; the shell itself waits for it.
+// press sends SIGINT to all processes that the shell has started, but not to the shell.
 func (s *guideShell) press() {
 	for _, pid := range descendants(s.cmd.Process.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGINT) // it may have ended
+		_ = syscall.Kill(pid, syscall.SIGINT) // the process may have ended
 	}
 }
 
-// descendants are the processes that a process has started, and theirs.
+// descendants returns the child processes of a process, recursively.
 func descendants(pid int) []int {
 	var out []int
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -159,8 +160,8 @@ func firstLine(text string) string {
 	return line
 }
 
-// checkoutLike creates a folder that looks like the root of this checkout without built files: files that commands write there do not reach
-// the checkout.
+// checkoutLike creates a folder with links to the entries of the checkout's root, except build output. Commands that
+// create files in the folder do not change the checkout.
 func checkoutLike(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -183,8 +184,8 @@ func checkoutLike(t *testing.T) string {
 	return folder
 }
 
-// readerEnv is the environment of a reader: this process's, without what it knows of clouds and clusters and with a home of its own, and
-// more. Programs that are named by tools are found first.
+// readerEnv returns the environment of this process without variables about clouds and clusters, with a new home, and
+// with the variables in more. PATH starts with a folder of the scripts in tools.
 func readerEnv(t *testing.T, tools map[string]string, more ...string) []string {
 	t.Helper()
 	home, folder := t.TempDir(), t.TempDir()
@@ -194,16 +195,16 @@ func readerEnv(t *testing.T, tools map[string]string, more ...string) []string {
 		}
 	}
 	env := []string{"HOME=" + home, "PATH=" + folder + ":" + os.Getenv("PATH")}
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // they are below the home of before
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // keep the caches of the real home
 		out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
 		if err != nil {
 			t.Fatalf("go env %s: %v", name, err)
 		}
 		env = append(env, name+"="+strings.TrimSpace(string(out)))
 	}
-	strange := []string{"AWS_", "KUBE", "HELM_", "JOINER_", "CLUSTER_", "HOME=", "PATH=", "GOCACHE=", "GOMODCACHE=", "GOPATH="}
+	excluded := []string{"AWS_", "KUBE", "HELM_", "JOINER_", "CLUSTER_", "HOME=", "PATH=", "GOCACHE=", "GOMODCACHE=", "GOPATH="}
 	for _, variable := range os.Environ() {
-		if !slices.ContainsFunc(strange, func(p string) bool { return strings.HasPrefix(variable, p) }) {
+		if !slices.ContainsFunc(excluded, func(p string) bool { return strings.HasPrefix(variable, p) }) {
 			env = append(env, variable)
 		}
 	}

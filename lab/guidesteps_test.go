@@ -13,23 +13,24 @@ import (
 // guideStep is a command of a page.
 type guideStep struct {
 	line    int
-	section string // the heading that it stands under
-	text    string // as it is written
+	section string // nearest heading above the command
+	text    string // unchanged text
 }
 
-// guidePrograms are whose commands a page's prose has, too: a span of code that begins with one of them, and goes on, is a command.
+// guidePrograms are the programs of commands in prose: a code span with one of these programs and arguments is a
+// command.
 var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
 
-// otherFences maps the languages of blocks that contain no commands to the tests that read them.
+// otherFences maps the languages of blocks without commands to the reason why they are not run.
 var otherFences = map[string]string{
-	"":    "a drawing, or what a command prints",
+	"":    "a drawing, or the output of a command",
 	"hcl": "a call of the Terraform module: hack/deploy plans the module",
 }
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// stepsOf are all commands of a page, from top to bottom: those of its blocks, and those of its prose. A block that is neither of a shell
-// nor among otherFences is an error.
+// stepsOf returns all commands of a page in their order, from shell blocks and from prose. A block that is neither a
+// shell block nor in otherFences is an error.
 func stepsOf(t *testing.T, page string) []guideStep {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -63,12 +64,12 @@ func stepsOf(t *testing.T, page string) []guideStep {
 	return out
 }
 
-// statementsOf are the commands of a block, which begins where the first one stands.
+// statementsOf returns the commands of a shell block. first has the line of the block and its section.
 func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep {
 	t.Helper()
 	script, err := syntax.NewParser().Parse(strings.NewReader(block), page)
 	if err != nil {
-		t.Errorf("%s:%d: this is no shell: %v", page, first.line, err)
+		t.Errorf("%s:%d: the block is not a valid shell script: %v", page, first.line, err)
 		return nil
 	}
 	var out []guideStep
@@ -81,11 +82,11 @@ func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep
 	return out
 }
 
-// spansOf are the commands in a line of prose.
+// spansOf returns the commands in a line of prose.
 func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
 	t.Helper()
 	if strings.Count(line, "`")%2 != 0 {
-		t.Errorf("%s:%d: a span of code goes on in another line, where no command is looked for", page, at.line)
+		t.Errorf("%s:%d: a code span continues on another line; keep commands on one line", page, at.line)
 	}
 	var out []guideStep
 	for _, m := range codeSpan.FindAllStringSubmatch(line, -1) {
@@ -97,7 +98,7 @@ func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
 	return out
 }
 
-// TestStepsOfPages: commands of a page are all found, and a block that no test runs is reported.
+// TestStepsOfPages checks that stepsOf finds the commands in prose, in shell blocks and in tables.
 func TestStepsOfPages(t *testing.T) {
 	t.Parallel()
 	page := t.TempDir() + "/page.md"

@@ -21,15 +21,15 @@ import (
 const (
 	// chartMemory is the chart's memory limit.
 	chartMemory = 1 << 30
-	// usualHostile and usualOrdinary are how many pods of a tenant wait, and how many of another one come meanwhile, in every run;
-	// make soak has 400 and 20.
+	// usualHostile is the default number of pending pods of the hostile tenant, and usualOrdinary the default number of
+	// pods of the other tenant. make soak uses 400 and 20.
 	usualHostile, usualOrdinary = 40, 3
-	// mostPlans is how many plans may end from when kube-scheduler has found no place for an ordinary pod until one is for it: one
-	// may be under way then, and others are checks of the pods that wait.
+	// mostPlans is the maximum number of plans from the time when kube-scheduler cannot schedule an ordinary pod until
+	// a plan contains the pod. One plan may already be running, and others re-check the pending pods.
 	mostPlans = 5
 )
 
-// hostiles are pods of a tenant that cost the solver much time, by the field that they overuse.
+// hostiles change a pod so that it costs the solver much time, by the name of the overused field.
 var hostiles = map[string]func(pod *corev1.Pod, i int){
 	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
 		for j, term := range hostileTerms(i) {
@@ -83,8 +83,9 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 	return out
 }
 
-// TestHostileTenant: while very many pods of a tenant wait whose rules cost much, pods of another one get NodeClaims as if they were
-// not there; the controller stays within the chart's memory; and in the end each of the tenant's pods has a place or a reason.
+// TestHostileTenant checks that many pending pods with expensive scheduling rules of one tenant do not delay the pods
+// of another tenant. The controller must stay within the chart's memory limit. At the end each pod of the hostile
+// tenant must be bound, nominated, or have an event with the reason.
 func TestHostileTenant(t *testing.T) {
 	many, others := int(numberFrom(t, "LAB_HOSTILE", usualHostile)), int(numberFrom(t, "LAB_ORDINARY", usualOrdinary))
 	l := own(t, lab.Options{Cluster: "hostile"})
@@ -119,17 +120,17 @@ func TestHostileTenant(t *testing.T) {
 			}
 			slices.Sort(took)
 			slices.Sort(ours)
-			t.Logf("%d pods of the other tenant got a place after %.1f s (median), %.1f s at most", len(took),
+			t.Logf("%d pods of the other tenant had a NodeClaim or a Node after %.1f s (median), at most %.1f s", len(took),
 				took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
 			if len(ours) > 0 {
-				t.Logf("%d of them %.1f s (median) after kube-scheduler had found none, %.1f s at most", len(ours),
+				t.Logf("%d of them %.1f s (median) after kube-scheduler had failed to schedule them, at most %.1f s", len(ours),
 					ours[len(ours)/2].Seconds(), ours[len(ours)-1].Seconds())
 			}
 			allAnswered(t, l, tenant, many)
 			peak := peakMemory(t, c.PID())
-			t.Logf("the controller has taken at most %d MiB of memory", peak>>20)
+			t.Logf("peak memory of the controller: %d MiB", peak>>20)
 			if peak > chartMemory {
-				t.Errorf("the controller took %d MiB of memory, want at most %d", peak>>20, chartMemory>>20)
+				t.Errorf("peak memory of the controller: %d MiB, want at most %d", peak>>20, chartMemory>>20)
 			}
 			now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 			for _, name := range []string{tenant, other} {
@@ -150,7 +151,7 @@ func account(t *testing.T, l *lab.Lab, name string) {
 	})
 }
 
-// labPod is a pod for the nodes of the pool that has the namespace's name.
+// labPod returns a pod for the nodes of the pool with the name of the namespace.
 func labPod(namespace, name, cpu string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -163,7 +164,7 @@ func labPod(namespace, name, cpu string) *corev1.Pod {
 	}
 }
 
-// besiege makes hostile pods.
+// besiege creates n hostile pods.
 func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Pod, int)) {
 	t.Helper()
 	var makers sync.WaitGroup
@@ -183,7 +184,7 @@ func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Po
 					pod.Spec.Affinity.NodeAffinity = nil
 				}
 				if err := l.Client.Create(t.Context(), pod); err != nil {
-					t.Errorf("make a hostile pod: %.500s", err)
+					t.Errorf("create a hostile pod: %.500s", err)
 				}
 			}
 		})
@@ -191,8 +192,9 @@ func besiege(t *testing.T, l *lab.Lab, tenant string, n int, ask func(*corev1.Po
 	makers.Wait()
 }
 
-// planOne creates an ordinary pod that needs a node of its own, and returns how long it took until it had a NodeClaim or a Node, and how
-// much of that was after kube-scheduler had found no place for it, which no controller can know before. 0: it found one.
+// planOne creates an ordinary pod that needs its own node. took is the time until the pod had a NodeClaim or a Node.
+// ours is the part of it after kube-scheduler had failed to schedule the pod, or 0 if kube-scheduler bound the pod at
+// the first attempt.
 func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i int) (took, ours time.Duration) {
 	t.Helper()
 	plans := func() float64 {
@@ -208,7 +210,7 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: namespace}); err != nil {
 			return false, err
 		}
-		// kube-scheduler may give it the node of the pod before, which then gets another one.
+		// kube-scheduler can bind the pod to the node of the previous pod.
 		now, err := l.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil || now.Spec.NodeName != "" {
 			return err == nil, err
@@ -223,19 +225,20 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 	took = time.Since(began)
 	if !seen.IsZero() {
 		ours = time.Since(seen)
-		t.Logf("%s got a place after %.1f s, %.1f s after kube-scheduler had found none", pod.Name, took.Seconds(), ours.Seconds())
+		t.Logf("%s had a NodeClaim after %.1f s, %.1f s after kube-scheduler had failed to schedule it", pod.Name, took.Seconds(), ours.Seconds())
 	}
 	if n := plans() - before; n > mostPlans {
-		t.Errorf("%.0f plans were made until one was for %s, want at most %d", n, pod.Name, mostPlans)
+		t.Errorf("%.0f plans until one contained %s, want at most %d", n, pod.Name, mostPlans)
 	}
 	return took, ours
 }
 
-// allAnswered waits until each pod of the tenant is bound, is planned for a node, or has a reason from the controller.
+// allAnswered waits until each pod of the tenant is bound, is nominated for a node, or has the controller's event with
+// the reason.
 func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
 	t.Helper()
 	began := time.Now()
-	within(t, l, 10*time.Minute, "a place or a reason for each hostile pod", func(ctx context.Context) (bool, error) {
+	within(t, l, 10*time.Minute, "a result for each hostile pod", func(ctx context.Context) (bool, error) {
 		answered := map[string]string{}
 		events, err := l.Kube.EventsV1().Events(tenant).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -261,13 +264,13 @@ func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
 			}
 		}
 		if len(open) > 0 || len(pods.Items) != n {
-			return false, fmt.Errorf("%d of %d pods have no answer, the first %s", len(open), len(pods.Items), open[:min(1, len(open))])
+			return false, fmt.Errorf("%d of %d pods have no result, the first is %s", len(open), len(pods.Items), open[:min(1, len(open))])
 		}
 		counts := map[string]int{}
 		for _, how := range answered {
 			counts[how]++
 		}
-		t.Logf("each of %d hostile pods has a place or a reason after %.1f s more: %v", n, time.Since(began).Seconds(), counts)
+		t.Logf("each of %d hostile pods has a result after %.1f s more: %v", n, time.Since(began).Seconds(), counts)
 		return true, nil
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/instance"
 )
 
-// addonPoll is the interval at which the lab looks for new EKS add-ons.
+// addonPoll is the interval between two checks for new EKS add-ons.
 const addonPoll = 200 * time.Millisecond
 
 // daemonSet returns the DaemonSet of an EKS add-on; nil if the lab does not emulate the add-on.
@@ -49,8 +49,8 @@ func (a *AddOns) apply(ctx context.Context, name string) error {
 	return nil
 }
 
-// keep installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon returns before
-// anything is installed.
+// keep installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon
+// returns before the DaemonSet exists.
 func (a *AddOns) keep(ctx context.Context) {
 	done := map[string]bool{} // by ARN
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {

@@ -20,8 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// instances boots the instances of the emulated EC2 that start to run, and stops
-// them when they end.
+// instances boots each instance that the emulated EC2 starts, and stops the instance when EC2 terminates it.
 type instances struct {
 	lab *Lab
 
@@ -29,16 +28,17 @@ type instances struct {
 	done  sync.WaitGroup
 
 	mu       sync.Mutex
-	clusters []*Lab             // that have nodes of these instances, the lab itself first
-	running  map[string]running // by instance id
-	// kubelets are how the kubelets of instances were started, also of those that have ended.
+	clusters []*Lab             // clusters that the instances can join; the lab's own cluster is the first
+	running  map[string]running // by instance ID
+	// kubelets are the settings of all kubelets that were started, by instance ID. Settings of terminated instances
+	// stay.
 	kubelets map[string]kubelet.Settings
 }
 
-// running is an instance that is up.
+// running is a running instance.
 type running struct {
 	stop    context.CancelFunc
-	kubelet chan struct{} // holds a token when its kubelet is to start anew
+	kubelet chan struct{} // holds a token if its kubelet must be restarted
 }
 
 func newInstances(l *Lab) *instances {
@@ -51,7 +51,7 @@ func newInstances(l *Lab) *instances {
 	}
 }
 
-// open lets instances continue that started before the lab was up.
+// open starts the boot of instances, also of those that EC2 launched earlier.
 func (m *instances) open() { close(m.ready) }
 
 // wait waits for instances to stop; the lab's context has ended.
@@ -84,7 +84,7 @@ func (m *instances) changed(i world.Instance) {
 	}
 }
 
-// Kubelet returns how the kubelet of an instance was started; false if none was.
+// Kubelet returns the settings of an instance's kubelet. The second result is false if no kubelet was started.
 func (l *Lab) Kubelet(id string) (kubelet.Settings, bool) {
 	l.boots.mu.Lock()
 	defer l.boots.mu.Unlock()
@@ -92,20 +92,20 @@ func (l *Lab) Kubelet(id string) (kubelet.Settings, bool) {
 	return s, ok
 }
 
-// RestartKubelet starts the kubelet of an instance anew, as systemd does. It does nothing where none runs.
+// RestartKubelet restarts the kubelet of an instance, as systemd does. It does nothing if the instance does not run.
 func (l *Lab) RestartKubelet(id string) {
 	l.boots.mu.Lock()
 	defer l.boots.mu.Unlock()
 	if up, ok := l.boots.running[id]; ok {
 		select {
 		case up.kubelet <- struct{}{}:
-		default: // it is about to
+		default: // a restart is already pending
 		}
 	}
 }
 
 // run boots one instance and runs its kubelet until the instance ends.
-func (m *instances) run(ctx context.Context, i world.Instance, again <-chan struct{}) {
+func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan struct{}) {
 	defer m.done.Done()
 	select {
 	case <-m.ready:
@@ -143,14 +143,13 @@ func (m *instances) run(ctx context.Context, i world.Instance, again <-chan stru
 		}
 		select {
 		case <-ctx.Done():
-		case <-again:
+		case <-restart:
 		}
 		k.Stop()
 	}
 }
 
-// boot gathers what the instance is and runs its user data. It returns nil when
-// no kubelet starts.
+// boot boots an instance from its image and its user data. It returns nil if no kubelet starts.
 func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
 	var image world.Image
 	var stock world.Stock
@@ -164,7 +163,7 @@ func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)
 		return nil, nil
 	}
 	if !known || !isOffered {
-		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
+		return nil, fmt.Errorf("image %s or type %s does not exist", i.ImageID, i.Type)
 	}
 	settings := instance.Boot(ctx, instance.Instance{
 		ID:             i.ID,
@@ -208,8 +207,8 @@ func devicesOf(f catalog.Facts) corev1.ResourceList {
 	return corev1.ResourceList{catalog.ResourceNVIDIA: *resource.NewQuantity(count, resource.DecimalSI)}
 }
 
-// podVolume is the size of the volume that holds pods: Bottlerocket's second,
-// everyone else's root.
+// podVolume returns the size, in GiB, of the volume for pods: the second volume for Bottlerocket, and the root volume
+// otherwise.
 func podVolume(i world.Instance, family string) int64 {
 	device := "/dev/xvda"
 	if family == "Bottlerocket" {
@@ -224,8 +223,8 @@ func podVolume(i world.Instance, family string) int64 {
 	return size
 }
 
-// tokenOf makes tokens for an instance's kubelet and keeps each for as long as
-// `aws eks get-token` says that it is good: 14 minutes.
+// tokenOf returns a function that creates tokens for an instance's kubelet. It caches a token for 14 minutes, the
+// expiration time that `aws eks get-token` returns.
 func (m *instances) tokenOf(ctx context.Context, i world.Instance) func() (string, error) {
 	var mu sync.Mutex
 	var token string
@@ -245,29 +244,29 @@ func (m *instances) tokenOf(ctx context.Context, i world.Instance) func() (strin
 	}
 }
 
-// reachOf says whether an instance's way to the API server is open, looking at
-// security groups and routes at most once a second.
+// reachOf returns a function that returns an error if the network blocks an instance's connection to the API server. It
+// evaluates the network at most once per second.
 func (m *instances) reachOf(i world.Instance) func() error {
 	var mu sync.Mutex
-	var answer error
+	var result error
 	var asked time.Time
 	return func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(asked) > time.Second {
-			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { answer = blocked(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { result = blocked(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
 			asked = time.Now()
 		}
-		return answer
+		return result
 	}
 }
 
-// blocked says what stops packets from an instance to the API server's port 443.
-// A closed firewall and a missing route look the same from inside.
+// blocked returns the error of a connection from an instance to the API server, or nil. A closed firewall and a missing
+// route cause the same error.
 func blocked(r *world.Region, cluster string, i world.Instance) error {
 	c, err := r.EKS.Cluster(cluster)
 	if err != nil {
-		return nil // it is of another place
+		return nil // the cluster is not registered with this EKS, so the lab does not emulate its network
 	}
 	if err := unresolved(r, c); err != nil {
 		return err
@@ -284,13 +283,14 @@ func blocked(r *world.Region, cluster string, i world.Instance) error {
 	return nil
 }
 
-// passed says whether the network ACL of the instance's subnet lets out what it sends to the API server, and in what comes back.
+// passed reports whether the network ACL of the instance's subnet allows requests to the API server and their
+// responses.
 func passed(r *world.Region, i world.Instance) bool {
 	s := r.Network.Subnet(i.SubnetID)
 	if s == nil {
 		return true
 	}
-	const chosen = 40000 // a port that Linux chooses for the near end of a connection
+	const chosen = 40000 // an ephemeral port of Linux
 	n := r.Network.NetworkACL(s)
 	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
 }
@@ -304,8 +304,7 @@ func letsOut(g *network.SecurityGroup, port int64) bool {
 	return false
 }
 
-// routed says whether the instance's subnet has a way out, by its own route
-// table or by the main one.
+// routed reports whether the route table of the instance's subnet, or else the main route table, has a default route.
 func routed(r *world.Region, i world.Instance) bool {
 	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {
@@ -328,19 +327,19 @@ func routed(r *world.Region, i world.Instance) bool {
 		if route.Destination != "0.0.0.0/0" || route.Gone {
 			continue
 		}
-		// Who has no public address is not known to an internet gateway.
+		// An internet gateway works only for instances with a public address.
 		return i.PublicIP != "" || !strings.HasPrefix(route.Target, "igw-")
 	}
 	return false
 }
 
-// surroundings are what an instance finds around it while it boots.
+// surroundings implements instance.Surroundings for an instance of the lab.
 type surroundings struct {
 	lab      *Lab
 	instance world.Instance
 }
 
-// Credentials says why the instance has none.
+// Credentials returns an error if the instance has no credentials.
 func (s surroundings) Credentials() error {
 	_, _, _, err := s.lab.Emulator.Credentials(s.instance.ID)
 	return err

@@ -41,7 +41,7 @@ func TestSpotInterruption(t *testing.T) {
 			w.Region(l.Account, l.Region).EventQueues = nil
 			w.Faults.Redeliver, w.Faults.Reorder = 0, false
 		})
-		killController(l) // it has settings that no other test wants
+		killController(l) // its settings are for this test only
 	})
 	c := restart(t, l, "INTERRUPTION_QUEUE="+queue)
 	apply(t, l,
@@ -61,10 +61,10 @@ func TestSpotInterruption(t *testing.T) {
 	began := time.Now()
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		if !w.Recommend(now, old.ID) || !w.Interrupt(now, old.ID) {
-			t.Fatalf("%+v is no spot instance", old)
+			t.Fatalf("%+v is not a spot instance", old)
 		}
 	})
-	within(t, l, time.Minute, "the instance to be given back", func(context.Context) (bool, error) {
+	within(t, l, time.Minute, "the instance to be terminated", func(context.Context) (bool, error) {
 		i := instancesOf(l, name)
 		return !slices.ContainsFunc(i, func(i world.Instance) bool { return i.ID == old.ID && i.Alive() }), nil
 	})
@@ -73,7 +73,7 @@ func TestSpotInterruption(t *testing.T) {
 
 	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
 	if happened := history(); !slices.Equal(happened, want) {
-		t.Errorf("happened: %v\nwant:     %v", happened, want)
+		t.Errorf("events: %v\nwant:   %v", happened, want)
 	}
 	all := instancesOf(l, name)
 	if len(all) != 2 || all[1].Type == old.Type && all[1].Zone == old.Zone {
@@ -97,7 +97,7 @@ func TestSpotInterruption(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// total adds up the numbers that a page of metrics has under a name and with a label.
+// total returns the sum of a metric's values with a label on a page of metrics.
 func total(t *testing.T, url, name, label string) float64 {
 	t.Helper()
 	response, err := http.Get(url)
@@ -123,8 +123,8 @@ func total(t *testing.T, url, name, label string) float64 {
 	return sum
 }
 
-// watchHistory follows, from now on, the claims of a pool and the pods of the namespace of that name. The returned function
-// ends that, and returns the changes in the order of the API server's revisions.
+// watchHistory starts to watch the claims of a pool and the pods of the namespace with the same name. The returned
+// function stops that, and returns the changes in the order of the API server's revisions.
 func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeClaim) func() []string {
 	t.Helper()
 	type entry struct {

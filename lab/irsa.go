@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// Names of IAM roles for service accounts (IRSA): the annotation that users set, and what EKS's webhook then adds to a pod.
-// https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
+// Names of IAM roles for service accounts (IRSA): annotations of service accounts, and the values that EKS's webhook
+// adds to a pod. https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
 const (
 	roleAnnotation     = "eks.amazonaws.com/role-arn"
 	audienceAnnotation = "eks.amazonaws.com/audience"
@@ -48,8 +48,8 @@ func (s *ServiceAccounts) publishKeys(ctx context.Context, issuer string) error 
 	return err
 }
 
-// TrustServiceAccount allows one service account of the cluster, and no other, to assume a role. The account gets an OIDC identity provider
-// for the cluster, if it has none, and the role a trust policy as in AWS's documentation.
+// TrustServiceAccount allows exactly one service account of the cluster to assume a role. It creates an OIDC identity
+// provider for the cluster, if the AWS account has none, and sets a trust policy as in AWS's documentation.
 func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	issuer, err := r.lab.ServiceAccounts.Issuer()
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	return nil
 }
 
-// WebIdentity returns the environment of a program that gets a role from the token of a service account alone, as NAME=value. An empty
-// audience is sts.amazonaws.com.
+// WebIdentity returns the environment, as NAME=value, of a program whose only credentials are the token of a service
+// account. An empty audience is sts.amazonaws.com.
 func (s *ServiceAccounts) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
 	if audience == "" {
 		audience = stsAudience
@@ -100,8 +100,8 @@ func (s *ServiceAccounts) webIdentity(roleARN, file string) []string {
 	}
 }
 
-// injected returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account is annotated with a role;
-// nothing without the annotation.
+// injected returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account is
+// annotated with a role; it returns nil without the annotation.
 func (s *ServiceAccounts) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
 	found, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *ServiceAccounts) serviceToken(ctx context.Context, namespace, account, 
 	}
 	token, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, account, err)
+		return "", fmt.Errorf("create a token of service account %s/%s: %w", namespace, account, err)
 	}
 	return token.Status.Token, nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestIRSA runs the controller with nothing but the token of its service account, as on Fargate, where there is no Pod
-// Identity: AWS asks for the issuer's signature, the audience and the role's trust policy. A pod gets its node. Where
-// one of the three is wrong, the controller does not start, and says in one line what to change, and where.
+// TestIRSA runs the controller with only the token of its service account, as on Fargate, where there is no Pod
+// Identity: AWS checks the issuer's signature, the audience and the role's trust policy. A pod gets its node. If one of
+// the three is wrong, the controller does not start, and one line of its log says what to change.
 func TestIRSA(t *testing.T) {
 	l := beside(t, lab.Options{})
 	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
@@ -55,7 +55,7 @@ func TestIRSA(t *testing.T) {
 	}
 }
 
-// issuerOf is the cluster's issuer, as IAM writes it.
+// issuerOf returns the cluster's issuer in the form that IAM uses.
 func issuerOf(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	issuer, err := l.ServiceAccounts.Issuer()
@@ -71,7 +71,7 @@ func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) 
 	c, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
 	if err == nil {
 		c.Kill()
-		t.Errorf("a controller runs that should have said %q", wants)
+		t.Errorf("the controller runs, want it to fail with %q", wants)
 		return
 	}
 	last := ""
@@ -82,18 +82,18 @@ func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) 
 	}
 	for _, want := range wants {
 		if !strings.Contains(last, want) {
-			t.Errorf("it ends with\n%v\nwhich has no line about credentials with %q", err, want)
+			t.Errorf("the controller failed with\n%v\nwant a line about credentials with %q", err, want)
 		}
 	}
 }
 
 // TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the
 // kubelet would, in a sandbox: without names, instance metadata or Pod Identity, and without keys in their environment.
-// They start, and a pod gets its node.
+// The test checks that they start, and that a pod gets its node.
 func TestSealedIRSA(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	l := beside(t, lab.Options{Bare: true})
 	if err := l.Pods.Possible(); err != nil {
@@ -118,10 +118,10 @@ func TestSealedIRSA(t *testing.T) {
 	apply(t, l, onePerNode(l, name, 1)...)
 	allRun(t, l, name, 1, time.Minute)
 	if strange := s.blockedCalls(p); len(strange) > 0 {
-		t.Errorf("it called what is not there: %v", strange)
+		t.Errorf("it called blocked addresses: %v", strange)
 	}
 	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
-		t.Error("no process asked STS for credentials")
+		t.Error("no process called STS for credentials")
 	}
 	noRefusals(t, l, chartHome, "joiner")
 }

@@ -70,19 +70,19 @@ func TestControlPlane(t *testing.T) {
 	if err := l.Kube.CoreV1().Pods(name).Delete(ctx, "stays", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, 20*time.Second, "the deleted pod to go", func(ctx context.Context) (bool, error) {
+	within(t, l, 20*time.Second, "the deleted pod to be removed", func(ctx context.Context) (bool, error) {
 		_, err := l.Kube.CoreV1().Pods(name).Get(ctx, "stays", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 	terminate(t, l, i)
-	within(t, l, 20*time.Second, "the node to go with its instance", func(ctx context.Context) (bool, error) {
+	within(t, l, 20*time.Second, "the node to be removed with its instance", func(ctx context.Context) (bool, error) {
 		_, err := l.Kube.CoreV1().Nodes().Get(ctx, i.PrivateDNSName, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})
 }
 
-// TestRoleThatIsNotMapped is case-1 with the fault: the API server answers 401,
-// the node does not appear and its console says why, until the role is mapped.
+// TestRoleThatIsNotMapped is case-1 with the fault: the API server responds with 401, the node does not appear and the
+// console shows the cause, until the role is mapped.
 func TestRoleThatIsNotMapped(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]func(ctx context.Context, l *lab.Lab, role string) error{
@@ -104,16 +104,16 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 				t.Fatal(err)
 			}
 			i := launch(t, l, role, "")
-			within(t, l, 30*time.Second, "the console to say that the node was refused twice", func(context.Context) (bool, error) {
+			within(t, l, 30*time.Second, "the console to show that the node was rejected twice", func(context.Context) (bool, error) {
 				return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2, nil
 			})
 			if _, err := l.Kube.CoreV1().Nodes().Get(t.Context(), i.PrivateDNSName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				t.Errorf("the node is there all the same: %v", err)
+				t.Errorf("the node exists: %v", err)
 			}
 			log, err := os.ReadFile(l.Logs("authenticator"))
 			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil ||
 				!strings.Contains(string(log), want) {
-				t.Errorf("the authenticator's log does not say %s (%v)", want, err)
+				t.Errorf("the authenticator's log does not contain %s (%v)", want, err)
 			}
 			if err := fix(t.Context(), l, role); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 	}
 }
 
-// TestWayToTheAPIServerIsClosed takes the way out from a security group.
+// TestWayToTheAPIServerIsClosed removes the outbound rules of a security group.
 func TestWayToTheAPIServerIsClosed(t *testing.T) {
 	t.Parallel()
 	l := shared(t)
@@ -138,13 +138,13 @@ func TestWayToTheAPIServerIsClosed(t *testing.T) {
 		g.Egress, group = nil, g.ID
 	})
 	i := launch(t, l, lab.NodeRole, "", group)
-	within(t, l, 30*time.Second, "the console to say that the server cannot be reached", func(context.Context) (bool, error) {
+	within(t, l, 30*time.Second, "the console to show that the server cannot be reached", func(context.Context) (bool, error) {
 		return strings.Contains(l.Console(i.ID), "i/o timeout"), nil
 	})
 	terminate(t, l, i)
 }
 
-// launch starts an instance as a user does who writes the user data by hand.
+// launch starts an instance with user data that a user wrote by hand.
 func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
 	t.Helper()
 	ctx := t.Context()
@@ -194,7 +194,7 @@ spec:
 			return i
 		}
 	}
-	t.Fatalf("instance %s is gone", *out.Instances[0].InstanceId)
+	t.Fatalf("instance %s does not exist", *out.Instances[0].InstanceId)
 	return world.Instance{}
 }
 
@@ -210,7 +210,7 @@ func al2023(t *testing.T, l *lab.Lab) string {
 		}
 	})
 	if id == "" {
-		t.Fatal("there is no image of AL2023")
+		t.Fatal("no AL2023 image")
 	}
 	return id
 }

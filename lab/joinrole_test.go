@@ -25,7 +25,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestJoinRole is the case join-role: aws-auth maps the controller's role instead of the node role.
+// TestJoinRole plays the case join-role: aws-auth maps the controller's role instead of the node role.
 //
 // The controller reports that before a launch. When it is set to launch anyway, it reports the cause on the late claim,
 // its pool and its pod, and launches no second instance. joiner doctor, with read permissions only, names the cause in
@@ -57,7 +57,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 		client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, time.Minute, "an instance that is refused twice", func(context.Context) (bool, error) {
+	within(t, l, time.Minute, "an instance that is rejected twice", func(context.Context) (bool, error) {
 		return slices.ContainsFunc(l.Instances(), func(i world.Instance) bool {
 			return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2
 		}), nil
@@ -71,13 +71,13 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	t.Logf("after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) > 24 || !strings.Contains(strings.Join(lines[:3], "\n"), want) {
-		t.Errorf("the first three lines of %d do not say: %s", len(lines), want)
+		t.Errorf("the first three of %d lines do not contain: %s", len(lines), want)
 	}
 	if !strings.HasPrefix(printed, "AUTH-5 broken, certain: EC2NodeClass "+name) || strings.Contains(printed, "permission") {
 		t.Error("another finding comes first, or a permission is missing")
 	}
 	if fix != fixIn(t, printed) {
-		t.Errorf("the claim says another fix: %s", fix)
+		t.Errorf("the claim has another fix: %s", fix)
 	}
 	before := len(l.Instances())
 	applyFix(t, l, fix)
@@ -87,12 +87,12 @@ func joinRole(t *testing.T, l *lab.Lab) {
 			!slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
 	})
 	if n := len(l.Instances()); n != before {
-		t.Errorf("%d instances were launched, want %d: the late ones have joined", n, before)
+		t.Errorf("%d instances were launched, want %d, because the late ones have joined", n, before)
 	}
-	within(t, l, time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "joiner doctor to report no finding", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, joiner)
 		if err == nil && code != 0 {
-			err = fmt.Errorf("it prints:\n%s", printed)
+			err = fmt.Errorf("it printed:\n%s", printed)
 		}
 		return code == 0, err
 	})
@@ -118,7 +118,8 @@ func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
 	}
 }
 
-// reportedLate waits until the cause stands on a claim and on events of it, its pool and its pods. It returns the fix.
+// reportedLate waits until a claim's condition and events on the claim, its pool and its pods name the cause. It
+// returns the fix.
 func reportedLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 	t.Helper()
 	within(t, l, time.Minute, "the cause of a late claim to be reported", func(ctx context.Context) (bool, error) {
@@ -130,11 +131,11 @@ func reportedLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 		text, rest, _ := strings.Cut(c.Message, ". Fix: ")
 		fix = strings.TrimSuffix(rest, " (AUTH-5)")
 		if c.Reason != "AUTH_5" || text != want {
-			return false, fmt.Errorf("it says %s: %s", c.Reason, c.Message)
+			return false, fmt.Errorf("the condition is %s: %s", c.Reason, c.Message)
 		}
 		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
 			if !hasEvent(ctx, l, kind, "NodeNotJoining", want) {
-				return false, fmt.Errorf("no event on a %s says so", kind)
+				return false, fmt.Errorf("no such event on a %s", kind)
 			}
 		}
 		pool := &karpv1.NodePool{}
@@ -154,27 +155,27 @@ func hasEvent(ctx context.Context, l *lab.Lab, kind string, words ...string) boo
 	})
 }
 
-// fixIn is the fix of the first finding, as it is printed.
+// fixIn returns the printed fix of the first finding.
 func fixIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(printed, "\n  fix   ")
 	fix, _, end := strings.Cut(rest, "\n  more  ")
-	fix, _, _ = strings.Cut(fix, "\n  then  ") // what follows from the cause
+	fix, _, _ = strings.Cut(fix, "\n  then  ") // the rest are consequences of the cause
 	if !ok || !end {
-		t.Fatalf("there is no fix in:\n%s", printed)
+		t.Fatalf("no fix in:\n%s", printed)
 	}
 	return fix
 }
 
-// applyFix pastes a fix into a shell as a user does. Where a host lacks the programs for that, applyFix interprets the two most
-// common forms itself, and skips the test for others.
+// applyFix runs a fix in a shell, as a user does. If a host lacks the programs for that, applyFix interprets the two
+// most common forms itself, and skips the test for others.
 func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	t.Helper()
 	_, noKubectl := exec.LookPath("kubectl")
 	aws := exec.CommandContext(t.Context(), "aws", "--version")
 	if strings.HasPrefix(fix, "kubectl ") && noKubectl == nil || !strings.HasPrefix(fix, "kubectl ") && aws.Run() == nil {
 		shell := exec.CommandContext(t.Context(), "bash", "-euc", fix)
-		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region) // version 1 knows it by this name alone
+		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region) // version 1 reads only this name
 		if out, err := shell.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", fix, err, out)
 		}
@@ -191,11 +192,11 @@ func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	case strings.HasPrefix(fix, "aws eks create-access-entry ") && !strings.Contains(fix, "\n"):
 		createEntry(t, l, strings.Fields(fix)[3:])
 	default:
-		t.Skipf("neither kubectl nor the AWS command line is installed, and the fix is: %s", fix)
+		t.Skipf("neither kubectl nor the AWS command line is installed; the fix is: %s", fix)
 	}
 }
 
-// createEntry creates an access entry by the options of the AWS command line.
+// createEntry creates an access entry from options of the AWS command line.
 func createEntry(t *testing.T, l *lab.Lab, options []string) {
 	t.Helper()
 	in := &eks.CreateAccessEntryInput{}

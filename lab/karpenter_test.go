@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// What Karpenter 1.14 writes.
+// Values that Karpenter 1.14 writes.
 const (
 	poolHashVersion  = "v3"
 	classHashVersion = "v5"
@@ -35,14 +35,15 @@ const (
 type predecessor struct {
 	t     *testing.T
 	l     *lab.Lab
-	name  string // of the pool, the class and the test
+	name  string // of the pool and the class
 	pool  *karpenterv1.NodePool
 	class *awsv1.EC2NodeClass
 
 	poolHash, classHash string // equal to upstream's: see bench/conformance
 }
 
-// serveBefore makes pool and class with Karpenter's marks, its instance profile, and its Deployment with its service account.
+// serveBefore creates the pool and class with Karpenter's annotations, its instance profile, and its Deployment with
+// its service account.
 func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 	t.Helper()
 	p := &predecessor{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
@@ -83,7 +84,7 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 	return p
 }
 
-// hash computes the hashes by which drift is seen.
+// hash computes the hashes that drift detection compares.
 func (p *predecessor) hash() {
 	p.t.Helper()
 	pool, poolVersion, err1 := conversion.PoolHash(p.pool)
@@ -94,7 +95,7 @@ func (p *predecessor) hash() {
 	p.poolHash, p.classHash = pool, class
 }
 
-// karpentersDeployment is what Karpenter's chart makes of its defaults, as far as it matters.
+// karpentersDeployment has the fields of the Deployment in Karpenter's chart, with default values, that the test needs.
 func karpentersDeployment(l *lab.Lab) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -128,7 +129,7 @@ spec:
 `, l.Roles.ARN(lab.ControllerRole), l.Cluster)
 }
 
-// tags are those that Karpenter gives to all that it makes of a pool.
+// tags returns the tags that Karpenter sets on everything that it creates for a pool.
 func (p *predecessor) tags() map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/" + p.l.Cluster: "owned", "eks:eks-cluster-name": p.l.Cluster,
@@ -136,7 +137,7 @@ func (p *predecessor) tags() map[string]string {
 	}
 }
 
-// aws does something to the account by hand.
+// aws calls EC2 directly, without the controller.
 func (p *predecessor) aws(do func(*world.World, time.Time) error) {
 	p.t.Helper()
 	var err error
@@ -193,19 +194,19 @@ func isReadiness(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
-// bootable is an image of AL2023, and the user data that it gets.
+// bootable returns an AL2023 image and its user data.
 func (p *predecessor) bootable(r *world.Region) (image, data string, err error) {
 	c, err := r.EKS.Cluster(p.l.Cluster)
 	if err != nil {
 		return "", "", err
 	}
-	// The newest of the cluster's version, as the alias says.
+	// The newest for the cluster's version, as for the alias.
 	images := slices.SortedFunc(slices.Values(r.Images.All()), func(a, b world.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	at := slices.IndexFunc(images, func(i world.Image) bool {
 		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64" && i.Version == c.Version
 	})
 	if at < 0 {
-		return "", "", fmt.Errorf("there is no image of AL2023 among %d", len(images))
+		return "", "", fmt.Errorf("no AL2023 image among %d", len(images))
 	}
 	text := fmt.Sprintf(`MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="//"
@@ -238,7 +239,7 @@ spec:
 	return images[at].ID, base64.StdEncoding.EncodeToString([]byte(text)), nil
 }
 
-// write makes the claim.
+// write creates the claim.
 func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
 	p.t.Helper()
 	began := time.Now().Add(-time.Minute)
@@ -287,7 +288,7 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 	return claim
 }
 
-// register writes onto the Node what Karpenter does when it has joined and is ready.
+// register makes the changes to the Node that Karpenter makes once it has joined and is ready.
 func (p *predecessor) register(claim *karpenterv1.NodeClaim, name string) {
 	p.t.Helper()
 	node := &corev1.Node{}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestControllerStaysDead: the controller is killed and not started again. joiner doctor reports that first, once no
-// replica can be about to take the Lease, and does not report it while another replica is active.
+// TestControllerStaysDead kills the controller and does not start it again. joiner doctor must report that first, once
+// no replica can still take the Lease, and must not report it while another replica is active.
 func TestControllerStaysDead(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name, joiner := namespaced(t, l), program(t)
@@ -35,18 +35,18 @@ func TestControllerStaysDead(t *testing.T) {
 		ended := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
 		return len(pods.Items) == 1 && time.Since(pods.Items[0].CreationTimestamp.Time) > 2*time.Minute && time.Since(ended) > 2*time.Minute, nil
 	})
-	within(t, l, time.Minute, "joiner doctor to miss the controller", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "joiner doctor to report the missing controller", func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)
 		if err == nil && first.Check != "RUN-1" {
-			err = fmt.Errorf("it says %+v", first)
+			err = fmt.Errorf("the first finding is %+v", first)
 		}
 		return err == nil && first.Verdict == "broken" && strings.Contains(first.Cause, "no controller has been active since"), err
 	})
 	restart(t, l, "DISABLE_LEADER_ELECTION=false")
-	within(t, l, 2*time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
+	within(t, l, 2*time.Minute, "joiner doctor to report no finding", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, joiner)
 		if err == nil && code != 0 {
-			err = fmt.Errorf("it prints:\n%s", printed)
+			err = fmt.Errorf("it printed:\n%s", printed)
 		}
 		return code == 0, err
 	})

@@ -1,7 +1,7 @@
 // Package lab runs a real Kubernetes control plane beside an emulated AWS.
 //
-// In: the size and the pace of the lab.
-// Out: a cluster whose nodes are launched, boot and join as on EKS, and the addresses of both.
+// In: the options of the lab.
+// Out: a cluster whose nodes are launched, boot and join as on EKS, and the addresses of the cluster and of the emulated AWS.
 // Never: a call to a real cloud, a need for root, or anything left behind when it ends.
 package lab
 
@@ -40,46 +40,49 @@ import (
 
 // Options configure a lab. The zero value is a small, quick lab.
 type Options struct {
-	Self     string // program from which children are started, see component.Run; empty: os.Executable
+	Self     string // program that runs the control plane in child processes, see component.Run; empty: os.Executable
 	Account  string // 12 digits; empty: emulator.DefaultAccount
 	Region   string // empty: us-east-1
 	Cluster  string // name of the EKS cluster; empty: lab
-	AuthMode string // of the cluster; empty: world.AuthBoth
-	Bare     bool   // does not install the CRDs: the program under test installs them
-	Fargate  bool   // runs pods that a Fargate profile of the cluster selects on Fargate, see Lab.Serverless
-	IPv6     bool   // Services and pods have IPv6 addresses; nodes, as on EKS, have both
+	AuthMode string // authentication mode of the cluster; empty: world.AuthBoth
+	Bare     bool   // do not install the CRDs: the program under test installs them
+	Fargate  bool   // emulate Fargate for pods that a Fargate profile selects, see Lab.Serverless
+	IPv6     bool   // Services and pods have IPv6 addresses; nodes have IPv4 and IPv6 addresses, as on EKS
 	Pace     Pace   // the zero value: Quick
 
 	// Throttle has the token buckets of AWS's API rate limits, like world.EC2Throttle. nil disables throttling.
 	Throttle map[string]world.Bucket
-	// TokenCache is how long the API server caches the authentication of a node's token. A mapping that was removed stays effective for
-	// that time. Zero is 5 seconds. A thousand nodes need more, because each review takes four calls.
+	// TokenCache is how long the API server caches the authentication of a node's token. A removed mapping stays
+	// effective for that time. Zero is 5 seconds. A thousand nodes need a longer time, because each review takes four
+	// calls to AWS.
 	TokenCache time.Duration
 
-	// Beside makes this lab a second cluster with the same name in the AWS of another lab, self-managed because EKS allows a name only
-	// once. Account, region, network, node role and pace are those of the other lab. Control plane, nodes, and the controller with its role
-	// are its own. Close this lab before the other one. nil starts a new AWS.
+	// Beside makes this lab a second cluster with the same name in the AWS of another lab, self-managed because EKS
+	// allows a name only once. Both clusters share the account, region, network, node role and pace. Each cluster has
+	// its own control plane, nodes and controller with its own role. Close this lab before the other one. nil starts a
+	// new AWS.
 	Beside *Lab
-	// AnyUID leaves the cluster's UID out of the controller's policies, like policies that were created before the cluster. They then also
-	// allow actions on resources of another cluster with the same name, so only the controller's own checks prevent them.
+	// AnyUID leaves the cluster's UID out of the controller's policies, like policies that were created before the
+	// cluster. The policies then also allow actions on resources of another cluster with the same name, so only the
+	// controller's own checks prevent such actions.
 	AnyUID bool
 
 	// Step receives the name of each step as it starts. nil discards them.
 	Step func(string)
 }
 
-// Pace is how long things take that are slower on AWS.
+// Pace has the delays of steps that take longer on AWS.
 type Pace struct {
 	Pending      time.Duration // from launch until an instance is running
-	Boot         time.Duration // from then until its kubelet starts
+	Boot         time.Duration // from running until the kubelet starts
 	PodStart     time.Duration // from binding a pod until it runs
 	PodStop      time.Duration // from a pod's deletion until it is gone
 	ShuttingDown time.Duration // from the call until an instance is terminated
-	NodeGone     time.Duration // from then until the cloud controller deletes its Node
+	NodeGone     time.Duration // from termination until the cloud controller deletes the Node
 	Profile      time.Duration // from the creation of a Fargate profile until it is active
 }
 
-// Quick is a pace for tests.
+// Quick returns a pace for tests.
 func Quick() Pace {
 	return Pace{
 		Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, PodStart: 100 * time.Millisecond,
@@ -87,7 +90,7 @@ func Quick() Pace {
 	}
 }
 
-// Lifelike is a pace for an audience: about ten times as fast as AWS, in the same order.
+// Lifelike returns a pace for demos: about ten times as fast as AWS.
 func Lifelike() Pace {
 	return Pace{
 		Pending: time.Second, Boot: 2 * time.Second, PodStart: 700 * time.Millisecond,
@@ -104,21 +107,21 @@ const (
 // Lab is a running lab.
 type Lab struct {
 	Options
-	Home       string // folder of the kubeconfig, the logs and all other files
-	Kubeconfig string // path of the administrator's kubeconfig
-	Endpoint   string // URL of the emulated AWS, for AWS_ENDPOINT_URL
-	Emulator   *emulator.Server
-	Estate     world.Estate
-	AL2Image   string // id of an AL2 image for the cluster's version, built by the account
-	Config     *rest.Config
-	Kube       *kubernetes.Clientset
-	Client     client.WithWatch // its scheme includes NodePool, NodeClaim and EC2NodeClass
-	Role       string           // name of the controller's role
-	Serverless *fargate.Fargate // nil unless Options.Fargate
+	Home       string                // folder of the kubeconfig, the logs and all other files
+	Kubeconfig string                // path of the administrator's kubeconfig
+	Endpoint   string                // URL of the emulated AWS, for AWS_ENDPOINT_URL
+	Emulator   *emulator.Server      // emulated AWS
+	Estate     world.Estate          // VPC, subnets and security groups of the cluster
+	AL2Image   string                // ID of an AL2 image for the cluster's version, owned by the account
+	Config     *rest.Config          // of the administrator
+	Kube       *kubernetes.Clientset // typed client of the administrator, which uses protobuf
+	Client     client.WithWatch      // client of the administrator for all kinds of Scheme
+	Role       string                // name of the controller's role
+	Serverless *fargate.Fargate      // nil unless Options.Fargate
 
-	Roles           Roles           // in the lab's account
+	Roles           Roles           // IAM roles in the lab's account
 	ServiceAccounts ServiceAccounts // in the cluster
-	Pods            Pods            // that run programs of this computer
+	Pods            Pods            // pods whose programs run on this computer
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -138,15 +141,15 @@ type Lab struct {
 	admission *http.Server // nil without Fargate
 
 	ownCalls atomic.Int64 // calls to AWS by the lab itself
-	ahead    atomic.Int64 // offset of AWS's clock, a time.Duration
-	AddOns   AddOns
+	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead
+	AddOns   AddOns       // EKS add-ons and the CRDs
 	evidence evidence
 }
 
 // Roles are the IAM roles of the lab's account, with their policies.
 type Roles struct {
 	lab     *Lab
-	granted grantedPolicies // of the controller
+	granted grantedPolicies // policies of the controller's role
 }
 
 // ServiceAccounts are the service accounts of the lab's cluster, with their tokens and roles.
@@ -164,7 +167,7 @@ type AddOns struct{ lab *Lab }
 // evidence writes the state of a lab as text, see Lab.Evidence.
 type evidence struct{ lab *Lab }
 
-// Start starts a lab and returns once its cluster is ready. Everything ends with Close, or with this process.
+// Start starts a lab and returns once its cluster is ready. Close, or the end of this process, stops the lab.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -300,7 +303,7 @@ func (l *Lab) serviceCIDR() string {
 	return controlplane.ServiceCIDR
 }
 
-// Scheme returns a scheme with Kubernetes' own kinds and those of the CRDs.
+// Scheme returns a scheme with the kinds of Kubernetes, NodePool, NodeClaim and EC2NodeClass.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1.AddToScheme, awsv1.AddToScheme} {
@@ -311,7 +314,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// makeClient creates the client for all kinds of Scheme. The CRDs must be served.
+// makeClient creates the client for all kinds of Scheme. The API server must already serve the CRDs.
 func (l *Lab) makeClient() error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -335,8 +338,8 @@ func (l *Lab) AWS() aws.Config {
 	})
 }
 
-// SetClock sets AWS's clock ahead of the clock of this computer, which the cluster and the controller use; a negative duration sets it
-// behind.
+// SetClock sets AWS's clock ahead of the clock of this computer, which the cluster and the controller use; a negative
+// duration sets AWS's clock behind.
 func (l *Lab) SetClock(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
 
 // awsNow returns the time in AWS.

@@ -18,16 +18,15 @@ import (
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
-// theLab is started by the first test that needs it and shared by all: each has
-// its own namespace, pools and classes.
+// theLab is the lab that the tests share. The first test that needs it starts it. Each test has its own namespace,
+// pools and classes.
 var theLab struct {
 	once sync.Once
 	lab  *lab.Lab
 	err  error
 }
 
-// TestMain makes the test binary serve as the programs of its own control plane,
-// and as the lab that a test kills.
+// TestMain lets the test binary also run as the programs of its own control plane, and as the lab that a test kills.
 func TestMain(m *testing.M) {
 	if code, ok := component.Run(os.Args[1:]); ok {
 		os.Exit(code)
@@ -70,7 +69,7 @@ func shared(t *testing.T) *lab.Lab {
 	return theLab.lab
 }
 
-// own starts a lab for one test alone.
+// own starts a lab for one test.
 func own(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -88,16 +87,16 @@ func own(t *testing.T, o lab.Options) *lab.Lab {
 	return l
 }
 
-// beside starts a lab for one test alone, which then runs beside others: those that mostly wait do. What keeps both cores busy runs
-// before them, one test after the other, and mostly in the lab that they share.
+// beside starts a lab for one test, which then runs in parallel with others. Tests that mostly wait use it. Tests that
+// keep both cores busy run before them, one after the other, and mostly in the shared lab.
 func beside(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	t.Parallel()
 	return own(t, o)
 }
 
-// within waits until ok returns true. When it does not in time, the test fails
-// with what it waited for and with the lab's evidence.
+// within waits until ok returns true. When it does not in time, the test fails with the condition that it waited for
+// and with the lab's evidence.
 func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(context.Context) (bool, error)) {
 	t.Helper()
 	var last error
@@ -108,7 +107,7 @@ func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(
 		default:
 		}
 		done, err := ok(ctx)
-		if ctx.Err() == nil || last == nil { // what the deadline cut short says nothing
+		if ctx.Err() == nil || last == nil { // an error caused by the deadline is not informative
 			last = err
 		}
 		return done && err == nil, nil
@@ -118,24 +117,24 @@ func within(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(
 	}
 }
 
-// nameOf makes a name for objects of this test.
+// nameOf returns a name for objects of this test.
 func nameOf(t *testing.T) string {
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
 }
 
-// unused are the permissions of the controller that no test in the lab makes use of, and why it has them.
+// unused maps permissions of the controller that no lab test uses to the reason why it has them.
 var unused = map[string]string{
 	"ec2:DescribePlacementGroups":        "no EC2NodeClass of these tests selects a placement group; the rig of package controller has such classes",
 	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the rig of package controller does",
 }
 
-// used are the permissions that controllers made use of in all labs, as far as they were noted, and how often.
+// used counts the recorded uses of permissions by controllers in all labs.
 var used struct {
 	sync.Mutex
 	all map[string]int
 }
 
-// noteUsed notes what the controller of a lab was allowed by AWS.
+// noteUsed records the permissions that the controller of a lab used.
 func noteUsed(l *lab.Lab) {
 	used.Lock()
 	defer used.Unlock()
@@ -147,9 +146,9 @@ func noteUsed(l *lab.Lab) {
 	}
 }
 
-// permissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies. It returns how many
-// permissions no test used; after a part of the tests the number means nothing. The emulated IAM denies calls that the policies do not
-// allow, so that a test has failed already.
+// permissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies. It
+// returns how many permissions no test used. The number is only meaningful when all tests have run. The emulated IAM
+// denies calls that the policies do not allow, and such a denial already fails a test.
 func permissionProblems(l *lab.Lab) int {
 	allowed, err := l.Roles.Allowed()
 	if err != nil {

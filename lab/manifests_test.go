@@ -19,13 +19,13 @@ import (
 )
 
 // TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by strict server-side apply, so
-// that an unknown field is an error. They pass each step of admission but the last, so that nothing is launched for
+// that an unknown field is an error. They pass all steps of admission except the last, so that nothing is launched for
 // them.
 func TestManifestsOfKarpenter(t *testing.T) {
 	l := shared(t)
 	files, err := filepath.Glob("../bench/conformance/testdata/manifests/*.yaml")
 	if err != nil || len(files) < 22 {
-		t.Fatalf("there are %d manifests: %v; want at least 22", len(files), err)
+		t.Fatalf("%d manifests: %v; want at least 22", len(files), err)
 	}
 	applied := 0
 	for _, file := range files {
@@ -70,8 +70,8 @@ func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// TestWhatHasNoEffectIsSaid: a controller that starts logs one line for each object with fields that have no effect, and then
-// one for each new object; the objects have events.
+// TestWhatHasNoEffectIsSaid checks the reports of fields that have no effect: at its start, the controller logs one
+// line for each object with such fields, and later one for each new object. The objects get events.
 func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	l := beside(t, lab.Options{})
 	pool := func(name string) string {
@@ -119,7 +119,7 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 3 {
-		t.Errorf("%d lines of fields, want 3", lines)
+		t.Errorf("%d log lines about fields without effect, want 3", lines)
 	}
 	noRefusals(t, l, "kube-system", lab.ControllerAccount)
 }

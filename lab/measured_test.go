@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestMeasuredCapacity: one pod does not fit the only type by the estimate (3246Mi are allocatable), and fits by what its nodes
-// report (3328Mi). Once the first node is ready, the pod gets one; and the measured value is kept.
+// TestMeasuredCapacity checks that the plan uses measured capacities: a pod does not fit the only type according to the
+// estimate (3246Mi allocatable), but fits according to its nodes (3328Mi). Once the first node is ready, the pod gets a
+// node. The measured value is stored.
 func TestMeasuredCapacity(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -25,7 +26,7 @@ func TestMeasuredCapacity(t *testing.T) {
 		deployment(name, "large", 1, "500m", "3280Mi", "test: "+name),
 	)
 	allRun(t, l, name, 2, time.Minute)
-	within(t, l, time.Minute, "what was measured to be kept", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the measured value to be stored", func(ctx context.Context) (bool, error) {
 		var kept corev1.ConfigMap
 		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-measured-capacity"}, &kept); err != nil {
 			return false, err

@@ -26,8 +26,8 @@ import (
 // TestMigration hands a cluster over from Karpenter to Joiner and back.
 //
 // Nodes that Karpenter has launched, with its tags, labels and templates, stay as they are. New pods get nodes from
-// Joiner. A deleted claim of Karpenter's takes its instance along. The objects that Joiner leaves are those that
-// Karpenter expects.
+// Joiner. When a claim that Karpenter created is deleted, its instance is terminated. The objects that Joiner leaves
+// behind are as Karpenter expects them.
 func TestMigration(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
@@ -41,7 +41,7 @@ func TestMigration(t *testing.T) {
 
 	report := migrateCheck(t, l, joiner)
 	wantFindings(t, report, name)
-	for _, command := range report.Steps.Over[:2] { // the rest is Helm's: see TestChart
+	for _, command := range report.Steps.Over[:2] { // the rest are Helm commands, see TestChart
 		shellCommand(t, l, command)
 	}
 	c := restart(t, l)
@@ -58,12 +58,12 @@ func TestMigration(t *testing.T) {
 	delete(before.claims, gone)
 	wantFitForKarpenter(t, l, karpenter, before)
 	if again := migrateCheck(t, l, joiner); !again.Go {
-		t.Errorf("after the way back something stops a change-over: %+v", again.Findings[0])
+		t.Errorf("after the way back, a finding blocks the change-over: %+v", again.Findings[0])
 	}
 	shellCommand(t, l, report.Steps.Back[len(report.Steps.Back)-1])
 	d, err := l.Kube.AppsV1().Deployments("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
 	if err != nil || *d.Spec.Replicas != 2 {
-		t.Errorf("the last command does not bring Karpenter back: %v %v", d.Spec.Replicas, err)
+		t.Errorf("the last command did not restart Karpenter: %v %v", d.Spec.Replicas, err)
 	}
 }
 
@@ -84,12 +84,13 @@ func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 		t.Fatal(err)
 	}
 	if report.Go != (code == 0) {
-		t.Errorf("exit code %d does not fit go: %v", code, report.Go)
+		t.Errorf("exit code %d does not match go: %v", code, report.Go)
 	}
 	return report
 }
 
-// wantFindings: all was seen, nothing stops, and both instances are adopted.
+// wantFindings checks that the report is complete, that no finding blocks the change-over, and that both instances are
+// adopted.
 func wantFindings(t *testing.T, r migration.Report, name string) {
 	t.Helper()
 	for _, f := range r.Findings {
@@ -102,7 +103,7 @@ func wantFindings(t *testing.T, r migration.Report, name string) {
 		"2 instances in EC2 are adopted", "nothing drifts",
 		"2 Nodes stay", "the role allows all", "all settings of Karpenter are honoured"} {
 		if !slices.ContainsFunc(r.Findings, func(f migration.Finding) bool { return strings.Contains(f.Says, want) }) {
-			t.Errorf("nothing says %q of %s: %+v", want, name, r.Findings)
+			t.Errorf("no finding has %q about %s: %+v", want, name, r.Findings)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func shellCommand(t *testing.T, l *lab.Lab, command string) {
 	}
 }
 
-// served is what a pool has, by name; instances by id.
+// served is the state of a pool: objects by name, instances by id.
 type served struct {
 	claims    map[string]karpenterv1.NodeClaim
 	nodes     map[string]corev1.Node
@@ -157,7 +158,7 @@ func lookAt(t *testing.T, l *lab.Lab, name string) served {
 	return out
 }
 
-// wantUnchanged: whatever was there is there now, as it was; there may be more.
+// wantUnchanged checks that everything in an earlier state still exists unchanged. There may be more.
 func (s served) wantUnchanged(t *testing.T, now served) {
 	t.Helper()
 	for name, was := range s.claims {
@@ -188,21 +189,22 @@ func (s served) wantUnchanged(t *testing.T, now served) {
 	}
 }
 
-// theirs are annotations but for those that are Joiner's own: Karpenter does not look at them.
+// theirs returns annotations without Joiner's own, which Karpenter does not read.
 func theirs(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, "joiner.sh/") })
 	return out
 }
 
-// newClaims are those that were not there before.
+// newClaims returns the claims that did not exist before.
 func newClaims(ctx context.Context, l *lab.Lab, name string, before served) ([]karpenterv1.NodeClaim, error) {
 	var claims karpenterv1.NodeClaimList
 	err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name})
 	return slices.DeleteFunc(claims.Items, func(c karpenterv1.NodeClaim) bool { _, ok := before.claims[c.Name]; return ok }), err
 }
 
-// giveBack deletes a claim of Karpenter's: its node is drained, its instance ends, its pod runs elsewhere. It returns the claim's name.
+// giveBack deletes a claim that Karpenter created, and waits until its node is drained, its instance is terminated and
+// its pod runs elsewhere. It returns the claim's name.
 func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 	t.Helper()
 	claim := before.claims[slices.Min(slices.Collect(maps.Keys(before.claims)))]
@@ -210,14 +212,14 @@ func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 		t.Fatal(err)
 	}
 	id := claim.Status.ProviderID[strings.LastIndexByte(claim.Status.ProviderID, '/')+1:]
-	within(t, l, time.Minute, "the claim and its instance to go", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the claim and its instance to be removed", func(ctx context.Context) (bool, error) {
 		var left karpenterv1.NodeClaim
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&claim), &left)
 		alive := slices.ContainsFunc(l.Instances(), func(i world.Instance) bool { return i.ID == id && i.Alive() })
 		return client.IgnoreNotFound(err) == nil && err != nil && !alive, client.IgnoreNotFound(err)
 	})
 	allRun(t, l, name, 3, time.Minute)
-	within(t, l, 90*time.Second, "the claim in its place to be tagged", func(ctx context.Context) (bool, error) {
+	within(t, l, 90*time.Second, "the replacement claim to be tagged", func(ctx context.Context) (bool, error) {
 		made, err := newClaims(ctx, l, name, before)
 		return len(made) == 2 && !slices.ContainsFunc(made,
 			func(c karpenterv1.NodeClaim) bool { return c.Annotations[awsv1.AnnotationTagged] != "true" }), err
@@ -225,7 +227,8 @@ func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 	return claim.Name
 }
 
-// wantFitForKarpenter: Karpenter's objects are unchanged, and what Joiner has launched meanwhile carries what Karpenter reads.
+// wantFitForKarpenter checks that Karpenter's objects are unchanged, and that Joiner's new ones have the fields that
+// Karpenter reads.
 func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served) {
 	t.Helper()
 	now := lookAt(t, l, p.name)
@@ -252,7 +255,8 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served
 	}
 }
 
-// wantAsKarpenters: a claim of Joiner's, its Node and its instance are such as Karpenter makes them.
+// wantAsKarpenters checks that a claim that Joiner created, its Node and its instance are like those that Karpenter
+// creates.
 func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now served) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -273,7 +277,7 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 	isPools := func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" && o.UID == p.pool.UID }
 	if c.Annotations[awsv1.AnnotationInstanceProfile] == "" ||
 		!slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPools) {
-		t.Errorf("claim %s is not as Karpenter makes it: %+v", c.Name, c.ObjectMeta)
+		t.Errorf("claim %s is not like Karpenter's: %+v", c.Name, c.ObjectMeta)
 	}
 	if !c.StatusConditions().IsTrue(karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized) {
 		t.Errorf("claim %s has conditions %+v", c.Name, c.Status.Conditions)
@@ -284,7 +288,7 @@ func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now
 		node.Labels[karpenterv1.LabelInitialized] != "true" ||
 		node.Annotations[karpenterv1.AnnotationNodePoolHash] != p.poolHash ||
 		!slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
-		t.Errorf("node %s is not as Karpenter makes it: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
+		t.Errorf("node %s is not like Karpenter's: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
 	}
 	want := p.tags()
 	want["karpenter.sh/nodeclaim"], want["Name"] = c.Name, c.Status.NodeName

@@ -18,20 +18,20 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// misfit is an EC2NodeClass no node of which can ever join.
+// misfit is an EC2NodeClass whose nodes can never join.
 type misfit struct {
-	spec string // lines of it
-	arch string // that the pod asks for
+	spec string // lines of the spec
+	arch string // that the pod requires
 
 	// preflight is the class' annotation; empty: none.
 	preflight string
 
-	// Where it shows, one of the three. Before any launch, in the condition ValidationSucceeded of the class, or in an
-	// event of the pod; or, as only the image can know, on the console of the instance.
+	// Where the error is reported, one of the three: before a launch, in the condition ValidationSucceeded of the class
+	// or in an event of the pod, or else on the console of the instance.
 	wantCondition, wantEvent, wantConsole string
 }
 
-// misfits are what users get wrong about images and user data.
+// misfits are common mistakes with images and user data.
 var misfits = map[string]misfit{
 	"settings-in-yaml": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: \"max-pods: 3\"", arch: "amd64",
@@ -67,8 +67,8 @@ var misfits = map[string]misfit{
 	},
 }
 
-// TestFamiliesThatCannotJoin: errors of images and user data are reported before a launch. Those that only the image can
-// show are on the console.
+// TestFamiliesThatCannotJoin: errors of images and user data are reported before a launch. Those that only show when
+// the image boots are on the console.
 func TestFamiliesThatCannotJoin(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -97,7 +97,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 		}
 		for _, i := range all {
 			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {
-				t.Errorf("%s: a kubelet ran:\n%s", id, console)
+				t.Errorf("%s: a kubelet started:\n%s", id, console)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	nothingLeft(t, l, namespace, pools...)
 }
 
-// shows says where the misfit is to show, and whether it does.
+// shows returns where the error should be reported, and a condition that checks for it.
 func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
 	switch {
 	case m.wantCondition != "":
@@ -131,19 +131,19 @@ func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(c
 	return "the console: " + m.wantConsole, func(context.Context) (bool, error) {
 		all := instancesOf(l, id)
 		if len(all) == 0 {
-			return false, fmt.Errorf("nothing was launched")
+			return false, fmt.Errorf("no instance was launched")
 		}
 		return strings.Contains(l.Console(all[0].ID), m.wantConsole), nil
 	}
 }
 
-// giveUp deletes the pods, and then the claims that would wait for their nodes for a quarter of an hour.
+// giveUp deletes the pods, and then the claims, which would otherwise wait 15 minutes for their nodes.
 func giveUp(t *testing.T, l *lab.Lab, namespace string, pools []string) {
 	t.Helper()
 	if err := l.Kube.AppsV1().Deployments(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, time.Minute, "the pods to go", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the pods to be removed", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 0, err
 	})

@@ -22,32 +22,32 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// onHost is how many pods of a node are on the host's network: the VPC CNI and kube-proxy.
+// onHost is the number of pods per node on the host's network: the VPC CNI and kube-proxy.
 const onHost = 2
 
-// TestPodsPerNode fills nodes to the last pod where the VPC CNI does not give each pod a secondary address of any
-// interface: the Node has the capacity that the plan used, and the CNI has that number of addresses.
+// TestPodsPerNode fills nodes completely, with settings of the VPC CNI other than one secondary address per pod. The
+// Node must have the capacity that the plan used, and the CNI must have that number of addresses.
 func TestPodsPerNode(t *testing.T) {
 	l := beside(t, lab.Options{})
 	for _, tt := range []struct {
 		name     string
 		cni      map[string]string // environment of the VPC CNI
 		setting  string            // of the controller
-		class    string            // more of the EC2NodeClass
-		pods     int64             // of a m5.large
+		class    string            // additional lines of the EC2NodeClass
+		pods     int64             // of an m5.large
 		spare    bool              // the CNI has addresses for more
-		prefixes int               // that its first interface is launched with
+		prefixes int               // of the first interface at launch
 	}{
-		// The user says how many, as AWS's calculator does for types of less than 30 vCPUs; the CNI could do with 3*9*16.
+		// The user sets the number, like AWS's calculator for types with less than 30 vCPUs. The CNI could have 3*9*16.
 		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0",
 			"kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
-		// Two of three interfaces carry pods: 2*9 beside those of the host.
+		// Two of three interfaces are for pods: 2*9, plus those on the host network.
 		{"custom", map[string]string{instance.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			setCNI(t, l, tt.cni)
 			restart(t, l, tt.setting)
-			t.Cleanup(func() { killController(l) }) // its settings are this test's alone
+			t.Cleanup(func() { killController(l) }) // its settings are for this test only
 			name := namespaced(t, l)
 			const nodes = 2
 			want := int(nodes * (tt.pods - onHost))
@@ -67,7 +67,7 @@ func TestPodsPerNode(t *testing.T) {
 					t.Errorf("%s: the CNI has %d addresses for %d pods", j.node.Name, addresses, need)
 				}
 				if got := len(j.instance.Interfaces[0].Prefixes); got != tt.prefixes {
-					t.Errorf("%s: it was launched with the prefixes %v, want %d", j.instance.ID, j.instance.Interfaces[0].Prefixes, tt.prefixes)
+					t.Errorf("%s: launched with the prefixes %v, want %d", j.instance.ID, j.instance.Interfaces[0].Prefixes, tt.prefixes)
 				}
 			}
 			nothingLeft(t, l, name)
@@ -75,7 +75,7 @@ func TestPodsPerNode(t *testing.T) {
 	}
 }
 
-// TestIPv6 has nodes of every Linux family join a cluster of IPv6, and fills them.
+// TestIPv6 launches nodes of every Linux family in an IPv6 cluster, and fills them.
 func TestIPv6(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "six", IPv6: true})
 	restart(t, l)
@@ -111,7 +111,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// isOfIPv6 demands that a node has IPv6 addresses wherever the cluster has.
+// isOfIPv6 checks that a node has IPv6 addresses everywhere that an IPv6 cluster needs them.
 func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	t.Helper()
 	first := j.instance.Interfaces[0]
@@ -130,7 +130,7 @@ func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 		}
 	}
 	if !slices.Equal(j.kubelet.ClusterDNS, []string{l.ClusterDNS()}) || !strings.Contains(l.ClusterDNS(), ":") {
-		t.Errorf("%s: pods ask %v for names, want %s", j.node.Name, j.kubelet.ClusterDNS, l.ClusterDNS())
+		t.Errorf("%s: the DNS server of pods is %v, want %s", j.node.Name, j.kubelet.ClusterDNS, l.ClusterDNS())
 	}
 	pods, err := l.Kube.CoreV1().Pods(j.claim.Labels[karpenterv1.LabelNodePool]).List(t.Context(),
 		metav1.ListOptions{FieldSelector: "spec.nodeName=" + j.node.Name})
@@ -144,7 +144,7 @@ func (j joined) isOfIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	}
 }
 
-// joined is a node from all sides.
+// joined is a node with its claim, instance and kubelet.
 type joined struct {
 	claim    karpenterv1.NodeClaim
 	node     corev1.Node
@@ -152,8 +152,8 @@ type joined struct {
 	kubelet  kubelet.Settings
 }
 
-// joinedAsPlanned returns the nodes of a pool. Each must have what its plan promised: the same pods and cpu, not less memory and
-// not much more, and the disk.
+// joinedAsPlanned returns the nodes of a pool. Each must have the planned resources: the same pods and cpu, at least
+// the planned memory and not much more, and the planned disk.
 func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined {
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)
@@ -169,27 +169,27 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 		}
 		var started bool
 		if j.kubelet, started = l.Kubelet(j.instance.ID); !started {
-			t.Fatalf("no kubelet was started on %s", j.instance.ID)
+			t.Fatalf("no kubelet started on %s", j.instance.ID)
 		}
 		promised, has := c.Status.Allocatable, j.node.Status.Allocatable
 		if promised.Pods().Value() != pods || has.Pods().Value() != pods {
-			t.Errorf("%s: %s pods were promised and the Node takes %s, want %d", c.Name, promised.Pods(), has.Pods(), pods)
+			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, promised.Pods(), has.Pods(), pods)
 		}
 		if promised.Cpu().Cmp(*has.Cpu()) != 0 {
-			t.Errorf("%s: %s cpu were promised and the Node has %s", c.Name, promised.Cpu(), has.Cpu())
+			t.Errorf("%s: planned %s cpu, the Node has %s", c.Name, promised.Cpu(), has.Cpu())
 		}
 		if p, h := promised.Memory(), has.Memory(); h.Cmp(*p) < 0 || h.Value() > p.Value()*21/20 {
-			t.Errorf("%s: %s of memory were promised and the Node has %s", c.Name, p, h)
+			t.Errorf("%s: planned %s of memory, the Node has %s", c.Name, p, h)
 		}
-		if p, h := promised.StorageEphemeral(), has.StorageEphemeral(); h.Value() < p.Value()*99/100 { // a file system takes a little
-			t.Errorf("%s: %s of disk were promised and the Node has %s", c.Name, p, h)
+		if p, h := promised.StorageEphemeral(), has.StorageEphemeral(); h.Value() < p.Value()*99/100 { // minus the file system's overhead
+			t.Errorf("%s: planned %s of disk, the Node has %s", c.Name, p, h)
 		}
 		out = append(out, j)
 	}
 	return out
 }
 
-// setCNI sets the environment of the VPC CNI, for the length of the test.
+// setCNI sets the environment of the VPC CNI until the end of the test.
 func setCNI(t *testing.T, l *lab.Lab, environment map[string]string) {
 	t.Helper()
 	set := func(environment map[string]string) error {

@@ -39,7 +39,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 	}
 	listener, err := net.Listen("unix", n.socket)
 	if err != nil {
-		return nil, fmt.Errorf("listen for those who call nodes: %w", err)
+		return nil, fmt.Errorf("listen for connections to nodes: %w", err)
 	}
 	n.ports = &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
@@ -49,7 +49,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 				f.ServeHTTP(w, r)
 				return
 			}
-			http.Error(w, "there are no kubelets yet", http.StatusServiceUnavailable)
+			http.Error(w, "the kubelets have not started yet", http.StatusServiceUnavailable)
 		}),
 	}
 	n.proxy = &http.Server{Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: 10 * time.Second}
@@ -58,7 +58,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 	return n, nil
 }
 
-// connect is the proxy. It accepts CONNECT to the kubelets' port only.
+// connect handles a request to the proxy. It accepts only CONNECT to the kubelets' port.
 func (n *nodePorts) connect(w http.ResponseWriter, r *http.Request) {
 	_, port, err := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect || err != nil || port != kubeletPort {
@@ -81,7 +81,7 @@ func (n *nodePorts) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Accept returns the next connection to a kubelet: nodePorts is the listener of the kubelets' server.
+// Accept returns the next connection to a kubelet. nodePorts implements net.Listener for the kubelets' server.
 func (n *nodePorts) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.dialed:
@@ -103,5 +103,5 @@ func (n *nodePorts) Addr() net.Addr { return &net.UnixAddr{Name: n.socket, Net: 
 // shut closes the proxy, the kubelets' server and the port.
 func (n *nodePorts) shut() error { return errors.Join(n.Close(), n.proxy.Close(), n.ports.Close()) }
 
-// ShowLog makes `kubectl logs` show the log of the process that runs for a pod, by the name of the log.
+// ShowLog makes `kubectl logs` of a pod show the lab's log with the given name.
 func (l *Lab) ShowLog(namespace, pod, name string) { l.fleet.ShowLog(namespace, pod, l.Logs(name)) }

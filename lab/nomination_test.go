@@ -49,7 +49,7 @@ func (h *hall) must(err error) {
 
 func (h *hall) id(name string) string { return h.name + "-" + name }
 
-// pend makes a pod, and waits until kube-scheduler has found nothing for it.
+// pend creates a pod, and waits until kube-scheduler has found no node for it.
 func (h *hall) pend(name, cpu string) {
 	h.Helper()
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -71,7 +71,7 @@ func (h *hall) pod(name string) *corev1.Pod {
 	return p
 }
 
-// join makes a node: ready, or not yet.
+// join creates a node with the given ready condition.
 func (h *hall) join(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
 	h.Helper()
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
@@ -98,9 +98,9 @@ func (h *hall) within(what string, ok func() bool) {
 	within(h.T, h.lab, 30*time.Second, what, func(context.Context) (bool, error) { return ok(), nil })
 }
 
-// TestNominationsHold shows the effect of nominations: kube-scheduler keeps the room for nominated pods, and all of them are
-// bound as planned. Without them the small pods, which come first, mostly spread so that the large one fits on
-// no node. Only this test nominates: docs/decisions/0011.
+// TestNominationsHold shows the effect of nominations: kube-scheduler reserves room for nominated pods, and all of them
+// are bound as planned. Without nominations the small pods, which are scheduled first, are mostly spread so that the
+// large one fits on no node. Only the test sets nominations, Joiner does not: docs/decisions/0011.
 func TestNominationsHold(t *testing.T) {
 	l := shared(t)
 	h := newHall(t, l)
@@ -109,7 +109,7 @@ func TestNominationsHold(t *testing.T) {
 		h.pend(name, "1")
 	}
 	h.pend("large", "3")
-	h.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSets take some of it
+	h.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of it
 	h.join("narrow", "2500m", corev1.ConditionTrue, true)
 	for pod, node := range plan {
 		h.nominate(pod, node)
@@ -129,9 +129,9 @@ func TestNominationsHold(t *testing.T) {
 	})
 }
 
-// TestNominationsAreTakenBack shows why Joiner writes none: while a node gets ready, kube-scheduler takes back those for it
-// as soon as it looks at the pods for whatever reason; here a small pod elsewhere ends. Should this ever fail,
-// docs/decisions/0011 is to be thought over.
+// TestNominationsAreTakenBack shows why Joiner sets no nominations: until a node is ready, kube-scheduler removes the
+// nominations for it whenever it retries the pods, for any reason. Here a small pod on another node ends. If this test
+// ever fails, reconsider docs/decisions/0011.
 func TestNominationsAreTakenBack(t *testing.T) {
 	l := shared(t)
 	h := newHall(t, l)
@@ -147,7 +147,7 @@ func TestNominationsAreTakenBack(t *testing.T) {
 		h.nominate(name, "young")
 	}
 	h.must(l.Kube.CoreV1().Pods(h.name).Delete(t.Context(), "tiny", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
-	h.within("all nominations to be taken back", func() bool {
+	h.within("all nominations to be removed", func() bool {
 		return !slices.ContainsFunc(waiting, func(name string) bool { return h.pod(name).Status.NominatedNodeName != "" })
 	})
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// nonsense is a pool whose nodes cannot be taken away, and what names the reason.
+// nonsense is a pool whose nodes cannot be disrupted, and the condition that names the reason.
 type nonsense struct {
 	name        string
 	annotations string // of the NodePool
 	budgets     string // of the NodePool
 	blocks      string // PodDisruptionBudget in its namespace
-	condition   string // of the NodePool; empty: Disruptable of its NodeClaims
+	condition   string // of the NodePool; if empty, the condition Disruptable of its NodeClaims
 	says        []string
 }
 
@@ -42,9 +42,9 @@ var nonsenses = []nonsense{
 	},
 }
 
-// TestNonsense plays invalid disruption settings: a schedule that no clock matches, contradictory settings, and a
-// PodDisruptionBudget that selects every pod. They keep the nodes of their own pool, and a condition names them, while
-// the pool beside them is served. The API server rejects a budget of 200%.
+// TestNonsense plays invalid disruption settings: a schedule that never matches, contradictory settings, and a
+// PodDisruptionBudget that selects every pod. They prevent disruption of their own pool's nodes only, and a condition
+// names them. The API server rejects a budget of 200%.
 func TestNonsense(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "nonsense"})
 	controller(t, l)
@@ -67,18 +67,18 @@ func TestNonsense(t *testing.T) {
 		halveEach(t, l, pool)
 		scaleAll(t, l, pool, replicasEach)
 	}
-	within(t, l, 3*time.Minute, "one of the two nodes of the pool that makes sense to go", func(context.Context) (bool, error) {
+	within(t, l, 3*time.Minute, "one of the two nodes of the valid pool to be removed", func(context.Context) (bool, error) {
 		if got := len(claimNames(t, l, fine)); got != 1 {
 			return false, fmt.Errorf("%d nodes", got)
 		}
 		return true, nil
 	})
 	for _, n := range nonsenses {
-		within(t, l, 2*time.Minute, n.name+" to say what is wrong", func(context.Context) (bool, error) {
+		within(t, l, 2*time.Minute, n.name+" to report the error", func(context.Context) (bool, error) {
 			text := n.message(t, l)
 			for _, want := range n.says {
 				if !strings.Contains(text, want) {
-					return false, fmt.Errorf("it says %q, and not %q", text, want)
+					return false, fmt.Errorf("the message is %q, want %q in it", text, want)
 				}
 			}
 			return true, nil
@@ -90,9 +90,9 @@ func TestNonsense(t *testing.T) {
 	fixSchedule(t, l)
 }
 
-// halveEach has half of the pods on each node of the namespace go first when there are to be fewer: left to itself, a
-// ReplicaSet may take all pods of the node that came last, and a node without pods leaves whatever a
-// PodDisruptionBudget says.
+// halveEach marks half of the pods on each node of the namespace to be deleted first when the ReplicaSet is scaled
+// down. Otherwise the ReplicaSet might delete all pods of the newest node, and a node without pods is removed
+// regardless of a PodDisruptionBudget.
 func halveEach(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -112,7 +112,8 @@ func halveEach(t *testing.T, l *lab.Lab, namespace string) {
 	}
 }
 
-// halfFull is a pool with a namespace of its own, and pods for two nodes, of which one will do when half of them are gone.
+// halfFull returns the manifests of a pool with its own namespace and with pods for two nodes. One node is enough for
+// half of the pods.
 func halfFull(l *lab.Lab, n nonsense) []string {
 	p := pool(n.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
 	p = strings.Replace(p, "consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%}]",
@@ -131,7 +132,7 @@ func halfFull(l *lab.Lab, n nonsense) []string {
 	return out
 }
 
-// message returns the message of the pool's condition, or those of its nodes.
+// message returns the message of the pool's condition, or of its nodes' conditions.
 func (n nonsense) message(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	if n.condition != "" {
@@ -151,7 +152,7 @@ func (n nonsense) message(t *testing.T, l *lab.Lab) string {
 	return strings.Join(texts, "; ")
 }
 
-// refusesBudget: the definition of NodePools lets no budget of 200% through, and says which field it is.
+// refusesBudget checks that the API server rejects a budget of 200%, with an error that names the field.
 func refusesBudget(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	p := &karpenterv1.NodePool{}
@@ -164,7 +165,7 @@ func refusesBudget(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// fixSchedule removes the invalid schedule: the condition is removed, and then the node.
+// fixSchedule removes the invalid schedule, and checks that the message and then a node are removed.
 func fixSchedule(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	bad := nonsenses[0]
@@ -176,10 +177,10 @@ func fixSchedule(t *testing.T, l *lab.Lab) {
 	if err := l.Client.Patch(t.Context(), p, patch); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, 2*time.Minute, "the fixed pool to be served", func(context.Context) (bool, error) {
+	within(t, l, 2*time.Minute, "the fixed pool to be consolidated", func(context.Context) (bool, error) {
 		got, text := len(claimNames(t, l, bad.name)), bad.message(t, l)
 		if got != 1 || strings.Contains(text, "schedule") {
-			return false, fmt.Errorf("%d nodes; it says %q", got, text)
+			return false, fmt.Errorf("%d nodes; the message is %q", got, text)
 		}
 		return true, nil
 	})

@@ -18,11 +18,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// sacrifice is the argument that makes the test binary start a lab and wait for
-// its end.
+// sacrifice is the argument that makes the test binary start a lab and wait until it is killed.
 const sacrifice = "sacrifice"
 
-// beSacrificed starts a lab, says where it is, and waits to be killed.
+// beSacrificed starts a lab, prints its folder, and waits until it is killed.
 func beSacrificed() int {
 	l, err := lab.Start(context.Background(), lab.Options{Cluster: "doomed"})
 	if err != nil {
@@ -33,8 +32,7 @@ func beSacrificed() int {
 	select {}
 }
 
-// TestKilledLabLeavesNothing kills a lab's process with SIGKILL and looks for
-// children and files of it.
+// TestKilledLabLeavesNothing kills a lab's process with SIGKILL, and checks that its children and files are gone.
 func TestKilledLabLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,7 +54,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	}
 	children := childrenOf(t, cmd.Process.Pid)
 	if len(children) < 4 {
-		t.Fatalf("the lab has %d children, want an API server, a scheduler, a controller manager and a guard", len(children))
+		t.Fatalf("the lab has %d children, want at least an API server, a scheduler, a controller manager and a guard", len(children))
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -77,7 +75,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 		return len(left) == 0, nil
 	})
 	if err != nil {
-		t.Errorf("ten seconds after kill -9 there still are %v", left)
+		t.Errorf("ten seconds after kill -9 these still exist: %v", left)
 	}
 }
 
@@ -86,7 +84,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
 	if err != nil {
-		t.Skipf("needs ps: %v", err)
+		t.Skipf("the test needs ps: %v", err)
 	}
 	var children []int
 	for line := range strings.Lines(string(out)) {
@@ -99,8 +97,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// lives reports whether a process runs; false for one that has ended and whose parent has not
-// waited for it yet.
+// lives reports whether a process runs. A zombie does not run.
 func lives(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -15,14 +15,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// grantedPolicies are the policies of the controller's role, which users attach, see package permissions.
+// grantedPolicies are the policies of the controller's role, see package permissions.
 type grantedPolicies struct {
 	mu    sync.Mutex
 	scope permissions.Scope
 }
 
-// permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated IAM denies
-// all other actions.
+// permitController attaches the policies to the controller's role, once the cluster's UID is known. Without a policy
+// the emulated IAM allows all actions; with the policies it denies all others.
 func (r *Roles) permitController(ctx context.Context) error {
 	namespace, err := r.lab.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -54,13 +54,13 @@ func (r *Roles) permit(change func(*permissions.Scope)) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("give role %s its policies: %w", r.lab.Role, err)
+		return fmt.Errorf("attach the policies of role %s: %w", r.lab.Role, err)
 	}
 	return nil
 }
 
-// policies returns the policies of the controller's role. For a self-managed cluster they omit the permissions for EKS. The caller holds
-// the lock of permissions.
+// policies returns the policies of the controller's role. For a self-managed cluster they omit the permissions for EKS.
+// The caller holds the lock of granted.
 func (r *Roles) policies() ([]permissions.Policy, error) {
 	scope := r.granted.scope
 	if r.lab.AnyUID {
@@ -78,7 +78,7 @@ func (r *Roles) policies() ([]permissions.Policy, error) {
 	return policies, nil
 }
 
-// attach creates a policy, or replaces the one with the same name, and attaches it to a role.
+// attach creates a policy, or replaces the policy with the same name, and attaches it to a role.
 func attach(account *world.Account, now time.Time, roleName string, p permissions.Policy) error {
 	text, err := p.JSON()
 	if err != nil {

@@ -24,19 +24,19 @@ import (
 
 // Addresses in a pod's sandbox.
 const (
-	apiServerAddress = "172.20.0.1"  // of the Service "kubernetes": the first one for Services
-	awsAddress       = "10.0.255.10" // of the endpoint in the VPC that all of AWS is behind
+	apiServerAddress = "172.20.0.1"  // address of the Service "kubernetes": the first address for Services
+	awsAddress       = "10.0.255.10" // address of the endpoint in the VPC for all AWS APIs
 )
 
 // PodRun describes how to run a pod's first container as a process of this computer.
 type PodRun struct {
-	Pod  corev1.PodTemplateSpec
-	Name string // of the pod; also the name of its host and its log
-	User int    // user id; the image has no account for it
-	Path string // path of the program that replaces the one in the image
+	Pod  corev1.PodTemplateSpec // template of the pod, with its namespace
+	Name string                 // name of the pod; also of its host and its log
+	User int                    // user ID; the image has no account for it
+	Path string                 // path of the program that replaces the program of the image
 
-	// Role names a role whose access keys, and the region, are in the pod's environment, as from a Secret; empty: none. A pod whose service
-	// account is annotated with a role gets that role by its token instead.
+	// Role names a role whose access keys, and the region, are in the pod's environment, as from a Secret; empty: no
+	// keys. If the pod's service account is annotated with a role, the pod also gets that role, by its token.
 	Role string
 	// Env is added to the environment of the pod's container.
 	Env []string
@@ -44,14 +44,14 @@ type PodRun struct {
 	AWS http.Handler
 }
 
-// Pod is a pod's first container running as a process, in a sandbox: with an unprivileged user, a read-only root, and a network in which
-// only the API server and AWS are reachable, both by address.
+// Pod is a pod's first container running as a process, in a sandbox: with an unprivileged user, a read-only root, and a
+// network in which the pod can reach only the API server and AWS, by their addresses.
 type Pod struct {
 	*process.Process
 
 	container    corev1.Container
 	blockedCalls string
-	inbound      map[int32]string // sockets, by port
+	inbound      map[int32]string // paths of sockets, by container port
 	servers      []io.Closer
 }
 
@@ -132,7 +132,7 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	}, nil
 }
 
-// env returns a container's environment, without that of this process.
+// env returns a container's environment. It contains no variables of this process.
 func (pods *Pods) env(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress,
 		"KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
@@ -149,7 +149,7 @@ func (pods *Pods) env(r PodRun) ([]string, error) {
 		value := e.Value
 		if from := e.ValueFrom; from != nil {
 			if from.ResourceFieldRef == nil || from.ResourceFieldRef.Resource != "limits.memory" {
-				return nil, fmt.Errorf("run pod %s: its variable %s is from somewhere that the lab does not know", r.Name, e.Name)
+				return nil, fmt.Errorf("run pod %s: the lab does not support valueFrom of variable %s, except limits.memory", r.Name, e.Name)
 			}
 			value = strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10)
 		}
@@ -158,25 +158,25 @@ func (pods *Pods) env(r PodRun) ([]string, error) {
 	return append(env, r.Env...), nil
 }
 
-// forward serves the sockets that the outbound addresses of the sandbox lead to.
+// forward serves the sockets of the sandbox's outbound addresses.
 func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	if r.AWS == nil {
 		r.AWS = pods.lab.Emulator
 	}
-	away, err := net.Listen("unix", filepath.Join(folder, "aws"))
+	toAWS, err := net.Listen("unix", filepath.Join(folder, "aws"))
 	if err != nil {
 		return fmt.Errorf("open the socket to AWS: %w", err)
 	}
 	server := &http.Server{Handler: r.AWS}
-	go func() { _ = server.Serve(away) }()
+	go func() { _ = server.Serve(toAWS) }()
 	p.servers = append(p.servers, server)
-	home, err := net.Listen("unix", filepath.Join(folder, "api"))
+	toAPIServer, err := net.Listen("unix", filepath.Join(folder, "api"))
 	if err != nil {
 		p.closeServers()
 		return fmt.Errorf("open the socket to the API server: %w", err)
 	}
-	p.servers = append(p.servers, home)
-	go sandbox.Forward(home, "tcp", strings.TrimPrefix(pods.lab.plane.URL, "https://"))
+	p.servers = append(p.servers, toAPIServer)
+	go sandbox.Forward(toAPIServer, "tcp", strings.TrimPrefix(pods.lab.plane.URL, "https://"))
 	return nil
 }
 
@@ -186,11 +186,12 @@ func (p *Pod) closeServers() {
 	}
 }
 
-// BlockedCalls are the calls to an address that the sandbox does not forward: "udp 53 example.com", "tcp 169.254.169.254:80".
+// BlockedCalls returns the pod's calls to addresses that the sandbox does not forward: "udp 53 example.com", "tcp
+// 169.254.169.254:80".
 func (p *Pod) BlockedCalls() ([]string, error) {
 	text, err := os.ReadFile(p.blockedCalls)
 	if err != nil {
-		return nil, fmt.Errorf("read what pod %s called: %w", p.Name, err)
+		return nil, fmt.Errorf("read the blocked calls of pod %s: %w", p.Name, err)
 	}
 	return slices.Collect(strings.Lines(string(text))), nil
 }
@@ -223,7 +224,7 @@ func (p *Pod) Get(ctx context.Context, port, path string) (status int, body stri
 func (p *Pod) WaitReady(ctx context.Context) error {
 	for _, probe := range []*corev1.Probe{p.container.LivenessProbe, p.container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
-			return fmt.Errorf("pod %s has a probe that is no page", p.Name)
+			return fmt.Errorf("the liveness or readiness probe of pod %s is missing or is not an HTTP probe", p.Name)
 		}
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			if err := p.Err(); err != nil {

@@ -11,16 +11,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// PodIdentity serves credentials of a role like the EKS Pod Identity agent:
+// PodIdentity serves credentials of a role, as the EKS Pod Identity agent does:
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html.
 type PodIdentity struct {
-	Lab    *Lab
+	Lab    *Lab          // lab with the role
 	Role   string        // name of the role; empty: ControllerRole
 	Life   time.Duration // lifetime of the credentials, by AWS's clock
 	Handed atomic.Int32  // number of requests
 }
 
-// Settings returns settings with which a controller requests credentials at url instead of using fixed ones.
+// Settings returns the settings of a controller that requests its credentials at url instead of using static
+// credentials.
 func (*PodIdentity) Settings(url string) []string {
 	return []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + url}
 }
@@ -38,7 +39,7 @@ func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{ // the controller has closed the connection; there is no one to report the error to
+	_ = json.NewEncoder(w).Encode(map[string]string{ // fails only if the controller has closed the connection
 		"AccessKeyId": session.AccessKey, "SecretAccessKey": session.SecretKey, "Token": session.Token,
 		"Expiration": session.Expires.UTC().Format(time.RFC3339),
 	})

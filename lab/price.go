@@ -35,7 +35,7 @@ func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	return total - int(l.ownCalls.Load()), byAction
 }
 
-// counted counts the requests of a part of the lab.
+// counted is an HTTP client that counts its requests.
 type counted struct {
 	http.Client
 	calls *atomic.Int64

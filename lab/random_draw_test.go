@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// randomWorld is a cluster that a seed stands for, as its owner would write it.
+// randomWorld is a random cluster, derived from a seed, with its objects as a user would write them.
 type randomWorld struct {
 	*rand.Rand
-	name string // of the world, and what the names of its cluster-wide objects begin with
+	name string // of the world, and the prefix of its cluster-wide objects' names
 
 	market  catalog.Market
 	class   *awsv1.EC2NodeClass
@@ -27,15 +27,15 @@ type randomWorld struct {
 	nodes   []*corev1.Node
 	daemons []*appsv1.DaemonSet
 	volumes []*corev1.PersistentVolume
-	claims  []*corev1.PersistentVolumeClaim // each names the volume of the same index
-	running []*corev1.Pod                   // with the node that they run on
-	ending  map[string]bool                 // those of running that are being deleted: "namespace/name"
+	claims  []*corev1.PersistentVolumeClaim // each refers to the volume of the same index
+	running []*corev1.Pod                   // with their nodes
+	ending  map[string]bool                 // pods of running that are being deleted, as "namespace/name"
 	pending []*corev1.Pod
 
 	largest bool // EC2 launches the most expensive offering that the plan allows, not the cheapest
 }
 
-// Labels and taints that worlds make up.
+// Labels, taints and other names in random worlds.
 const (
 	teamLabel    = "example.com/team"
 	tierLabel    = "example.com/tier"
@@ -48,7 +48,7 @@ const (
 func worldZones() []string { return []string{"us-east-1a", "us-east-1b", "us-east-1c"} }
 func worldTeams() []string { return []string{"red", "green", "blue"} }
 
-// draw makes the world of a seed, with a few of the types that EC2 offers.
+// draw creates the world for a seed, with a few of the offered instance types.
 func draw(seed uint64, offered catalog.Catalog) *randomWorld {
 	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
 	w.largest = w.oneIn(3)
@@ -80,7 +80,7 @@ func (w *randomWorld) oneIn(n int) bool { return w.IntN(n) == 0 }
 
 func pick[T any](w *randomWorld, choices ...T) T { return choices[w.IntN(len(choices))] }
 
-// some picks one or more, in the order in which they are listed.
+// some picks one or more, in the given order.
 func some[T any](w *randomWorld, choices []T) []T {
 	var out []T
 	for _, c := range choices {
@@ -94,7 +94,7 @@ func some[T any](w *randomWorld, choices []T) []T {
 	return out
 }
 
-// drawMarket has few types, so that there are many instances, and now and then EC2 is short of one.
+// drawMarket offers few and small types, so that there are many instances. Some offerings are unavailable.
 func (w *randomWorld) drawMarket(offered catalog.Catalog) {
 	out := catalog.Catalog{Region: offered.Region}
 	for _, t := range offered.Types {
@@ -176,7 +176,7 @@ func (w *randomWorld) drawTaint() corev1.Taint {
 	}
 }
 
-// drawNode makes a node that is there already, of a node group.
+// drawNode creates an existing node of a node group.
 func (w *randomWorld) drawNode(i int) *corev1.Node {
 	name := fmt.Sprintf("%s-node-%d", w.name, i)
 	size := corev1.ResourceList{
@@ -211,7 +211,7 @@ func (w *randomWorld) drawNode(i int) *corev1.Node {
 	return n
 }
 
-// drawDaemon makes a DaemonSet whose pods leave room on every node for some others.
+// drawDaemon creates a DaemonSet whose pods leave some room on every node.
 func (w *randomWorld) drawDaemon(i int) *appsv1.DaemonSet {
 	labels := map[string]string{"daemon": fmt.Sprint(i)}
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.spaces[0].Name, Name: fmt.Sprintf("daemon-%d", i)}}
@@ -260,7 +260,7 @@ func (w *randomWorld) drawRunning(i int) {
 			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m",
 				"400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
 		}}
-		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // or taints would chase it away
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // otherwise taints would evict it
 		if w.oneIn(6) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(8090 + k), Protocol: corev1.ProtocolTCP}}
 		}
@@ -271,7 +271,7 @@ func (w *randomWorld) drawRunning(i int) {
 	}
 }
 
-// drawWorkload makes pods that are alike, as a Deployment's are.
+// drawWorkload creates equal pods, like those of a Deployment.
 func (w *randomWorld) drawWorkload(app int) {
 	like := w.drawPod(app)
 	if w.oneIn(10) {

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// What the stage has that pods of a world name.
+// Objects of the stage that pods refer to.
 const (
 	overheadClass = "lab-overhead" // a RuntimeClass
-	urgentClass   = "lab-urgent"   // a PriorityClass whose pods go first and preempt no pod
+	urgentClass   = "lab-urgent"   // a PriorityClass whose pods are scheduled first and do not preempt others
 )
 
 func (w *randomWorld) drawPod(app int) *corev1.Pod {
@@ -53,12 +53,12 @@ func (w *randomWorld) drawSize() corev1.ResourceList {
 	return out
 }
 
-// drawRequests asks for room in all the ways in which a pod can.
+// drawRequests sets resource requests in all the ways in which a pod can have them.
 func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 	main := &spec.Containers[0].Resources
 	main.Requests = w.drawSize()
 	if w.oneIn(10) {
-		main.Requests, main.Limits = nil, main.Requests // the limits stand for the requests
+		main.Requests, main.Limits = nil, main.Requests // the requests default to the limits
 	}
 	if w.oneIn(12) {
 		main.Requests, main.Limits = nil, nil
@@ -122,7 +122,7 @@ func (w *randomWorld) drawTolerations() []corev1.Toleration {
 	return []corev1.Toleration{{Key: ownTaint, Operator: corev1.TolerationOpExists}}
 }
 
-// drawNodeDemand says which nodes will do, for most pods all of them.
+// drawNodeDemand restricts the nodes of a pod; most pods fit all nodes.
 func (w *randomWorld) drawNodeDemand(spec *corev1.PodSpec) {
 	if w.oneIn(8) {
 		key, values := w.drawKey()
@@ -147,7 +147,7 @@ func (w *randomWorld) drawNodeDemand(spec *corev1.PodSpec) {
 	}
 }
 
-// drawKey returns the key of a label and values that nodes may have.
+// drawKey returns the key of a node label and possible values.
 func (w *randomWorld) drawKey() (string, []string) {
 	switch w.IntN(12) {
 	case 0, 1, 2, 9, 10:
@@ -171,7 +171,7 @@ func (w *randomWorld) drawKey() (string, []string) {
 func (w *randomWorld) drawTerm() corev1.NodeSelectorTerm {
 	var out corev1.NodeSelectorTerm
 	if w.oneIn(25) {
-		return out // which no node matches
+		return out // no node matches this
 	}
 	if len(w.nodes) > 0 && w.oneIn(12) {
 		out.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Values: []string{pick(w, w.nodes...).Name},
@@ -197,7 +197,7 @@ func (w *randomWorld) drawTerm() corev1.NodeSelectorTerm {
 	return out
 }
 
-// drawRules gives the pod rules about others: about its own app, mostly.
+// drawRules adds rules about other pods, mostly those of the same app.
 func (w *randomWorld) drawRules(p *corev1.Pod, app int) {
 	if w.oneIn(3) {
 		keys := []string{catalog.LabelZone, corev1.LabelHostname, pick(w, catalog.LabelCapacityType, teamLabel, catalog.LabelInstanceType)}
@@ -241,7 +241,7 @@ func (w *randomWorld) drawSpread(app int, key string) corev1.TopologySpreadConst
 	return s
 }
 
-// drawSelector selects the app, and now and then another or more of them.
+// drawSelector selects the app, and sometimes another or several apps.
 func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 	other := fmt.Sprintf("app-%d", w.IntN(8))
 	switch w.IntN(8) {
@@ -282,7 +282,7 @@ func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
 	return t
 }
 
-// drawVolume gives the workload a volume that is in one zone.
+// drawVolume adds a volume in one zone to the workload.
 func (w *randomWorld) drawVolume(like *corev1.Pod) {
 	name := fmt.Sprintf("%s-volume-%d", w.name, len(w.volumes))
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}

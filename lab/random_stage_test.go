@@ -30,21 +30,21 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// stage is where random worlds run one after another: the lab's API server
-// and scheduler, with nodes that have no instance and no kubelet behind them.
+// stage runs random worlds one after another, on the lab's API server and scheduler, with nodes that have no instance
+// and no kubelet.
 type stage struct {
-	*testing.T // of the world that is up
+	*testing.T // of the current world
 	lab        *lab.Lab
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
 	claims     corelisters.PersistentVolumeClaimLister
-	changed    chan struct{} // has something in it when a pod, a node or a volume claim has changed
+	changed    chan struct{} // receives when a pod, a node or a volume claim has changed
 
-	last map[string]*corev1.Pod // what was last created of the pods of the world, by the names it has for them
-	made int                    // how many were
+	last map[string]*corev1.Pod // last created version of each pod, by its name in the world
+	made int                    // number of created pods
 }
 
-// patience is how long anything may take that the control plane does.
+// patience is the timeout for anything that the control plane does.
 const patience = 30 * time.Second
 
 func newStage(t *testing.T, l *lab.Lab) *stage {
@@ -93,7 +93,7 @@ func (s *stage) must(err error) {
 	}
 }
 
-// until waits for events of the cluster until ok holds.
+// until waits until ok returns true, and checks at each change in the cluster.
 func (s *stage) until(what string, ok func() bool) {
 	s.Helper()
 	s.untilNone(func() string {
@@ -104,7 +104,7 @@ func (s *stage) until(what string, ok func() bool) {
 	})
 }
 
-// untilNone waits for events of the cluster until nothing is missing any more.
+// untilNone waits until nothing is missing, and checks at each change in the cluster.
 func (s *stage) untilNone(missing func() string) {
 	s.Helper()
 	ctx, stop := context.WithTimeout(s.Context(), patience)
@@ -136,7 +136,7 @@ func (s *stage) allPods() []*corev1.Pod {
 	return out
 }
 
-// all does the same to everything in a list, some at a time.
+// all calls a function for each item of a list, several at a time.
 func all[T any](s *stage, list []T, do func(context.Context, T) error) {
 	s.Helper()
 	errs := make(chan error, len(list))
@@ -158,7 +158,7 @@ func all[T any](s *stage, list []T, do func(context.Context, T) error) {
 	s.must(errors.Join(failures...))
 }
 
-// furnish puts up what a world has already: namespaces, volumes, nodes with their DaemonSets' pods, running pods.
+// furnish creates the existing objects of a world: namespaces, volumes, nodes with their DaemonSet pods, running pods.
 func (s *stage) furnish(w *randomWorld) {
 	s.Helper()
 	kube := s.lab.Kube
@@ -166,7 +166,7 @@ func (s *stage) furnish(w *randomWorld) {
 		if _, err := kube.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // no pod can be made without
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // needed to create pods
 		_, err := kube.CoreV1().ServiceAccounts(n.Name).Create(ctx, account, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
@@ -196,19 +196,19 @@ func (s *stage) furnish(w *randomWorld) {
 		if _, err := kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		if w.ending[idOf(p)] { // no kubelet ends it
+		if w.ending[idOf(p)] { // without a kubelet it stays in deletion
 			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(3600))})
 		}
 		return nil
 	})
 }
 
-// pinOf is a resource that one node alone has. A pod that asks for it can only go
-// there, and what other nodes mean to the rules about pods stays as it is.
+// pinOf returns a resource that only one node has. A pod that requests it can only run there, and the other nodes still
+// count for rules about pods.
 func pinOf(node string) corev1.ResourceName { return corev1.ResourceName("pin.example.com/" + node) }
 
-// join makes nodes as their kubelets would, and returns when they are ready and have
-// their DaemonSets' pods. attachable is how many volumes of EBS each takes, 25 if it does not say.
+// join creates nodes as their kubelets would, and returns when they are ready and have their DaemonSet pods. attachable
+// is the number of EBS volumes per node, 25 if unset.
 func (s *stage) join(nodes []*corev1.Node, attachable map[string]int64) {
 	s.Helper()
 	all(s, nodes, func(ctx context.Context, n *corev1.Node) error {
@@ -257,8 +257,8 @@ func cordoned(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 }
 
-// daemonsRun waits until every node has the pods of all DaemonSets that run on it, for which
-// Joiner has left room. Then the scheduler knows all nodes.
+// daemonsRun waits until every node has its DaemonSet pods, for which Joiner has left room. The scheduler then knows
+// all nodes.
 func (s *stage) daemonsRun() {
 	s.Helper()
 	sets, err := s.lab.Kube.AppsV1().DaemonSets("").List(s.Context(), metav1.ListOptions{})
@@ -290,9 +290,9 @@ func (s *stage) daemonsRun() {
 	})
 }
 
-// tried returns why kube-scheduler found no node for the pod, empty if it did not try or found one. An unknown volume is no verdict:
-// each world has its volumes before its pods, only the scheduler's watch is late at times. The scheduler
-// tries again when it has seen the volume.
+// tried returns why kube-scheduler found no node for the pod. It is empty if the scheduler has not tried yet or found
+// one. An unknown volume does not count: volumes are created before pods, but the scheduler's watch may be late, and
+// the scheduler tries again when it has seen the volume.
 func tried(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
@@ -303,13 +303,13 @@ func tried(p *corev1.Pod) string {
 	return ""
 }
 
-// volumeUnheardOf is what kube-scheduler says of a volume, or of the claim to it, where it knows of none.
+// volumeUnheardOf matches kube-scheduler's message about an unknown volume or claim.
 var volumeUnheardOf = regexp.MustCompile(`persistentvolume(claim)? "[^"]*" not found`)
 
-// outcome is what kube-scheduler did with a pod: its node, or why it has none.
+// outcome is kube-scheduler's decision for a pod: its node, or why it has none.
 type outcome struct{ node, why string }
 
-// outcomeOf is what became of the pod as it was last created; false while nothing has.
+// outcomeOf returns the outcome of the last created version of the pod, and false while there is none.
 func (s *stage) outcomeOf(id string) (outcome, bool) {
 	p := s.last[id]
 	got, err := s.pods.Pods(p.Namespace).Get(p.Name)
@@ -320,8 +320,8 @@ func (s *stage) outcomeOf(id string) (outcome, bool) {
 	return o, o != outcome{}
 }
 
-// create creates the pods and waits until kube-scheduler has bound each or found nothing for it. Each time a
-// pod gets another name, as those of a Deployment do: the scheduler may still be at work on the one before.
+// create creates the pods and waits until kube-scheduler has bound each or found no node for it. A pod gets a new name
+// each time, as in a Deployment, because the scheduler may still be processing the previous one.
 func (s *stage) create(pods []*corev1.Pod) {
 	s.Helper()
 	var fresh []*corev1.Pod
@@ -348,7 +348,7 @@ func (s *stage) create(pods []*corev1.Pod) {
 
 func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// remove deletes, at once, the last created version of each pod, if there is one.
+// remove deletes the last created version of each pod, if any, without a grace period.
 func (s *stage) remove(pods []*corev1.Pod) {
 	s.Helper()
 	all(s, pods, func(ctx context.Context, asked *corev1.Pod) error {
@@ -364,9 +364,8 @@ func (s *stage) remove(pods []*corev1.Pod) {
 	})
 }
 
-// settle creates pods and lets kube-scheduler bind as many as it can. Its word on those
-// that it leaves is final: each was made anew after the last that it bound, so it
-// has seen all the others. Both results are by the names that the world has for the pods.
+// settle creates pods and lets kube-scheduler bind as many as it can. Its decision about the remaining pods is final,
+// because each was created again after the last pod was bound. Both results are by the pods' names in the world.
 func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	s.Helper()
 	waits := func(p *corev1.Pod) bool { o, _ := s.outcomeOf(idOf(p)); return o.node == "" }
@@ -394,7 +393,7 @@ func (s *stage) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	return bound, left
 }
 
-// clear takes the world down, and waits until no pod and no node is left of it.
+// clear deletes the world, and waits until none of its pods and nodes is left.
 func (s *stage) clear(w *randomWorld) {
 	s.Helper()
 	kube := s.lab.Kube
@@ -439,7 +438,7 @@ func read[T any, L any](s *stage, list func(context.Context, metav1.ListOptions)
 	return out
 }
 
-// String is for messages.
+// String returns the outcome as text for messages.
 func (o outcome) String() string {
 	if o.node != "" {
 		return "bound to " + o.node

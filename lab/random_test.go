@@ -32,26 +32,25 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualWorlds is how many worlds a run has, unless LAB_WORLDS says otherwise.
+// usualWorlds is the default of LAB_WORLDS, the number of worlds per run.
 const usualWorlds = 24
 
-// mostRounds is how often it may be planned for pods that kube-scheduler, left to
-// itself, did not place as they were planned.
+// mostRounds is the maximum number of plans for pods that kube-scheduler, without restrictions, did not place as
+// planned.
 const mostRounds = 4
 
-// TestRandomWorlds lets kube-scheduler judge plans for random clusters. A plan is
-// applied as it is: its planned NodeClaims become Nodes of the real API server.
+// TestRandomWorlds checks plans for random clusters with kube-scheduler. A plan is applied unchanged: its planned
+// NodeClaims become Nodes of the real API server.
 //
-//  1. The scheduler binds each placed pod where the plan has it, whatever rules there are, in some order.
-//  2. Then another plan launches nothing, and the scheduler leaves the pods Pending that the plan refuses.
-//  3. Left to itself the scheduler packs otherwise. Joiner plans again for the pods that it cannot place then,
-//     and after a few rounds only refused pods are left.
+//  1. In some order, the scheduler binds each placed pod to its planned node, with all rules in effect.
+//  2. Then another plan launches nothing, and the scheduler also finds no node for the pods that the plan rejects.
+//  3. Without restrictions the scheduler packs differently. Joiner plans again for the pods that do not fit then, and after a few rounds only rejected pods are left.
 //
-// LAB_SEED is the seed of the first world, LAB_WORLDS how many follow. A failed world is
-// left in a folder, which the failure names.
+// LAB_SEED is the seed of the first world, LAB_WORLDS the number of worlds. The files of a failed world are kept in a
+// folder, which the failure names.
 func TestRandomWorlds(t *testing.T) {
 	l := shared(t)
-	killController(l) // it would plan for the same pods
+	killController(l) // it would launch nodes for the same pods
 	table, err := catalog.Embedded()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +89,7 @@ func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
 	return n
 }
 
-// tally is what all worlds come to.
+// tally sums up the results of all worlds.
 type tally struct {
 	worlds, pods, instances, placed, refused int
 	again, extra, later                      int
@@ -102,18 +101,18 @@ func (t tally) String() string {
 		t.worlds, t.pods, t.placed, t.instances, t.refused, t.again, t.extra, t.later)
 }
 
-// trial is one world while it is judged.
+// trial is one world while it is checked.
 type trial struct {
 	*stage
 	*randomWorld
-	objects  snapshot.Objects // what the first plan was made from
+	objects  snapshot.Objects // input of the first plan
 	snapshot cluster.Snapshot
 	plan     packing.Plan
-	filled   []*corev1.Pod            // pending, with what the API server fills in
-	plans    []string                 // all that were made, as scenarios
-	claims   []*karpenterv1.NodeClaim // of the instances that are up
+	filled   []*corev1.Pod            // pending pods with the API server's defaults
+	plans    []string                 // all plans, as scenarios
+	claims   []*karpenterv1.NodeClaim // of the launched instances
 	launched int
-	said     []string // what was wrong
+	said     []string // violations
 }
 
 func (s *stage) try(w *randomWorld, sum *tally) {
@@ -122,7 +121,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	x.furnish(w)
 	x.complete()
 
-	// 1. Joiner plans from manifests: the scheduler has not tried the pods yet.
+	// 1. Joiner plans from manifests, before the scheduler has tried the pods.
 	x.objects = x.read(x.filled)
 	x.snapshot = x.objects.Snapshot(snapshot.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
@@ -130,7 +129,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 		x.wrong("%d pods wait, but the snapshot has %d", len(w.pending), got)
 	}
 
-	// 2. Every pod gets the place that it was planned for.
+	// 2. Every pod gets its planned node.
 	names := x.launch(x.plan)
 	where := placesOf(x.plan, names)
 	bound, left := x.inPlace(where)
@@ -143,10 +142,10 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 		}
 	}
 
-	// 3. The others are refused, by the scheduler too.
+	// 3. The scheduler rejects the others, too.
 	later := len(left) == 0 && x.refuses()
 
-	// 4. Left to itself.
+	// 4. The scheduler places pods without restrictions.
 	x.remove(w.pending)
 	rounds, extra := x.converge()
 
@@ -166,7 +165,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.PlannedNodes), len(x.plan.Refusals), rounds, extra)
 }
 
-// solve plans, and has the checker judge the plan.
+// solve makes a plan and runs the checker on it.
 func (x *trial) solve(snapshot cluster.Snapshot) packing.Plan {
 	x.Helper()
 	plan := packing.Solve(snapshot, x.market, packing.Usual)
@@ -183,8 +182,7 @@ func (x *trial) wrong(format string, args ...any) {
 	x.Error(x.said[len(x.said)-1])
 }
 
-// complete has the API server check what the world's owner wrote, and fill in what it
-// left out, without anything coming of it.
+// complete lets the API server validate the world's objects and fill in defaults, as a dry run.
 func (x *trial) complete() {
 	x.Helper()
 	all(x.stage, x.pools, func(ctx context.Context, p *karpenterv1.NodePool) error {
@@ -225,7 +223,7 @@ func (x *trial) read(more []*corev1.Pod) snapshot.Objects {
 	return o
 }
 
-// launch makes Nodes of a plan's NodeClaims, and returns their names by those of the NodeClaims.
+// launch creates a Node for each NodeClaim of a plan, and returns the Nodes' names by the NodeClaims' names.
 func (x *trial) launch(plan packing.Plan) map[string]string {
 	x.Helper()
 	names, attachable := map[string]string{}, map[string]int64{}
@@ -243,7 +241,7 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 		name := fmt.Sprintf("%s-instance-%d", x.name, x.launched)
 		node, attaches := x.launchedNode(name, claim, choice)
 		claim.Name, claim.CreationTimestamp = name, metav1.Now()
-		claim.Annotations = nil // it is the scheduler's word that is asked for, not ours
+		claim.Annotations = nil // the scheduler must decide on its own
 		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, name
 		claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionRegistered)
@@ -255,7 +253,7 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 	return names
 }
 
-// launchedNode is the node of an instance that was launched for the claim, when its startup taints are gone.
+// launchedNode returns the node of an instance that was launched for the claim, without startup taints.
 func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
 	x.Helper()
 	types := x.market[x.class.Name].Types
@@ -277,7 +275,7 @@ func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice p
 	return node, t.Volumes
 }
 
-// placesOf is where the plan puts each pod: the name of a Node.
+// placesOf returns the name of each pod's planned Node.
 func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, m := range plan.PlannedNodes {
@@ -291,8 +289,8 @@ func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 	return out
 }
 
-// inPlace offers each pod that has a place its place, and no other. There is an order in which the
-// scheduler takes them all, says the checker; if one that comes by itself is not it, others are tried.
+// inPlace pins each placed pod to its planned node. According to the checker, there is an order in which the scheduler
+// binds them all; inPlace tries several orders.
 func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome) {
 	x.Helper()
 	var pods []*corev1.Pod
@@ -308,7 +306,7 @@ func (x *trial) inPlace(where map[string]string) (bound, left map[string]outcome
 		}
 		x.remove(pods)
 		x.Logf("%d pods did not fit in where they were planned; trying in another order", len(left))
-		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // those that were too late go first
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // those that were not bound first
 			_, late := left[idOf(a)]
 			_, also := left[idOf(b)]
 			switch {
@@ -335,9 +333,9 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	return p
 }
 
-// refuses asserts that, once the plan is carried out, another launches nothing, and that it and the
-// scheduler agree about the refused pods. It reports whether some of them have a place after all:
-// an instance may be larger than it had to be, or be in another domain than it might have been.
+// refuses checks that, once the plan is carried out, another plan launches nothing, and that it agrees with the
+// scheduler about the rejected pods. It reports whether some of them fit now: an instance may be larger than needed, or
+// its domain may be known now.
 func (x *trial) refuses() (later bool) {
 	x.Helper()
 	var refused, waiting []*corev1.Pod
@@ -369,17 +367,16 @@ func (x *trial) refuses() (later bool) {
 	return len(bound)+len(after.PlannedNodes) > 0
 }
 
-// isOpen reports whether the reasons may change once the instances of a plan are known:
-// a small one leaves more of a pool's limit, and one that could be in either of two domains is in one of them.
+// isOpen reports whether the reasons may change once the instances of a plan are known: a small one uses less of a
+// pool's limit, and one that could have been in either of two domains is in one of them.
 func isOpen(reasons []packing.Reason) bool {
 	return slices.ContainsFunc(reasons, func(r packing.Reason) bool {
 		return r.Code == packing.LimitReached || r.Code == packing.TopologySpread
 	})
 }
 
-// converge lets the scheduler place all pods as it likes, and plans again for the pods that it
-// has left, until it leaves only refused pods. It returns how many plans
-// launched instances, and how many.
+// converge lets the scheduler place all pods without restrictions, and plans again for the remaining pods, until only
+// rejected pods are left. It returns the number of plans that launched instances, and the number of instances.
 func (x *trial) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)
@@ -410,14 +407,14 @@ func (x *trial) converge() (rounds, extra int) {
 				pods = append(pods, p)
 			}
 		}
-		x.remove(pods) // or one of them may take the host port that a DaemonSet's pod needs on a new instance
+		x.remove(pods) // otherwise one of them may take the host port of a DaemonSet pod on a new instance
 		x.launch(plan)
 		_, left = x.settle(pods)
 	}
 	return rounds, extra
 }
 
-// evidence writes the violations, and the files that explain them, into a folder.
+// evidence writes the violations, and files that explain them, into a folder.
 func (x *trial) evidence() {
 	if !x.stage.Failed() {
 		return
@@ -440,10 +437,10 @@ func (x *trial) evidence() {
 			x.Error(err)
 		}
 	}
-	x.Errorf("see %s, or try again: LAB_SEED=%s LAB_WORLDS=1\n%s", dir, strings.TrimPrefix(x.name, "w"), scenario.PlanText(x.plan))
+	x.Errorf("see %s; to reproduce: LAB_SEED=%s LAB_WORLDS=1\n%s", dir, strings.TrimPrefix(x.name, "w"), scenario.PlanText(x.plan))
 }
 
-// manifest is what the first plan was made from, for joiner plan -f.
+// manifest returns the input of the first plan, for joiner plan -f.
 func (x *trial) manifest() string {
 	var b strings.Builder
 	scheme, err := lab.Scheme()

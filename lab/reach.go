@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// unresolved returns an error if the name of the API server cannot be resolved within the VPC. A private-only endpoint needs the VPC's DNS
-// host names.
+// unresolved returns an error if the name of the API server cannot be resolved within the VPC. For a private-only
+// endpoint, DNS host names must be enabled in the VPC.
 func unresolved(r *world.Region, c *ekscluster.Cluster) error {
 	i := slices.IndexFunc(r.Network.VPCs(), func(v *network.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
@@ -30,8 +30,8 @@ func unresolved(r *world.Region, c *ekscluster.Cluster) error {
 	return errors.New("dial tcp: lookup " + host + ": no such host")
 }
 
-// admitted reports whether the cluster's endpoint accepts packets of an instance: at its private address, or from a public address that its
-// CIDR list includes.
+// admitted reports whether the cluster's endpoint accepts connections of an instance: through private access, or from a
+// public address in the endpoint's CIDR list.
 func admitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestReservedCapacity launches into a capacity reservation on the real cluster. Then another user takes the rest of it.
-// EC2 reports that only at the next launch: the next node is on demand.
+// TestReservedCapacity launches into a capacity reservation on the real cluster. Then another user takes its remaining
+// capacity. EC2 reports that only at the next launch, so that the next node is on demand.
 func TestReservedCapacity(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -48,7 +48,7 @@ func TestReservedCapacity(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// reservedOf checks how many instances were ever launched for the pool, by the capacity reservation that they run in.
+// reservedOf checks the number of instances that were ever launched for the pool, by capacity reservation.
 func reservedOf(t *testing.T, l *lab.Lab, pool string, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}

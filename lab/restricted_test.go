@@ -19,8 +19,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// unrestricted are the files of documented values whose pods the restricted Pod Security Standard refuses: what it says of what the values
-// ask for, and how the pod would be without that. docs/installation.md names the same two causes.
+// unrestricted are the files of documented values whose pods the restricted Pod Security Standard rejects, each with
+// the cause in the API server's message and a function that removes the cause from the pod. docs/installation.md names
+// the same two causes.
 var unrestricted = map[string]struct {
 	says    []string
 	without func(*corev1.PodSpec)
@@ -31,10 +32,10 @@ var unrestricted = map[string]struct {
 	"1.11-sidecar": {[]string{`containers "wait", "proxy" must set`}, confine},
 }
 
-// ownNetwork takes a pod out of its node's network, which the standard forbids.
+// ownNetwork removes a pod from its node's network, which the standard forbids.
 func ownNetwork(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = false, corev1.DNSClusterFirst }
 
-// confine gives containers without a security context the one that the chart gives the controller.
+// confine sets the controller's security context, as in the chart, on containers that have none.
 func confine(p *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{p.InitContainers, p.Containers} {
 		for i := range list {
@@ -45,12 +46,12 @@ func confine(p *corev1.PodSpec) {
 	}
 }
 
-// TestRestricted has the API server judge, by the restricted Pod Security Standard, the pods of each file of documented
-// values, the chart's own and those that were written for Karpenter's.
+// TestRestricted lets the API server check, with the restricted Pod Security Standard, the pods of each file of
+// documented values, both the chart's own and those written for Karpenter's chart.
 func TestRestricted(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	l := shared(t)
 	const home = "restricted"
@@ -75,13 +76,13 @@ func TestRestricted(t *testing.T) {
 	}
 	for name := range unrestricted {
 		if !judged[name] {
-			t.Errorf("there is no file of values %s", name)
+			t.Errorf("no values file %s", name)
 		}
 	}
 	rolledOut(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), home))
 }
 
-// deploymentIn is the Deployment that the chart makes of a file of values in a namespace.
+// deploymentIn returns the Deployment that the chart renders with a file of values, in a namespace.
 func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment {
 	t.Helper()
 	folder := t.TempDir()
@@ -99,7 +100,8 @@ func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment
 	return d
 }
 
-// admitted has the API server judge a pod of the Deployment, as the controller of its ReplicaSet would make it, without keeping it.
+// admitted lets the API server check a pod of the Deployment as a dry run. The pod is as the ReplicaSet controller
+// would create it.
 func admitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deployment) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
@@ -113,17 +115,18 @@ func admitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deploy
 		err := judge()
 		for _, says := range refused.says {
 			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
-				t.Errorf("a pod of %s: %v; unrestricted says that it is refused for %s", name, err, says)
+				t.Errorf("a pod of %s: %v; according to unrestricted it is rejected because of %s", name, err, says)
 			}
 		}
 		refused.without(&pod.Spec)
 	}
 	if err := judge(); err != nil {
-		t.Errorf("a pod of %s is refused: %v", name, err)
+		t.Errorf("a pod of %s is rejected: %v", name, err)
 	}
 }
 
-// makeNamed creates the objects that a pod names and other tools create: its service account and its priority class.
+// makeNamed creates the objects that a pod refers to and other tools create: its service account and its priority
+// class.
 func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.ServiceAccountName}}
@@ -136,8 +139,8 @@ func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	}
 }
 
-// priorityClass makes a PriorityClass, and waits until pods may name it: the API server goes by what it has heard of classes, which comes a
-// moment after they are stored. That there is one of the name already is no error.
+// priorityClass creates a PriorityClass, and waits until pods may refer to it: the API server uses a cache of classes,
+// which is updated a moment after they are stored. An existing class of the same name is not an error.
 func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) {
 	t.Helper()
 	if _, err := l.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil &&
@@ -152,7 +155,7 @@ func priorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityClass) 
 	})
 }
 
-// rolledOut makes a Deployment and waits until all of its pods are there.
+// rolledOut creates a Deployment and waits until all of its pods exist.
 func rolledOut(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 	t.Helper()
 	if _, err := l.Kube.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
@@ -163,7 +166,7 @@ func rolledOut(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 			t.Error(err)
 		}
 	})
-	within(t, l, 30*time.Second, "the pods of the Deployment to be made", func(ctx context.Context) (bool, error) {
+	within(t, l, 30*time.Second, "the pods of the Deployment to be created", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods(d.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 		return err == nil && len(pods.Items) == int(*d.Spec.Replicas), err
 	})

@@ -17,13 +17,13 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// asked is what controllers asked of the API servers of all labs, as far as they were noted.
+// asked has the recorded requests of controllers to the API servers of all labs.
 var asked struct {
 	sync.Mutex
 	all map[lab.Asked]int
 }
 
-// noteAsked notes what the service account asked of a lab's API server.
+// noteAsked records the requests of a service account to a lab's API server.
 func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
 	found, err := l.ServiceAccounts.Asked(namespace, account)
 	if err != nil {
@@ -40,22 +40,22 @@ func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
 	return found
 }
 
-// noRefusals fails the test if the account lacked a right.
+// noRefusals fails the test if the API server denied a request of the account.
 func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
 	t.Helper()
 	found, err := l.ServiceAccounts.Asked(namespace, account)
 	if err != nil || len(found) == 0 {
-		t.Fatalf("nothing is known of what %s/%s asked for: %v", namespace, account, err)
+		t.Fatalf("no recorded requests of %s/%s: %v", namespace, account, err)
 	}
 	for a, n := range found {
 		if a.Refused {
-			t.Errorf("%d times the controller was refused: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
+			t.Errorf("%d times the controller was denied: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
 				a.Group, a.Name, a.Namespace)
 		}
 	}
 }
 
-// rareRights are those that tests make use of now and then, and when. A text is "verb group/resource".
+// rareRights maps rights that tests use only sometimes to the situation. A key is "verb group/resource".
 var rareRights = map[string]string{
 	"patch events.k8s.io/events":  "an event that repeats for six minutes is written again as a series",
 	"get karpenter.sh/nodeclaims": "the server is asked where the cache may be behind",
@@ -63,7 +63,7 @@ var rareRights = map[string]string{
 	"delete /pods":                "a node's grace period ends before its pods have left",
 }
 
-// unusedRights are rights that no test in the lab makes use of, and why the controller has them.
+// unusedRights maps rights that no lab test uses to the reason why the controller has them.
 var unusedRights = map[string]string{
 	"patch karpenter.sh/nodeoverlays/status":                "no test in the lab has NodeOverlays that count; the rig of package controller has",
 	"list /services":                                        "no test in the lab has default spreads; those of package kube have",
@@ -77,8 +77,9 @@ var unusedRights = map[string]string{
 	"create apiextensions.k8s.io/customresourcedefinitions": "to apply one that is not there takes this right; the audit log calls it a patch",
 }
 
-// rightsProblems compares the requests of controllers, in all tests together, with what package permissions allows. It
-// returns the number of rights that no test used, and of refused requests. After a part of the tests it says nothing.
+// rightsProblems compares the requests of controllers, in all tests together, with the rights in package permissions.
+// It returns the number of rights that no test used, and of denied requests. The result is only meaningful when all
+// tests have run.
 func rightsProblems() int {
 	asked.Lock()
 	defer asked.Unlock()
@@ -101,7 +102,7 @@ func rightsProblems() int {
 	for _, right := range slices.Sorted(maps.Keys(allowed)) {
 		switch reason := unusedRights[right]; {
 		case strings.HasPrefix(right, "list ") && used["watch "+strings.TrimPrefix(right, "list ")]:
-			// This API server streams what there is to who watches; those before it have it listed first.
+			// This API server streams existing objects to watches; with older ones, clients list first.
 		case rareRights[right] != "":
 		case !used[right] && reason == "":
 			fmt.Printf("the controller may %s, and no test made use of it: take it out of package permissions, or say why in unusedRights\n", right)
@@ -115,13 +116,13 @@ func rightsProblems() int {
 	return problems
 }
 
-// eventually is within for what cannot fail.
+// eventually is like within, for conditions without errors.
 func eventually(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	within(t, l, limit, what, func(context.Context) (bool, error) { return ok(), nil })
 }
 
-// deleteClass deletes an EC2NodeClass that no controller looks after any more.
+// deleteClass deletes an EC2NodeClass that no controller manages any more.
 func (d definitions) deleteClass(name string) {
 	d.t.Helper()
 	object := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}

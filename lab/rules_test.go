@@ -19,15 +19,14 @@ const (
 	hostLabel = "kubernetes.io/hostname"
 )
 
-// ruled is a deployment whose pods have rules about others, as lines of YAML in the pod's spec.
+// ruled returns a Deployment whose pods have rules about others, given as lines of YAML in the pod's spec.
 func ruled(namespace, name string, replicas int, cpu string, rules ...string) string {
 	d := deployment(namespace, name, replicas, cpu, "256Mi", "test: "+namespace)
 	return strings.Replace(d, "      containers:\n", "      "+strings.Join(rules, "\n      ")+"\n      containers:\n", 1)
 }
 
-// TestRulesAmongPods lets kube-scheduler judge the nodes that are launched for pods that have
-// rules about one another. If the plan were wrong for one of them, that pod would stay
-// Pending.
+// TestRulesAmongPods checks with kube-scheduler the nodes that are launched for pods with rules about one another. If
+// the plan were wrong for a pod, it would stay Pending.
 func TestRulesAmongPods(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -37,7 +36,7 @@ func TestRulesAmongPods(t *testing.T) {
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m, r]}",
 			"{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
-		// With minDomains the scheduler, too, knows that there are three zones before the nodes are there.
+		// With minDomains the scheduler also requires three zones before nodes in all of them exist.
 		ruled(name, "even", 6, "500m", "topologySpreadConstraints: [{maxSkew: 1, minDomains: 3, topologyKey: "+zoneLabel+
 			", whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: even}}}]"),
 		ruled(name, "apart", 3, "200m", "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: ["+

@@ -24,10 +24,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestCaseSameName is case-3, as users see it: another cluster of the account launches instances under the same name. The controller names
-// that cluster on its NodePools, joiner doctor names it in its first lines, and the objects of the other cluster stay as they are. A
-// controller that is set to the name of another cluster changes nothing, and both report that. TestCaseSameNameWhole has two controllers of
-// one name at the same time.
+// TestCaseSameName plays case-3: another cluster of the account launches instances under the same name. The controller
+// names that cluster in events of its NodePools, joiner doctor names it in its first lines, and the objects of the
+// other cluster stay unchanged. A controller that is set to the name of another cluster changes nothing, and both
+// report that. TestCaseSameNameWhole has two controllers with one name at the same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
 	l := beside(t, lab.Options{})
@@ -49,16 +49,16 @@ func TestCaseSameName(t *testing.T) {
 	t.Log("\n" + printed)
 	firstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
-		t.Errorf("it ends with %d, %v, or does not say what to do", code, err)
+		t.Errorf("joiner doctor ended with %d, %v, or did not print the fix", code, err)
 	}
 	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) ||
 		!strings.Contains(text, "joiner_namesake_instances 1") {
-		t.Error("the metrics do not say that the issuer proves the name, or that there is another cluster with the name")
+		t.Error("the metrics do not show that the issuer proves the name, or that another cluster has the name")
 	}
 
 	refusesForeignName(t, l, joiner, name)
 	if after := tagsOf(l, theirs, karpenters); !maps.EqualFunc(before, after, maps.Equal) {
-		t.Errorf("what is others' was changed: %v, now %v", before, after)
+		t.Errorf("objects of the other cluster were changed: %v, now %v", before, after)
 	}
 }
 
@@ -87,12 +87,12 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	c, err := l.RunController(t.Context(), joiner, "DISABLE_LEADER_ELECTION=true", "CLUSTER_NAME="+other)
 	if err == nil {
 		c.Kill()
-		t.Fatal("a controller with another cluster's name runs")
+		t.Fatal("the controller runs with another cluster's name")
 	}
 	for _, want := range []string{`EKS cluster "other" in us-east-1 is not the cluster at https://`,
 		"so nothing is changed", "correct --cluster-name (CLUSTER_NAME)"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("it ends with %v, which does not say %q", err, want)
+			t.Errorf("the controller failed with %v, want %q in it", err, want)
 		}
 	}
 	poolReports(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
@@ -100,11 +100,12 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	t.Log("\n" + printed)
 	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster of the kubeconfig")
 	if code != 1 || !strings.Contains(printed, "settings.clusterName (CLUSTER_NAME)") {
-		t.Errorf("it ends with %d, or does not say what to set", code)
+		t.Errorf("joiner doctor ended with %d, or did not print what to set", code)
 	}
 }
 
-// launchAs launches an instance that carries our cluster's name as another controller writes it: with a UID of its cluster, or without.
+// launchAs launches an instance with our cluster's name in the tags, as another controller would: with the UID of its
+// cluster, or without a UID.
 func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	t.Helper()
 	tags := map[string]string{"eks:eks-cluster-name": l.Cluster, "kubernetes.io/cluster/" + l.Cluster: "owned",
@@ -128,7 +129,7 @@ func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	return *out.Instances[0].InstanceId
 }
 
-// tagsOf are the tags of instances that live.
+// tagsOf returns the tags of those of the instances that are alive.
 func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, i := range l.Instances() {
@@ -139,7 +140,7 @@ func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	return out
 }
 
-// poolReports waits for an event on a NodePool whose message has some words.
+// poolReports waits for an event on a NodePool with the given words in its message.
 func poolReports(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
 	t.Helper()
 	within(t, l, time.Minute, "the event "+reason+" on NodePool "+pool, func(ctx context.Context) (bool, error) {

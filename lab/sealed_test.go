@@ -24,22 +24,22 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSealed runs the controllers of the chart as the kubelet would, without things that a cluster may not have: cluster DNS, instance
-// metadata, Pod Identity, a writable root file system, a known user id, any capability. They start and launch a node,
-// it joins, and a pod runs.
+// TestSealed runs the controllers of the chart as the kubelet would, without things that a cluster may lack: cluster
+// DNS, instance metadata, Pod Identity, a writable root file system, a known user id, any capability. They must start
+// and launch a node, on which a pod runs.
 //
-// Then the test kills each of the two controllers after it has launched an instance and before it has the response. The other one continues
-// within the duration of the Lease, and no instance is launched twice.
+// Then the test kills each of the two controllers after it has launched an instance and before it has the response. The
+// other one must continue within the duration of the Lease, and launch no instance twice.
 func TestSealed(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	l := beside(t, lab.Options{Bare: true})
 	if err := l.Pods.Possible(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
-	user := 1_000_000 + rand.IntN(1_000_000) // as OpenShift gives: an id that no image knows
+	user := 1_000_000 + rand.IntN(1_000_000) // as on OpenShift: an id that no image knows
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
 	in.systemNodes()
@@ -48,7 +48,7 @@ func TestSealed(t *testing.T) {
 		"--set", fmt.Sprintf("podSecurityContext.runAsUser=%d,podSecurityContext.runAsGroup=%d,podSecurityContext.fsGroup=%d", user, user, user))
 	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
-	s.start("joiner-a", "joiner-b") // at the same moment: both find that the definitions are missing
+	s.start("joiner-a", "joiner-b") // at the same time, so that both find the definitions missing
 	s.trapsWork()
 	name := namespaced(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
@@ -64,7 +64,7 @@ func TestSealed(t *testing.T) {
 	eachHasOne(t, l, name, 3)
 	for _, p := range s.all {
 		if strange := s.blockedCalls(p); len(strange) > 0 {
-			t.Errorf("pod %s called what is not there: %v", p.Name, strange)
+			t.Errorf("pod %s called blocked addresses: %v", p.Name, strange)
 		}
 	}
 	noRefusals(t, l, chartHome, "joiner")
@@ -75,11 +75,11 @@ type sealed struct {
 	*installation
 	template corev1.PodTemplateSpec
 	silence  *silence
-	pods     map[string]*lab.Pod // that run, by name
-	all      map[string]*lab.Pod // that ever ran
+	pods     map[string]*lab.Pod // running pods by name
+	all      map[string]*lab.Pod // all pods that were started
 }
 
-// podTemplate is what the API server has of the chart's pods: all defaults are in it.
+// podTemplate returns the template of the chart's pods as the API server stores it, with all defaults.
 func (in *installation) podTemplate() corev1.PodTemplateSpec {
 	in.t.Helper()
 	var d appsv1.Deployment
@@ -128,7 +128,8 @@ func (s *sealed) blockedCalls(p *lab.Pod) []string {
 	return strange
 }
 
-// trapsWork checks that a call for a name, or for instance metadata, is written down: otherwise an empty list would prove nothing.
+// trapsWork checks that a DNS lookup and a call of instance metadata are recorded. Otherwise an empty list would prove
+// nothing.
 func (s *sealed) trapsWork() {
 	s.t.Helper()
 	for what, p := range map[string]*lab.Pod{
@@ -138,7 +139,7 @@ func (s *sealed) trapsWork() {
 		within(s.t, s.l, 30*time.Second, what+" to be called", func(context.Context) (bool, error) {
 			strange, err := p.BlockedCalls()
 			if err == nil && !slices.Contains(strange, what+"\n") {
-				err = fmt.Errorf("it called %q, and says\n%s", strange, p.Tail(5))
+				err = fmt.Errorf("recorded calls %q; the log ends with\n%s", strange, p.Tail(5))
 			}
 			return err == nil, err
 		})
@@ -146,7 +147,7 @@ func (s *sealed) trapsWork() {
 	}
 }
 
-// hasNoRights checks with the kernel that a pod's process is what the pod says of it.
+// hasNoRights checks in /proc that a pod's process has the user and the restrictions of the pod's spec.
 func (s *sealed) hasNoRights(p *lab.Pod) {
 	s.t.Helper()
 	fields, mounts, err := p.Status()
@@ -155,7 +156,7 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 	}
 	user := int(*s.template.Spec.SecurityContext.RunAsUser)
 	if outside := os.Geteuid(); outside != 0 {
-		user = outside // what the sandbox calls by the other number
+		user = outside // the user id outside the sandbox
 	}
 	four := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
 	for field, want := range map[string]string{
@@ -177,12 +178,13 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 		}
 	}
 	if !isReadOnly || strings.Count(mounts, "\n") != 1 {
-		s.t.Errorf("pod %s has more than a root that is read-only:\n%s", p.Name, mounts)
+		s.t.Errorf("the root file system of pod %s is not read-only:\n%s", p.Name, mounts)
 	}
 }
 
-// killedInFlight kills the active controller after it has launched an instance and before it has the response. It checks that the other
-// takes over in time and continues with that instance. want is the number of pods then, each with a node.
+// killedInFlight kills the active controller after it has launched an instance and before it has the response. It
+// checks that the other one takes over in time and continues with that instance. want is the number of pods then, each
+// with a node.
 func (s *sealed) killedInFlight(name string, want int) {
 	s.t.Helper()
 	leader, life := s.lease()
@@ -194,10 +196,10 @@ func (s *sealed) killedInFlight(name string, want int) {
 	select {
 	case <-held:
 	case <-time.After(30 * time.Second):
-		s.t.Fatalf("nothing was launched\n%s", s.l.Evidence(context.Background()))
+		s.t.Fatalf("no instance was launched\n%s", s.l.Evidence(context.Background()))
 	}
 	if now := len(instancesOf(s.l, name)); now != want {
-		s.t.Errorf("%d instances when the controller is killed, want %d", now, want)
+		s.t.Errorf("%d instances when the controller was killed, want %d", now, want)
 	}
 	s.pods[leader].Kill()
 	killed := time.Now()
@@ -213,7 +215,7 @@ func (s *sealed) killedInFlight(name string, want int) {
 	}
 }
 
-// lease is the pod that holds the lease, and for how long it may be silent.
+// lease returns the pod that holds the lease, and the lease's duration.
 func (s *sealed) lease() (holder string, life time.Duration) {
 	s.t.Helper()
 	var lease coordinationv1.Lease
@@ -224,7 +226,7 @@ func (s *sealed) lease() (holder string, life time.Duration) {
 	return holder, time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// silence passes calls to AWS on. On request it carries out the next launch and sends no response.
+// silence forwards calls to AWS. On request it forwards the next launch but sends no response.
 type silence struct {
 	to   http.Handler
 	held atomic.Pointer[chan struct{}]
@@ -237,11 +239,11 @@ func (s *silence) next() <-chan struct{} {
 	return held
 }
 
-// ServeHTTP passes a call on.
+// ServeHTTP forwards a call.
 func (s *silence) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // it died while it wrote
+		panic(http.ErrAbortHandler) // the connection broke during the response
 	}
 	q.Body = io.NopCloser(bytes.NewReader(body))
 	if awsWrite(q, body) != "ec2:CreateFleet" {

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// reported is the user data of case-4, word for word but for the name it should have had and two lines that set its variables.
+// reported is the user data of case-4 as reported, except for the name that it should have had and two lines that set
+// its variables.
 const reported = `#!/bin/bash
 set -o xtrace
 B64_CLUSTER_CA=@AUTHORITY@
@@ -23,9 +24,9 @@ API_SERVER_URL=@ENDPOINT@
 /etc/eks/bootstrap.sh @CLUSTER@ --b64-cluster-ca $B64_CLUSTER_CA --apiserver-endpoint $API_SERVER_URL --kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'
 `
 
-// TestCaseStartupTaint is case-4: a custom image whose user data loses the startup taint on its way to the kubelet. Before
-// anything is launched the node class names the cause, the place and the line as it should be; with that line, as it
-// is printed there, nodes register with the taint.
+// TestCaseStartupTaint is case-4: a custom image whose user data does not pass the startup taint to the kubelet. Before
+// a launch, the node class names the cause, the place and the corrected line. With exactly that line, nodes register
+// with the taint.
 func TestCaseStartupTaint(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -41,17 +42,17 @@ func TestCaseStartupTaint(t *testing.T) {
 			pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
 	}
 
-	// The reported user data: the EC2NodeClass has the cause before there is any instance.
+	// The reported user data: the EC2NodeClass names the cause before any launch.
 	custom(namespace, broken)
 	message := preflightSays(t, l, namespace, metav1.ConditionFalse)
 	for _, want := range []string{"spec.userData, line 5, column ",
 		"--kubelet-extra-args only with its value as the next word", "no node registers with the taint karpenter.sh/unregistered:NoExecute"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("the condition says %q, and not %q", message, want)
+			t.Errorf("the condition's message is %q, want %q in it", message, want)
 		}
 	}
 	if all := instancesOf(l, namespace); len(all) > 0 {
-		t.Errorf("launched before: %v", all)
+		t.Errorf("launched before the report: %v", all)
 	}
 
 	// The controller makes such a node usable, and does not terminate its instance.
@@ -64,10 +65,10 @@ func TestCaseStartupTaint(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The fix, as it is printed.
+	// The printed fix.
 	printed := regexp.MustCompile(`write them as two words: (--kubelet-extra-args '[^']*')`).FindStringSubmatch(message)
 	if printed == nil {
-		t.Fatalf("the condition prints no line to write: %s", message)
+		t.Fatalf("the condition has no corrected line: %s", message)
 	}
 	correct := regexp.MustCompile(`--kubelet-extra-args=.*`).ReplaceAllLiteralString(broken, printed[1])
 	fixed := "fixed-" + namespace
@@ -99,7 +100,8 @@ func preflightSays(t *testing.T, l *lab.Lab, name string, status metav1.Conditio
 	return message
 }
 
-// taintMissing reports whether an event of a claim of the pool says that its node came without the startup taint.
+// taintMissing reports whether an event of a claim of the pool reports that its node registered without the startup
+// taint.
 func taintMissing(ctx context.Context, l *lab.Lab, pool string) (bool, error) {
 	var events corev1.EventList
 	if err := l.Client.List(ctx, &events); err != nil {

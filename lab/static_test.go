@@ -15,11 +15,12 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestStaticPool keeps a pool of two nodes without pods, replaces one that a user deletes, and follows kubectl scale.
+// TestStaticPool checks that a pool with two replicas keeps two nodes without pods, replaces one that a user deletes,
+// and follows kubectl scale.
 func TestStaticPool(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
-	t.Cleanup(func() { killController(l) }) // it has settings that no other test wants
+	t.Cleanup(func() { killController(l) }) // its settings are for this test only
 	restart(t, l, "FEATURE_GATES=StaticCapacity=true")
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -45,7 +46,7 @@ func TestStaticPool(t *testing.T) {
 	if err := l.Client.Delete(t.Context(), &nodes.Items[0]); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, time.Minute, "the deleted node to be gone", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the deleted node to be removed", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: lost}, &corev1.Node{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
@@ -57,7 +58,7 @@ func TestStaticPool(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// resize does what kubectl scale nodepool does.
+// resize scales the pool like kubectl scale nodepool.
 func resize(t *testing.T, l *lab.Lab, name string, size int32) {
 	t.Helper()
 	p, scale := &karpenterv1.NodePool{}, &autoscalingv1.Scale{}

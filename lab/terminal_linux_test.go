@@ -32,7 +32,7 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 	}
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		t.Fatalf("it waits for more than the answer %q. It has printed:\n%s", answer, out.String())
+		t.Fatalf("joiner doctor did not end after the answer %q. It printed:\n%s", answer, out.String())
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -41,7 +41,7 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// terminal opens a pseudo terminal: text written to near is the input of far.
+// terminal opens a pseudo terminal. Text that is written to near is the input of far.
 func terminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

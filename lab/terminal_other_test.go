@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// answeredDoctor needs a pseudo terminal, which is made here on Linux alone.
+// answeredDoctor needs a pseudo terminal, which the tests can only open on Linux.
 func answeredDoctor(t *testing.T, _ *lab.Lab, _, _ string, _ ...string) (printed string, code int) {
 	t.Helper()
-	t.Skip("pseudo terminals are made on Linux alone")
+	t.Skip("the test opens pseudo terminals only on Linux")
 	return "", 0
 }

@@ -24,18 +24,19 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// usualNodes is how many nodes every run of the tests has; make soak has a thousand, with ten thousand pods.
+// usualNodes is the number of nodes in normal test runs. make soak has a thousand, with ten thousand pods.
 const usualNodes = 100
 
-// TestThousandNodes: ten thousand pods wait when the controller starts, in an account with the default limits of API calls. The controller
-// plans a thousand nodes at once and launches exactly those; all of them join, and EC2 throttles almost none of the calls.
+// TestThousandNodes starts the controller with ten thousand pending pods, in an account with the default limits of API
+// calls. The controller must plan a thousand nodes at once and launch exactly those. All of them join, and EC2
+// throttles almost none of the calls.
 //
-// The pods are there before the controller. Otherwise kube-scheduler would set the pace: a pod must be unschedulable before a node is
-// launched for it, and kube-scheduler tries some hundred pods per second here.
+// The pods exist before the controller starts. Otherwise kube-scheduler would limit the speed: a pod must be
+// unschedulable before a node is launched for it, and kube-scheduler tries some hundred pods per second here.
 func TestThousandNodes(t *testing.T) {
 	nodes := int(numberFrom(t, "LAB_NODES", usualNodes))
 	pods := 10 * nodes
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets are in this process; memory is cheaper than cores
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets run in this process, and memory is cheaper than CPU time
 	l := own(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
 	lighten(t, l)
 	name := namespaced(t, l)
@@ -48,7 +49,7 @@ func TestThousandNodes(t *testing.T) {
 		return err == nil, err
 	})
 	crowd := follow(t, l, name)
-	// Of 1930m that pods can have, DaemonSets take 150m: ten pods fit, and never eleven, in any order.
+	// DaemonSets use 150m of the allocatable 1930m: in any order exactly ten pods fit.
 	pour(t, l, name, pods, "177m", "128Mi")
 	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods),
 		func(s census) bool { return s.placeless == pods })
@@ -70,8 +71,7 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// lighten spares the control plane what nothing here depends on: the events of kube-scheduler, two for each pod, which would be
-// a fifth of all writes.
+// lighten turns off kube-scheduler's events, which the test does not need: two for each pod, a fifth of all writes.
 func lighten(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	roles := l.Kube.RbacV1().ClusterRoles()
@@ -85,8 +85,8 @@ func lighten(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// pour creates equal pods from many goroutines at once. They have no controller: one would cost the API
-// server as many events as pods.
+// pour creates equal pods from many goroutines at once. They have no controller, which would write an event for each
+// pod.
 func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	t.Helper()
 	template := corev1.PodSpec{
@@ -109,8 +109,8 @@ func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	makers.Wait()
 }
 
-// crowd is the pods of a namespace and the nodes of the pool of its name, as a watch shows them: to list ten thousand over
-// and over would take the time that is measured.
+// crowd watches the pods of a namespace and the nodes of the pool with the same name. Repeated lists of ten thousand
+// pods would distort the measured time.
 type crowd struct {
 	name  string
 	pods  corelisters.PodLister
@@ -118,10 +118,10 @@ type crowd struct {
 	began time.Time
 }
 
-// census counts a crowd.
+// census has the counts of a crowd.
 type census struct {
-	pods, placeless, running int // placeless: kube-scheduler has found no place for it
-	hosts                    int // nodes that pods run on
+	pods, placeless, running int // placeless: kube-scheduler has found no node for the pod
+	hosts                    int // nodes with pods
 	nodes, ready             int
 }
 
@@ -138,12 +138,12 @@ func follow(t *testing.T, l *lab.Lab, name string) *crowd {
 	return c
 }
 
-// wait waits until ok, and logs the progress every half minute.
+// wait waits until ok returns true, and logs the progress every 30 seconds.
 func (c *crowd) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(census) bool) {
 	t.Helper()
 	loggedAt, counted, s := time.Now(), time.Time{}, census{}
 	within(t, l, limit, what, func(context.Context) (bool, error) {
-		if time.Since(counted) > time.Second { // to count is work, too
+		if time.Since(counted) > time.Second { // counting takes time
 			var err error
 			if s, err = c.count(); err != nil {
 				return false, err
@@ -189,21 +189,21 @@ func (c *crowd) count() (census, error) {
 	return s, err
 }
 
-// isReady says whether pods can come to a node: it is Ready and nothing keeps them away.
+// isReady reports whether a node accepts pods: it is Ready and has no taints against them.
 func isReady(n *corev1.Node) bool {
 	return len(n.Spec.Taints) == 0 && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// judgeCalls demands that of each kind of call to AWS not one in a hundred was refused as one too many.
+// judgeCalls checks that at most one in a hundred of each kind of call to AWS was throttled.
 func judgeCalls(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	made, refused := l.Emulator.Calls(), l.Emulator.Throttled()
 	for _, action := range slices.Sorted(maps.Keys(made)) {
 		t.Logf("%-40s %6d calls, %d refused", action, made[action], refused[action])
 		if 100*refused[action] > made[action] {
-			t.Errorf("%s: %d of %d calls were refused, more than one in a hundred", action, refused[action], made[action])
+			t.Errorf("%s: %d of %d calls were throttled, more than one in a hundred", action, refused[action], made[action])
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 	return path, nil
 }
 
-// awsAuth is the current ConfigMap kube-system/aws-auth.
+// awsAuth caches the ConfigMap kube-system/aws-auth.
 type awsAuth struct {
 	current atomic.Pointer[corev1.ConfigMap]
 }
@@ -79,7 +79,7 @@ func (a *awsAuth) data() (map[string]string, bool) {
 func (a *awsAuth) watch(ctx context.Context, client kubernetes.Interface) error {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceSystem,
 		fields.OneTermEqualSelector("metadata.name", "aws-auth"))
-	see := func(object any) {
+	store := func(object any) {
 		if m, ok := object.(*corev1.ConfigMap); ok {
 			a.current.Store(m)
 		}
@@ -87,7 +87,7 @@ func (a *awsAuth) watch(ctx context.Context, client kubernetes.Interface) error 
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: source, ObjectType: &corev1.ConfigMap{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: see, UpdateFunc: func(_, object any) { see(object) }, DeleteFunc: func(any) { a.current.Store(nil) },
+			AddFunc: store, UpdateFunc: func(_, object any) { store(object) }, DeleteFunc: func(any) { a.current.Store(nil) },
 		},
 	})
 	go informer.RunWithContext(ctx)

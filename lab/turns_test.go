@@ -18,9 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestPodsLeaveInTurn: a move contains the order in which the pods of its nodes are evicted. Kubernetes' own
-// controllers create the successor of each pod, and kube-scheduler binds it to some node, before the next pod is
-// evicted.
+// TestPodsLeaveInTurn checks the order in which a move evicts the pods of its nodes. Kubernetes' controllers create the
+// successor of each pod, and kube-scheduler binds it to a node, before the next pod is evicted.
 func TestPodsLeaveInTurn(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -86,7 +85,7 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// lastFirst returns the pods of the namespace as "namespace/name", the last app first, and the nodes that they are on.
+// lastFirst returns the pods of the namespace as "namespace/name", the last app first, and their nodes.
 func lastFirst(t *testing.T, l *lab.Lab, namespace string) (turns []string, nodes map[string]bool) {
 	t.Helper()
 	var pods corev1.PodList
@@ -105,7 +104,7 @@ func lastFirst(t *testing.T, l *lab.Lab, namespace string) (turns []string, node
 	return turns, nodes
 }
 
-// claimsOn are the claims of the pool whose nodes are these.
+// claimsOn returns the claims of the pool with the given nodes.
 func claimsOn(t *testing.T, l *lab.Lab, pool string, nodes map[string]bool) (out []*karpenterv1.NodeClaim) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -120,7 +119,7 @@ func claimsOn(t *testing.T, l *lab.Lab, pool string, nodes map[string]bool) (out
 	return out
 }
 
-// steps are what happened to pods, one after the other.
+// steps records events of pods in their order.
 type steps struct {
 	mu  sync.Mutex
 	all []string

@@ -15,18 +15,19 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// What each of two clusters of one name has in TestCaseSameNameWhole: four pods fill a node.
+// Size of each of the two clusters in TestCaseSameNameWhole. Four pods fill a node.
 const (
 	twinNodes = 6
 	twinPods  = 4 * twinNodes
 )
 
-// TestCaseSameNameWhole is case-3 with both clusters there: two control planes in one account, of one name, with the
-// same manifests, drift and consolidation on, and policies that allow either controller to end the nodes of both. The
-// tags move by which both find their security group and subnets: all nodes of both drift at once, and each pool says
-// that it waits for its user's word. Both are scaled down by half, and consolidate, and still wait, however few are
-// left; when the tags are back, nothing drifts. In all that time neither asks AWS to change anything of the other's, no
-// node goes but by its own cluster's consolidation, and in the end all pods of both run.
+// TestCaseSameNameWhole plays case-3 with both clusters: two control planes with one name in one account, with the same
+// manifests, drift and consolidation enabled, and policies that allow either controller to terminate the nodes of both.
+// The tags by which both find their security group and subnets are moved, so that all nodes of both drift at once, and
+// each pool reports that it waits for the user's decision. Both are scaled down by half and consolidate, and still
+// wait, however few nodes are left. When the tags are moved back, nothing drifts. During all that time neither
+// controller asks AWS to change anything of the other's, nodes are only removed by their own cluster's consolidation,
+// and in the end all pods of both run.
 func TestCaseSameNameWhole(t *testing.T) {
 	first := beside(t, lab.Options{AnyUID: true})
 	second := own(t, lab.Options{Beside: first, AnyUID: true})
@@ -59,7 +60,7 @@ func TestCaseSameNameWhole(t *testing.T) {
 		w.rechecks(t, asked)
 	}
 	for _, w := range twins {
-		w.mayEnd() // both at once: the tags are those of one account
+		w.mayEnd() // both at once, because they share the account's tags
 	}
 	undo(t)
 	for _, w := range twins {
@@ -70,7 +71,7 @@ func TestCaseSameNameWhole(t *testing.T) {
 	asked.judge(t)
 }
 
-// when is what a condition of within returns: whether it holds, and if not what there is.
+// when returns the results of a condition for within: whether it holds, and an error with the actual state if not.
 func when(ok bool, format string, args ...any) (bool, error) {
 	if ok {
 		return true, nil
@@ -88,7 +89,7 @@ func (w *twin) moveIn(t *testing.T) {
 		deployment(w.name, w.name, twinPods, "400m", "256Mi", "test: "+w.name))
 }
 
-// full waits until all pods run on ready nodes whose claims have the hash of their NodePool.
+// full waits until all pods run on ready nodes whose claims have their NodePool's hash.
 func (w *twin) full(t *testing.T) {
 	t.Helper()
 	allRun(t, w.l, w.name, twinPods, 3*time.Minute)
@@ -101,18 +102,18 @@ func (w *twin) full(t *testing.T) {
 	})
 }
 
-// waits waits until the pool says that a mass drift waits for the user's word, in some words.
+// waits waits until the pool reports, with the given words, that a mass drift waits for the user's decision.
 func (w *twin) waits(t *testing.T, words ...string) {
 	t.Helper()
 	words = append(words, karpenterv1.ReasonMassDriftHeld, "kubectl annotate nodepool "+w.name+" joiner.sh/drift-allow=")
-	within(t, w.l, 2*time.Minute, "the pool to say "+words[0], func(context.Context) (bool, error) {
+	within(t, w.l, 2*time.Minute, "the pool to report "+words[0], func(context.Context) (bool, error) {
 		says, _ := w.held(t)
 		lacks := func(word string) bool { return !strings.Contains(says, word) }
 		return when(!slices.ContainsFunc(words, lacks), "it says %q", says)
 	})
 }
 
-// half waits until the pods that are left are on half of the nodes, and nothing moves.
+// half waits until the remaining pods run on half of the nodes, and nothing moves.
 func (w *twin) half(t *testing.T) {
 	t.Helper()
 	allRun(t, w.l, w.name, twinPods/2, time.Minute)
@@ -128,11 +129,11 @@ func (w *twin) half(t *testing.T) {
 const extraScans = 15
 
 // rechecks waits until the controller has scanned its class, and so checked for drift, extraScans more times. judge
-// reports what it started.
+// checks what it started.
 func (w *twin) rechecks(t *testing.T, asked *askings) {
 	t.Helper()
 	began := asked.scansOf(w.l.Role)
-	within(t, w.l, time.Minute, "the controller to scan some times", func(context.Context) (bool, error) {
+	within(t, w.l, time.Minute, "more scans of the controller", func(context.Context) (bool, error) {
 		return asked.scansOf(w.l.Role) >= began+extraScans, nil
 	})
 }
@@ -140,14 +141,14 @@ func (w *twin) rechecks(t *testing.T, asked *askings) {
 // isConverged waits until nothing drifts and nothing is held.
 func (w *twin) isConverged(t *testing.T) {
 	t.Helper()
-	within(t, w.l, 2*time.Minute, "nothing to drift any more", func(context.Context) (bool, error) {
+	within(t, w.l, 2*time.Minute, "no more drift", func(context.Context) (bool, error) {
 		says, isHeld := w.held(t)
 		drifts := func(c karpenterv1.NodeClaim) bool { return c.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) }
 		return when(!isHeld && !slices.ContainsFunc(claimsNow(t, w.l, w.name), drifts), "the pool says %q", says)
 	})
 }
 
-// held is what the pool says of drift that is held.
+// held returns the pool's message about held drift.
 func (w *twin) held(t *testing.T) (says string, isHeld bool) {
 	t.Helper()
 	var p karpenterv1.NodePool
@@ -164,11 +165,11 @@ func claimsNow(t *testing.T, l *lab.Lab, pool string) []karpenterv1.NodeClaim {
 	return claims
 }
 
-// discovery is the tag by which both clusters find what nodes are made with.
+// discovery is the tag by which both clusters find their subnets and security groups.
 const discovery = "karpenter.sh/discovery"
 
-// moveTags takes the tag off the security group of the nodes, gives it to another one, and takes it off one subnet. It
-// returns the group that has it then, and what undoes it.
+// moveTags moves the tag from the nodes' security group to another one, and removes it from one subnet. It returns the
+// group that has the tag then, and a function that undoes the change.
 func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 	t.Helper()
 	mine, gone, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region

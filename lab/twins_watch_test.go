@@ -21,10 +21,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// tagUID is the tag that says which cluster a thing of AWS is of.
+// tagUID is the tag that identifies the cluster of an AWS resource.
 const tagUID = "joiner.sh/cluster-uid"
 
-// twin is one of two clusters of one name, watched from its first node on.
+// twin is one of two clusters with one name, watched from its first node on.
 type twin struct {
 	l    *lab.Lab
 	name string // of its pool, class, namespace and app
@@ -32,14 +32,14 @@ type twin struct {
 
 	mu      sync.Mutex
 	isFree  bool              // its nodes may be consolidated now
-	isHeld  bool              // its pool has said that a mass drift waits
-	mayStop bool              // and may stop saying so
-	gone    map[string]string // claims that went: why
-	nodes   map[string]bool   // provider ids of the Nodes that there were; whether they are there
+	isHeld  bool              // its pool has reported that a mass drift waits
+	mayStop bool              // its pool may stop reporting that
+	gone    map[string]string // deleted claims, with the reason
+	nodes   map[string]bool   // whether a Node exists now, by provider id, for all Nodes that ever existed
 	broken  []string
 }
 
-// newTwin begins to watch a cluster, until the test ends.
+// newTwin watches a cluster until the test ends.
 func newTwin(t *testing.T, l *lab.Lab) *twin {
 	t.Helper()
 	uid, err := l.UID()
@@ -58,7 +58,7 @@ func newTwin(t *testing.T, l *lab.Lab) *twin {
 	return w
 }
 
-// watch hands on every change of objects of a kind.
+// watch calls a function for every change of objects of a kind.
 func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)) {
 	t.Helper()
 	events, err := w.l.Client.Watch(t.Context(), list)
@@ -88,7 +88,8 @@ func (w *twin) fail(format string, args ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// seeClaim notes a claim that goes: only consolidation may end it, and only when there is something to consolidate.
+// seeClaim records a claim's deletion. Only consolidation may delete it, and only when there is something to
+// consolidate.
 func (w *twin) seeClaim(e watch.Event) {
 	claim, ok := e.Object.(*karpenterv1.NodeClaim)
 	if !ok {
@@ -107,7 +108,7 @@ func (w *twin) seeClaim(e watch.Event) {
 	}
 }
 
-// consolidations are the reasons for which consolidation ends nodes.
+// consolidations are the reasons of disruptions by consolidation.
 func consolidations() []string {
 	return []string{string(karpenterv1.DisruptionUnderutilized), string(karpenterv1.DisruptionEmpty)}
 }
@@ -125,14 +126,14 @@ func (w *twin) seePool(e watch.Event) {
 	w.isHeld = w.isHeld || isHeld
 }
 
-// seeNode notes which Nodes there were.
+// seeNode records which Nodes exist.
 func (w *twin) seeNode(e watch.Event) {
 	if node, ok := e.Object.(*corev1.Node); ok && node.Spec.ProviderID != "" {
 		w.nodes[node.Spec.ProviderID] = e.Type != watch.Deleted
 	}
 }
 
-// nodesNow is how many Nodes there are, of those that an instance stands behind.
+// nodesNow returns the number of Nodes that have an instance.
 func (w *twin) nodesNow() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +146,7 @@ func (w *twin) nodesNow() int {
 	return n
 }
 
-// instances is how many instances of the cluster live.
+// instances returns the number of the cluster's instances that are alive.
 func (w *twin) instances() int {
 	n := 0
 	for _, i := range w.l.Instances() {
@@ -156,21 +157,21 @@ func (w *twin) instances() int {
 	return n
 }
 
-// mayGo says whether nodes of the cluster may be consolidated from now on.
+// mayGo sets whether nodes of the cluster may be consolidated from now on.
 func (w *twin) mayGo(isFree bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.isFree = isFree
 }
 
-// mayEnd says that the pool has no reason to wait any more.
+// mayEnd records that the pool has no reason to wait any more.
 func (w *twin) mayEnd() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mayStop = true
 }
 
-// judge fails the test for each violation, and for Nodes that were not removed one by one with their claims.
+// judge fails the test for each violation, and if Nodes and claims were not removed together.
 func (w *twin) judge(t *testing.T) {
 	t.Helper()
 	for _, b := range w.seen() {
@@ -179,29 +180,29 @@ func (w *twin) judge(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.gone) != twinNodes/2 || len(w.nodes) != twinNodes {
-		t.Errorf("%s: %d claims went, want %d, of %d nodes, want %d: %v", w.uid, len(w.gone), twinNodes/2, len(w.nodes), twinNodes, w.gone)
+		t.Errorf("%s: %d claims were deleted, want %d, of %d nodes, want %d: %v", w.uid, len(w.gone), twinNodes/2, len(w.nodes), twinNodes, w.gone)
 	}
 	for _, i := range w.l.Instances() {
 		id := "aws:///" + i.Zone + "/" + i.ID
 		if there, known := w.nodes[id]; i.Tags[tagUID] == w.uid && (!known || there != i.Alive()) {
-			t.Errorf("%s: of instance %s, which is %s, there was a Node: %t, and is one: %t", w.uid, i.ID, i.State, known, there)
+			t.Errorf("%s: instance %s is %s; it had a Node: %t, and has one: %t", w.uid, i.ID, i.State, known, there)
 		}
 		if _, known := w.nodes[id]; i.Tags[tagUID] != w.uid && known {
-			t.Errorf("%s: instance %s of %s is a Node", w.uid, i.ID, i.Tags[tagUID])
+			t.Errorf("%s: instance %s of %s has a Node", w.uid, i.ID, i.Tags[tagUID])
 		}
 	}
 }
 
-// askings are what the controllers of both clusters asked of AWS.
+// askings has the calls to AWS of both clusters' controllers.
 type askings struct {
 	mu     sync.Mutex
-	uids   map[string]string         // of the clusters, by role
-	made   map[string]map[string]int // by role: changes of what is its cluster's, by action
-	scans  map[string]int            // by role: calls that list security groups
+	uids   map[string]string         // UID of the cluster by role
+	made   map[string]map[string]int // number of changes of its own cluster's resources, by role and action
+	scans  map[string]int            // number of calls that list security groups, by role
 	broken []string
 }
 
-// hear begins to listen.
+// hear starts to record calls.
 func hear(l *lab.Lab, twins []*twin) *askings {
 	a := &askings{uids: map[string]string{}, made: map[string]map[string]int{}, scans: map[string]int{}}
 	for _, w := range twins {
@@ -211,7 +212,8 @@ func hear(l *lab.Lab, twins []*twin) *askings {
 	return a
 }
 
-// hear notes what a role asks for. What it changes or makes must carry the UID of its cluster; what it is made of belongs to others.
+// hear records a call of a role. Resources that the call changes or creates must have the UID of the role's cluster in
+// their tags; resources that it only uses may belong to others.
 func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -239,14 +241,15 @@ func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed 
 	}
 }
 
-// scansOf returns how often a role has listed security groups.
+// scansOf returns the number of a role's calls that list security groups.
 func (a *askings) scansOf(role string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.scans[role]
 }
 
-// judge fails the test for what either asked for of the other's, and where too little was asked for to show anything.
+// judge fails the test for calls that change the other cluster's resources, and if there were too few calls to prove
+// anything.
 func (a *askings) judge(t *testing.T) {
 	t.Helper()
 	a.mu.Lock()
@@ -258,7 +261,7 @@ func (a *askings) judge(t *testing.T) {
 		t.Logf("%s changed of its own: %v", role, a.made[role])
 		for _, action := range []string{"CreateFleet", "CreateLaunchTemplate", "CreateInstanceProfile", "TerminateInstances"} {
 			if a.made[role][action] == 0 {
-				t.Errorf("%s never did %s: too little to show that it leaves others alone", role, action)
+				t.Errorf("%s never called %s, so that the test proves nothing", role, action)
 			}
 		}
 	}

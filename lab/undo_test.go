@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestFaultsAreUndone: after `lab fault NAME` and `lab fault --undo NAME` of faults that touch roles, access entries, aws-auth, instance
-// profiles, policies and images, AWS and the cluster have what they had before, and nothing more.
+// TestFaultsAreUndone checks that `lab fault --undo NAME` completely undoes `lab fault NAME`, for faults that change
+// roles, access entries, aws-auth, instance profiles, policies and images.
 func TestFaultsAreUndone(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "undone"})
 	restart(t, l, faults.Settings()...)
@@ -34,22 +34,23 @@ func TestFaultsAreUndone(t *testing.T) {
 			continue
 		}
 		if slices.Equal(leftOf(t, l), before) {
-			t.Errorf("%s: nothing is different while it is played", name)
+			t.Errorf("%s: the fault changes nothing", name)
 		}
 		if said, err := faults.Ask(t.Context(), l.Home, name, true); err != nil || !strings.Contains(said, name+" is ended") {
 			t.Errorf("--undo %s: %q, %v", name, said, err)
 		}
-		within(t, l, time.Minute, "nothing of "+name+" to be left", func(context.Context) (bool, error) {
+		within(t, l, time.Minute, name+" to be undone", func(context.Context) (bool, error) {
 			return slices.Equal(leftOf(t, l), before), nil
 		})
 		if after := leftOf(t, l); !slices.Equal(after, before) {
-			t.Errorf("%s left\n%s\nwhere there was\n%s", name, strings.Join(after, "\n"), strings.Join(before, "\n"))
+			t.Errorf("after the undo of %s there is\n%s\nwant\n%s", name, strings.Join(after, "\n"), strings.Join(before, "\n"))
 		}
 	}
 }
 
-// leftOf names what faults create or change: roles with their policies, access entries, instance profiles, the account's images,
-// instances that are not over, aws-auth, and the cluster's NodePools, EC2NodeClasses, NodeClaims and Deployments.
+// leftOf lists everything that faults create or change: roles with their policies, access entries, instance profiles,
+// the account's images, instances that are not terminated, aws-auth, and the cluster's NodePools, EC2NodeClasses,
+// NodeClaims and Deployments.
 func leftOf(t *testing.T, l *lab.Lab) (out []string) {
 	t.Helper()
 	var err error

@@ -19,17 +19,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// uninstallGuide is what users read to be rid of all.
+// uninstallGuide is the page about uninstalling.
 const uninstallGuide = "../docs/guides/uninstall.md"
 
-// leaveAsTheGuideSays carries out the commands of the guide, one after the other, in the chart's namespace in place of the guide's.
+// leaveAsTheGuideSays carries out the commands of the guide, one after the other, with the chart's namespace instead of
+// the guide's.
 func (in *installation) leaveAsTheGuideSays() {
 	in.t.Helper()
 	text, err := os.ReadFile(uninstallGuide)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	page, _, _ := strings.Cut(string(text), "\n## ") // what comes then is for other cases
+	page, _, _ := strings.Cut(string(text), "\n## ") // the rest is for other cases
 	done, isCode := 0, false
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
@@ -43,11 +44,11 @@ func (in *installation) leaveAsTheGuideSays() {
 		}
 	}
 	if done < 8 {
-		in.t.Errorf("%s has %d commands", uninstallGuide, done)
+		in.t.Errorf("%s has only %d commands", uninstallGuide, done)
 	}
 }
 
-// carryOut does what one command of the guide does.
+// carryOut carries out one command of the guide.
 func (in *installation) carryOut(words []string) {
 	in.t.Helper()
 	switch {
@@ -55,16 +56,16 @@ func (in *installation) carryOut(words []string) {
 		in.kubectl(slices.DeleteFunc(words[1:],
 			func(w string) bool { return w == "--namespace" || w == "kube-system" || w == "--ignore-not-found" }))
 	case len(words) > 2 && words[0] == "helm":
-		in.stop() // as the kubelet does, when the pods go
+		in.stop() // as the kubelet does when the pods are deleted
 		in.run(append(words[1:3:3], "-n", chartHome, "--wait", "--timeout", "60s")...)
 	case strings.HasPrefix(words[0], "CLUSTER_UID="), words[0] == "aws":
 		// nothingMoreThan reads everything in AWS, not only objects with the cluster's tag.
 	default:
-		in.t.Fatalf("%s says %q, which this test cannot carry out", uninstallGuide, words)
+		in.t.Fatalf("%s has the command %q, which this test cannot carry out", uninstallGuide, words)
 	}
 }
 
-// kubectl deletes, waits or looks as kubectl does.
+// kubectl carries out a kubectl command that deletes, waits or lists.
 func (in *installation) kubectl(words []string) {
 	in.t.Helper()
 	rest := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return strings.HasPrefix(w, "--") })
@@ -89,11 +90,11 @@ func (in *installation) kubectl(words []string) {
 			in.none(kind)
 		}
 	default:
-		in.t.Fatalf("%s says kubectl %q, which this test cannot carry out", uninstallGuide, words)
+		in.t.Fatalf("%s has the command kubectl %q, which this test cannot carry out", uninstallGuide, words)
 	}
 }
 
-// kind finds a resource by the name that users call it by.
+// kind finds a resource by the name that kubectl accepts.
 func (in *installation) kind(name string) metadata.ResourceInterface {
 	in.t.Helper()
 	groups, err := restmapper.GetAPIGroupResources(in.l.Kube.Discovery())
@@ -140,7 +141,7 @@ func (in *installation) delete(kind, name string) {
 	}
 }
 
-// none waits until there is none of a kind.
+// none waits until no object of a kind exists.
 func (in *installation) none(kind string) {
 	in.t.Helper()
 	objects := in.kind(kind)
@@ -150,10 +151,10 @@ func (in *installation) none(kind string) {
 	})
 }
 
-// settled waits until each of the given number of nodes has what every node has.
+// settled waits until the given number of nodes exists, with everything that belongs to a node.
 func (in *installation) settled(nodes int) {
 	in.t.Helper()
-	within(in.t, in.l, 30*time.Second, "the nodes to have all that nodes have", func(ctx context.Context) (bool, error) {
+	within(in.t, in.l, 30*time.Second, "the nodes to be complete", func(ctx context.Context) (bool, error) {
 		sets, err := in.l.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -162,10 +163,10 @@ func (in *installation) settled(nodes int) {
 	})
 }
 
-// inventory is everything that there is, in the cluster and in AWS, by name; but for events, which go by themselves,
-// and for the pods of DaemonSets, which Kubernetes takes away within a minute of their node. What Kubernetes makes in
-// every namespace counts with the namespace: where several watches are late it makes it once more in one that has just
-// gone (kubernetes/kubernetes#36891 is of that race).
+// inventory lists everything in the cluster and in AWS by name, except for events, which expire, and for DaemonSet
+// pods, which Kubernetes deletes within a minute after their node. Objects that Kubernetes creates in every namespace
+// count as part of the namespace: when several watches are late, Kubernetes creates them again in a namespace that has
+// just been deleted (the race of kubernetes/kubernetes#36891).
 func (in *installation) inventory() map[string]bool {
 	in.t.Helper()
 	out := map[string]bool{}
@@ -188,7 +189,7 @@ func (in *installation) inventory() map[string]bool {
 			}
 			found, err := objects.Resource(group.WithResource(r.Name)).List(in.t.Context(), metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue // a definition that is just going
+				continue // a definition that is being deleted
 			}
 			if err != nil {
 				in.t.Fatal(err)
@@ -218,10 +219,10 @@ func (in *installation) inventory() map[string]bool {
 	return out
 }
 
-// ofEveryNamespace is what Kubernetes makes in each namespace, by resource and name.
+// ofEveryNamespace has the objects that Kubernetes creates in each namespace, by resource and name.
 var ofEveryNamespace = map[string]bool{"serviceaccounts/default": true, "configmaps/kube-root-ca.crt": true}
 
-// nothingMoreThan waits until there is nothing that there was not before.
+// nothingMoreThan waits until nothing exists that did not exist before.
 func (in *installation) nothingMoreThan(before map[string]bool) {
 	in.t.Helper()
 	within(in.t, in.l, 30*time.Second, "everything to be as it was before the chart", func(context.Context) (bool, error) {
@@ -233,7 +234,7 @@ func (in *installation) nothingMoreThan(before map[string]bool) {
 		}
 		if len(more) > 0 {
 			slices.Sort(more)
-			return false, fmt.Errorf("there is still: %s", strings.Join(more, ", "))
+			return false, fmt.Errorf("still there: %s", strings.Join(more, ", "))
 		}
 		return true, nil
 	})

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// unprivilegedID is a user id without an account's rights.
+// unprivilegedID is the id of an unprivileged user.
 const unprivilegedID = 65534
 
-// TestUnprivileged runs TestSealedIRSA once more as `nobody`, where this test runs as root. A user who is not root
-// makes a sandbox with a user namespace, in which the program has the pod's user id, and not with the host's own ids.
+// TestUnprivileged runs TestSealedIRSA once more as `nobody`, if the test runs as root. A user other than root creates
+// the sandbox with a user namespace, in which the program has the pod's user id, instead of with the host's ids.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("this is not root, so TestSealed and TestSealedIRSA have shown it")
+		t.Skip("not root: TestSealed and TestSealedIRSA cover this case")
 	}
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
-		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
+		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	t.Parallel()
-	home, err := os.MkdirTemp("", "unprivileged") // the test's own folder lies in one that only root may enter
+	home, err := os.MkdirTemp("", "unprivileged") // t.TempDir is in a folder that only root can enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestUnprivileged(t *testing.T) {
 	t.Logf("as nobody:\n%s", out)
 }
 
-// copyTo copies a program and lets all users run it.
+// copyTo copies a program and makes it executable for all users.
 func copyTo(t *testing.T, to, from string) {
 	t.Helper()
 	in, err := os.Open(from)

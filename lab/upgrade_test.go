@@ -24,15 +24,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newFields are fields of today's definitions that those of the version before do not have in these tests: by definition, below the schema.
+// newFields are fields of the current definitions that the previous version does not have in these tests, by
+// definition. Paths start at the schema.
 var newFields = map[string][]string{
 	"nodepools.karpenter.sh":           {"status", "nodeClassObservedGeneration"},
 	"nodeclaims.karpenter.sh":          {"status", "lastPodEventTime"},
 	"ec2nodeclasses.karpenter.k8s.aws": {"spec", "context"},
 }
 
-// bringOlder brings the definitions as the version before this one had them: of the revision before, without the new fields, and with a
-// printer column that is no more.
+// bringOlder installs the definitions of the previous version: with the previous revision, without the new fields, and
+// with a printer column that has been removed since.
 func (in *installation) bringOlder() {
 	in.t.Helper()
 	for _, m := range crds.Manifests() {
@@ -40,7 +41,7 @@ func (in *installation) bringOlder() {
 		if err := yaml.Unmarshal([]byte(m.YAML), &object.Object); err != nil {
 			in.t.Fatal(err)
 		}
-		if earlier := crds.Revision() - 1; earlier > 0 { // before the first there was no mark
+		if earlier := crds.Revision() - 1; earlier > 0 { // definitions before the first revision have no mark
 			annotations := object.GetAnnotations()
 			annotations[crds.KeyRevision] = strconv.Itoa(earlier)
 			object.SetAnnotations(annotations)
@@ -70,7 +71,7 @@ func (in *installation) bringOlder() {
 			})
 		})
 		if in.hasNewField(in.d.get(m.Name)) == (newFields[m.Name] != nil) {
-			in.t.Fatalf("definition %s is not that of an earlier version", m.Name)
+			in.t.Fatalf("definition %s is not from an earlier version", m.Name)
 		}
 	}
 }
@@ -84,13 +85,13 @@ func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition)
 	return ok
 }
 
-// upgrade upgrades to the chart of today, and checks that the definitions are brought and that nothing happens to any node.
+// upgrade upgrades to the current chart, and checks that the definitions are updated and that no node is changed.
 func (in *installation) upgrade(pool string) {
 	in.t.Helper()
 	in.idle(pool)
 	before, calls := in.fleetOf(pool), in.l.Emulator.Calls()
 	if len(before) < 5 || calls["ec2:CreateFleet"] == 0 {
-		in.t.Fatalf("only %d nodes: %v, by these calls: %v", len(before), before, calls)
+		in.t.Fatalf("only %d nodes: %v, after these calls: %v", len(before), before, calls)
 	}
 	in.run("upgrade", "joiner", chartFolder(in.t), "-n", chartHome, "--wait", "--timeout", "90s",
 		"--reset-then-reuse-values", "--set", "crds.apply=true", "--set", "logLevel=debug")
@@ -107,17 +108,18 @@ func (in *installation) upgrade(pool string) {
 	if d := cmp.Diff(before, in.fleetOf(pool)); d != "" {
 		in.t.Errorf("the upgrade changed nodes (-before +after):\n%s", d)
 	}
-	// What was launched is in the fleet; a launch that was only tried (a dry run) is a call, too.
+	// Launches are compared by the fleet, because dry runs are calls, too.
 	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
 		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances", ended)
 	}
 }
 
-// thoughtAgain waits until a new controller has looked at each claim of a pool, and has judged which of its nodes may be disrupted.
+// thoughtAgain waits until a new controller has reconciled each claim of a pool, and has determined which of its nodes
+// may be disrupted.
 func (in *installation) thoughtAgain(pool string) {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)
-	within(in.t, in.l, 30*time.Second, "the new version to judge the nodes", func(context.Context) (bool, error) {
+	within(in.t, in.l, 30*time.Second, "the new version to evaluate the nodes", func(context.Context) (bool, error) {
 		for _, c := range in.runs {
 			looks, _ := seriesOf(in.t, c.Metrics, "controller_runtime_reconcile_total", `controller="nodeclaim.lifecycle"`)
 			_, judged := seriesOf(in.t, c.Metrics, "karpenter_nodepools_allowed_disruptions", `nodepool="`+pool+`"`)
@@ -129,7 +131,7 @@ func (in *installation) thoughtAgain(pool string) {
 	})
 }
 
-// seriesOf is the sum of a metric's series that have a label on a page of metrics, and whether there is one.
+// seriesOf returns the sum of a metric's series with a label on a page of metrics, and whether there is one.
 func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	t.Helper()
 	response, err := http.Get(url)
@@ -153,7 +155,7 @@ func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	return sum, found
 }
 
-// ofOurs leaves out the taints by which Kubernetes itself says how a node is; they come and go.
+// ofOurs returns taints without Kubernetes' own taints for node conditions, which change at any time.
 func ofOurs(taints []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
 }
@@ -167,8 +169,8 @@ func (in *installation) idle(pool string) {
 	})
 }
 
-// fleetOf says of each node of a pool what an upgrade must leave as it is: claim, Node, instance, each by its own id,
-// and whether it drifts.
+// fleetOf returns what an upgrade must not change of each node of a pool: the ids of its claim, Node and instance, and
+// whether it drifts.
 func (in *installation) fleetOf(pool string) map[string]string {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)

@@ -38,7 +38,7 @@ func newController(t *testing.T) controller {
 	return after(t, func(m *metrics.Metrics, n float64) {
 		work(m, n)
 		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix()))
-		m.PricesAt.WithLabelValues("spot").Set(0) // AWS never gave them
+		m.PricesAt.WithLabelValues("spot").Set(0) // never received from AWS
 	})
 }
 
@@ -256,7 +256,7 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 	for _, q := range queries(t) {
 		isRare := slices.ContainsFunc(rare, func(r string) bool { return strings.Contains(q.text, r) })
 		if !q.isQuiet && !isRare && len(c.ask(t, q.text)) == 0 && len(before.ask(t, q.text)) == 0 {
-			t.Errorf("%s shows nothing in the lab: %s", q.where, q.text)
+			t.Errorf("%s has no result in the lab: %s", q.where, q.text)
 		}
 	}
 }

@@ -108,8 +108,8 @@ func queries(t *testing.T) []query {
 // ambient are the labels that Prometheus adds.
 var ambient = []string{"cluster", "job", "instance", "namespace", "pod"}
 
-// TestQueriesNameWhatThereIs: every expression is valid PromQL, and every metric and label in it belongs to package metrics or to the
-// client library.
+// TestQueriesNameWhatThereIs checks that every expression is valid PromQL, and every metric and label in it belongs to
+// package metrics or to the client library.
 func TestQueriesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	known := knownLabels(t)
@@ -127,7 +127,7 @@ func TestQueriesNameWhatThereIs(t *testing.T) {
 			}
 			has, ok := known[s.Name]
 			if !ok {
-				t.Errorf("%s: there is no metric %s", q.where, s.Name)
+				t.Errorf("%s: no metric %s", q.where, s.Name)
 				return nil
 			}
 			inside = append(inside, has...)
@@ -162,10 +162,10 @@ func TestQueriesAnswer(t *testing.T) {
 		result := c.ask(t, q.text)
 		switch {
 		case q.isQuiet && len(result) > 0:
-			t.Errorf("%s fires although all is well: %v", q.where, result)
+			t.Errorf("%s fires for a healthy controller: %v", q.where, result)
 		case q.isQuiet:
 		case len(result) == 0:
-			t.Errorf("%s shows nothing: %s", q.where, q.text)
+			t.Errorf("%s has no result: %s", q.where, q.text)
 		default:
 			for _, m := range braces.FindAllStringSubmatch(q.legend, -1) {
 				if result[0].Metric.Get(m[1]) == "" {
@@ -176,7 +176,7 @@ func TestQueriesAnswer(t *testing.T) {
 	}
 }
 
-// TestAlertsFire: each alert fires in its situation, and its texts can be rendered with the result.
+// TestAlertsFire checks that each alert fires in its situation, and its texts can be rendered with the result.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	c := newTroubled(t)
@@ -223,14 +223,14 @@ func checkTexts(t *testing.T, alert string, texts map[string]string, s promql.Sa
 	}
 }
 
-// TestRulesAreWhole: alerts have all required annotations and labels.
+// TestRulesAreWhole checks that alerts have all required annotations and labels.
 func TestRulesAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, g := range readRules(t).Groups {
 		for _, r := range g.Rules {
 			if seen[r.Alert] || !strings.HasPrefix(r.Alert, "Joiner") {
-				t.Errorf("%s: is there already, or not named for Joiner", r.Alert)
+				t.Errorf("%s: duplicate name, or without Joiner's prefix", r.Alert)
 			}
 			seen[r.Alert] = true
 			if s := r.Labels["severity"]; s != "critical" && s != "warning" {
@@ -248,7 +248,8 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
-// TestRunbook: each alert links to its own section of the runbook, with its meaning, diagnosis and fix; no section is without an alert.
+// TestRunbook checks that each alert links to its own section of the runbook, with its meaning, diagnosis and fix; no
+// section is without an alert.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	const page, address = "../../docs/runbook.md", "https://github.com/joiner-sh/joiner/blob/main/docs/runbook.md#"
@@ -280,11 +281,11 @@ func TestRunbook(t *testing.T) {
 		}
 	}
 	for title := range sections {
-		t.Errorf("%s has a section %s, and there is no such alert", page, title)
+		t.Errorf("%s has a section %s without an alert", page, title)
 	}
 }
 
-// TestDashboardCovers: the dashboard shows the most important metrics, and can be limited to one cluster.
+// TestDashboardCovers checks that the dashboard shows the most important metrics, and can be limited to one cluster.
 func TestDashboardCovers(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -308,12 +309,12 @@ func TestDashboardCovers(t *testing.T) {
 	}
 	for _, name := range []string{"datasource", "cluster", "job"} {
 		if !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == name }) {
-			t.Errorf("there is no variable %s", name)
+			t.Errorf("no variable %s", name)
 		}
 	}
 }
 
-// TestDashboardIsWhole: panels have titles, unique ids, and do not overlap.
+// TestDashboardIsWhole checks that panels have titles, unique ids, and do not overlap.
 func TestDashboardIsWhole(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -329,7 +330,7 @@ func TestDashboardIsWhole(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Errorf("%q and %q are in one place, or beside the board", p.Title, other)
+					t.Errorf("%q and %q overlap, or are outside the board", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -345,7 +346,7 @@ func TestDashboardIsWhole(t *testing.T) {
 		}) bool {
 			return p.Type == "row" && p.Title == want
 		}) {
-			t.Errorf("there is no row %q", want)
+			t.Errorf("no row %q", want)
 		}
 	}
 }

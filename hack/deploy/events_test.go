@@ -72,7 +72,8 @@ func (p pattern) sent(e interruption.Event, detail map[string]string) bool {
 	return true
 }
 
-// TestRules: exactly one rule sends each event that package interruption processes to the queue, and no rule sends other events.
+// TestRules checks that exactly one rule sends each event that package interruption processes to the queue, and no rule
+// sends other events.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]map[string]pattern{
@@ -106,7 +107,7 @@ func TestRules(t *testing.T) {
 			known = slices.DeleteFunc(known, func(k interruption.Event) bool { return k == e })
 		}
 		if len(known) > 0 {
-			t.Errorf("%s: these are sent and not understood: %v", name, known)
+			t.Errorf("%s: the rules send events that package interruption does not process: %v", name, known)
 		}
 		if len(rules) != 6 {
 			t.Errorf("%s has %d rules: %v", name, len(rules), rules)

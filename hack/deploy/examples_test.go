@@ -48,11 +48,11 @@ func TestManagedNodeGroup(t *testing.T) {
 	for _, address := range []string{"aws_eks_pod_identity_association.controller[0]", "aws_eks_access_entry.node[0]",
 		"helm_release.joiner[0]"} {
 		if !has(p, "module.joiner."+address) {
-			t.Errorf("there is no %s", address)
+			t.Errorf("the plan has no %s", address)
 		}
 	}
 	if has(p, "module.joiner.aws_eks_fargate_profile.this[0]") {
-		t.Error("there is a Fargate profile")
+		t.Error("the plan has a Fargate profile")
 	}
 	checkManifests(t, p)
 }
@@ -66,7 +66,7 @@ func TestFargateOnly(t *testing.T) {
 	profile := p.properties(t, "module.joiner.aws_eks_fargate_profile.this[0]")
 	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != profile["pod_execution_role_arn"] ||
 		entry["cluster_name"] != "joiner-example" {
-		t.Errorf("entry %v, profile %v", entry, profile)
+		t.Errorf("access entry %v, profile %v", entry, profile)
 	}
 	same(t, "selectors", profile["selector"], `[{"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "joiner"}},
 		{"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}]`)
@@ -110,13 +110,13 @@ func checkManifests(t *testing.T, p *Plan) {
 	}
 }
 
-// TestFromKarpenter: in every step of the migration, the resources that Karpenter uses stay.
+// TestFromKarpenter checks that in every step of the migration, the resources that Karpenter uses stay.
 func TestFromKarpenter(t *testing.T) {
 	t.Parallel()
 	set := settings{"cluster_name": "demo", "cluster_endpoint": "https://demo.eks", "cluster_certificate_authority_data": "Y2E="}
 	before := example(t, "from-karpenter", set)
 	if has(before, "module.karpenter.helm_release.joiner[0]") {
-		t.Error("Joiner is installed beside Karpenter")
+		t.Error("Joiner is installed while Karpenter still is")
 	}
 	association := before.properties(t, "module.karpenter.aws_eks_pod_identity_association.controller[0]")
 	if association["service_account"] != "karpenter" || association["namespace"] != "kube-system" {
@@ -136,7 +136,7 @@ func TestFromKarpenter(t *testing.T) {
 	}
 }
 
-// TestExamplesAreListed: the table lists every example, and no others.
+// TestExamplesAreListed checks that the table lists every example, and no others.
 func TestExamplesAreListed(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(examples, "../README.md"))

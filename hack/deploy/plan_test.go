@@ -134,7 +134,8 @@ func same(t *testing.T, what string, got any, want string) {
 	}
 }
 
-// TestPolicies: the policies of a plan equal those of package permissions for the same cluster, except for white space.
+// TestPolicies checks that the policies of a plan equal those of package permissions for the same cluster, except for
+// white space.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo",
@@ -169,17 +170,17 @@ func TestPolicies(t *testing.T) {
 			same(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
 			attached := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
 			if attached["role"] != "KarpenterController-2026" || !strings.Contains(attached["policy_arn"].(string), policy.Name) {
-				t.Errorf("%s: policy %s is attached so: %v", name, policy.Name, attached)
+				t.Errorf("%s: policy %s has the attachments %v", name, policy.Name, attached)
 			}
 		}
 	}
 	if p := planned(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
 		has(p, `aws_iam_policy.controller["interruption"]`) {
-		t.Error("there is no queue, and a policy for it")
+		t.Error("the plan has a policy for a queue that it does not have")
 	}
 }
 
-// TestTrust: the trust policy of the controller's role, for each way to provide credentials.
+// TestTrust checks the trust policy of the controller's role for each way to provide credentials.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	const provider = "arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"
@@ -207,7 +208,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestFargate: the profile's pods can run, because the execution role is authorized before the profile exists.
+// TestFargate checks that the profile's pods can run, because the execution role is authorized before the profile
+// exists.
 func TestFargate(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
@@ -236,7 +238,7 @@ func TestFargate(t *testing.T) {
 	}
 	attached := p.properties(t, "aws_iam_role_policy_attachment.fargate[0]")
 	if attached["role"] != role["name"] || attached["policy_arn"] != "arn:aws:iam::aws:policy/AmazonEKSFargatePodExecutionRolePolicy" {
-		t.Errorf("what is attached to the role is %v", attached)
+		t.Errorf("the role's attachments are %v", attached)
 	}
 	for _, item := range plain(t, p.Outputs["aws_auth_roles"]).([]any) {
 		if row := item.(map[string]any); strings.HasSuffix(row["rolearn"].(string), "/"+role["name"].(string)) {
@@ -248,7 +250,7 @@ func TestFargate(t *testing.T) {
 	t.Error("aws_auth_roles has no row for Fargate")
 }
 
-// TestFargateRefuses: settings that do not work on Fargate are rejected before anything is created.
+// TestFargateRefuses checks that settings that do not work on Fargate are rejected before anything is created.
 func TestFargateRefuses(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
@@ -274,8 +276,8 @@ func TestFargateRefuses(t *testing.T) {
 	}
 }
 
-// TestTakesThePlace: if only the module's source is changed, the resources of Karpenter's submodule stay, with the same addresses and
-// names.
+// TestTakesThePlace checks that if only the module's source is changed, the resources of Karpenter's submodule stay,
+// with the same addresses and names.
 func TestTakesThePlace(t *testing.T) {
 	t.Parallel()
 	p := planned(t, nil)
@@ -318,30 +320,30 @@ func TestTakesThePlace(t *testing.T) {
 		node_iam_role_tags node_iam_role_use_name_prefix queue_kms_data_key_reuse_period_seconds queue_kms_master_key_id queue_managed_sse_enabled
 		queue_name region rule_name_prefix service_account tags`) {
 		if m.Variables[name] == nil {
-			t.Errorf("there is no variable %s, which Karpenter's submodule has", name)
+			t.Errorf("no variable %s, which Karpenter's submodule has", name)
 		}
 	}
 	for _, name := range strings.Fields(`event_rules iam_role_arn iam_role_name iam_role_unique_id instance_profile_arn instance_profile_id instance_profile_name
 		instance_profile_unique namespace node_access_entry_arn node_iam_role_arn node_iam_role_name node_iam_role_unique_id queue_arn queue_name queue_url
 		service_account`) {
 		if m.Outputs[name] == nil {
-			t.Errorf("there is no output %s, which Karpenter's submodule has", name)
+			t.Errorf("no output %s, which Karpenter's submodule has", name)
 		}
 	}
 }
 
-// TestSettings: disabled resources are not created, and invalid values are rejected with the fix.
+// TestSettings checks that disabled resources are not created, and invalid values are rejected with the fix.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	if p := planned(t, settings{"create": false}); len(p.Resources) > 0 {
-		t.Errorf("create = false makes %v", slices.Sorted(maps.Keys(p.Resources)))
+		t.Errorf("create = false creates %v", slices.Sorted(maps.Keys(p.Resources)))
 	}
 	p := planned(t, settings{"create_access_entry": false, "node_iam_role_path": "/nodes/",
 		"access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6"})
 	same(t, "aws_auth_roles", plain(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
 		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
 	if has(p, "aws_eks_access_entry.node[0]") || !has(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
-		t.Error("an access entry was made, or IPv6 was not heeded")
+		t.Error("an access entry is planned, or IPv6 is ignored")
 	}
 	profile := settings{"create_instance_profile": true, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/mine"}
 	if got := planned(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {

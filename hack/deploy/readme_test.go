@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of README files anew")
 
-// TestReadme: the module's README lists its inputs and outputs, each with a description.
+// TestReadme checks that the module's README lists its inputs and outputs, each with a description.
 func TestReadme(t *testing.T) {
 	m, err := Read(joiner)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestReadme(t *testing.T) {
 	table(t, filepath.Join(joiner, "README.md"), b.String())
 }
 
-// TestReadmeOfTemplate: the template's README lists its parameters and outputs.
+// TestReadmeOfTemplate checks that the template's README lists its parameters and outputs.
 func TestReadmeOfTemplate(t *testing.T) {
 	template, err := ReadTemplate(cloudformation)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestReadmeOfTemplate(t *testing.T) {
 // table compares the tables of a README with the expected ones, or rewrites them.
 func table(t *testing.T, file, tables string) {
 	t.Helper()
-	text, err := os.ReadFile(file) //nolint:gosec // one of the repository's own
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func table(t *testing.T, file, tables string) {
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, also := strings.Cut("\n"+rest, end)
 	if !ok || !also {
-		t.Fatalf("%s does not say where its tables are", file)
+		t.Fatalf("%s lacks the marks of its tables", file)
 	}
 	want := before + begin + tables + end + after
 	if *rewrite {
@@ -93,14 +93,14 @@ func table(t *testing.T, file, tables string) {
 		return
 	}
 	if string(text) != want {
-		t.Errorf("%s is stale: go -C hack/deploy test . -run TestReadme -rewrite", file)
+		t.Errorf("%s is outdated: run go -C hack/deploy test . -run TestReadme -rewrite", file)
 	}
 }
 
 func explained(t *testing.T, what, description string) {
 	t.Helper()
 	if !strings.HasSuffix(description, ".") {
-		t.Errorf("%s is not explained in a sentence: %q", what, description)
+		t.Errorf("the description of %s is not a sentence: %q", what, description)
 	}
 }
 
@@ -109,7 +109,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }
 
-// TestVariablesAreUsed: every variable is used.
+// TestVariablesAreUsed checks that every variable is used.
 func TestVariablesAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {
@@ -137,12 +137,12 @@ func folders(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if out = slices.Compact(out); len(out) < 4 {
-		t.Fatalf("there is Terraform only in %v", out)
+		t.Fatalf("Terraform files only in %v", out)
 	}
 	return out
 }
 
-// TestFormat: files have the format of terraform fmt.
+// TestFormat checks that files have the format of terraform fmt.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {
@@ -162,13 +162,13 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestChartValues: the chart has every value that the module sets.
+// TestChartValues checks that the chart has every value that the module sets.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	const file = "../../deploy/charts/joiner/values.yaml"
 	text, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
-		t.Skip("there is no chart")
+		t.Skip("no chart")
 	}
 	var chart, set map[string]any
 	if err != nil || yaml.Unmarshal(text, &chart) != nil {

@@ -34,7 +34,7 @@ func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
 	return NewStack(template, all)
 }
 
-// TestTemplatePolicies: the policies of a stack equal those of package permissions for the same cluster.
+// TestTemplatePolicies checks that the policies of a stack equal those of package permissions for the same cluster.
 func TestTemplatePolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
@@ -76,7 +76,7 @@ func TestTemplatePolicies(t *testing.T) {
 	}
 }
 
-// TestTemplateParameters: every parameter is used, has a description, and is checked.
+// TestTemplateParameters checks that every parameter is used, has a description, and is checked.
 func TestTemplateParameters(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -92,18 +92,18 @@ func TestTemplateParameters(t *testing.T) {
 	}
 	for name, p := range last.t.Parameters {
 		if p.Description == "" || p.AllowedPattern != "" && p.Constraint == "" || !used[name] {
-			t.Errorf("parameter %s is not explained, or does nothing", name)
+			t.Errorf("parameter %s has no description, or is unused", name)
 		}
 	}
 	for name := range last.t.Conditions {
 		if !used[name] {
-			t.Errorf("condition %s does nothing", name)
+			t.Errorf("condition %s is unused", name)
 		}
 	}
 	for name := range last.Resources {
 		if strings.HasSuffix(name, "Rule") || strings.HasSuffix(name, "Entry") || strings.HasPrefix(name, "Queue") ||
 			name == "InterruptionPolicy" || name == "NodeRole" {
-			t.Errorf("%s is made though it is switched off", name)
+			t.Errorf("%s is created although it is disabled", name)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -124,7 +124,8 @@ func TestTemplateParameters(t *testing.T) {
 	}
 }
 
-// TestTemplateLikeModule: template and module create the same trust policies, access entries, queue policy and profile.
+// TestTemplateLikeModule checks that template and module create the same trust policies, access entries, queue policy
+// and profile.
 func TestTemplateLikeModule(t *testing.T) {
 	t.Parallel()
 	const issuer = "oidc.eks.us-east-1.amazonaws.com/id/ABC"
@@ -171,7 +172,7 @@ func TestTemplateLikeModule(t *testing.T) {
 	taken, _ := json.Marshal(s.Resources["QueuePolicy"].Properties)
 	for _, name := range slices.Sorted(maps.Keys(rulesOfStack(t, s))) {
 		if !strings.Contains(string(taken), ":rule/"+name+`"`) {
-			t.Errorf("the queue does not take what rule %s sends", name)
+			t.Errorf("the queue does not accept events of rule %s", name)
 		}
 	}
 }

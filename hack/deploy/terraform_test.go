@@ -25,8 +25,9 @@ func terraform(ctx context.Context, folder string, args ...string) ([]byte, erro
 	return cmd.CombinedOutput()
 }
 
-// TestTerraformAgrees: if Terraform is installed, it computes the same values as the plans in these tests. Its providers are not available
-// everywhere, so the resources are replaced by locals with their planned values, and their arguments become outputs.
+// TestTerraformAgrees checks that if Terraform is installed, it computes the same values as the plans in these tests.
+// Its providers are not available everywhere, so the resources are replaced by locals with their planned values, and
+// their arguments become outputs.
 func TestTerraformAgrees(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -94,7 +95,7 @@ func agrees(t *testing.T, s settings) {
 
 var (
 	reference = regexp.MustCompile(`\b(?:data\.)?(?:aws|helm)_[a-z_]+\.[a-z_]+\b`)
-	local     = regexp.MustCompile(`\b(each|count|path|selector)\.`) // names that hold only where they stand
+	local     = regexp.MustCompile(`\b(each|count|path|selector)\.`) // names that are only valid in their context
 )
 
 // withoutProviders writes the planned module as variables, locals and outputs, and returns the expected outputs.
@@ -157,7 +158,7 @@ func there(p *Plan, address string) bool {
 // hundred megabytes.
 func TestValidate(t *testing.T) {
 	if os.Getenv("TERRAFORM_PROVIDERS") == "" {
-		t.Skip("TERRAFORM_PROVIDERS=1 would load the providers from their registry")
+		t.Skip("TERRAFORM_PROVIDERS=1 downloads the providers from their registry")
 	}
 	for _, folder := range folders(t) {
 		t.Setenv("TF_DATA_DIR", t.TempDir())

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChart: the chart of a release contains all files of the checkout's chart, the version, and the tag of the image. The release workflow
-// pushes and publishes it.
+// TestChart checks that the chart of a release contains all files of the checkout's chart, the version, and the tag of
+// the image. The release workflow pushes and publishes it.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}
@@ -29,7 +29,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz")); err != nil || !bytes.Equal(data, again) {
-		t.Errorf("another chart of the same sources: %v", err)
+		t.Errorf("a second build of the chart differs: %v", err)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestChart(t *testing.T) {
 		"templates/deployment.yaml", "templates/_helpers.tpl"} {
 		want, err := os.ReadFile(filepath.Join("../..", chartFolder, name))
 		if err != nil || !bytes.Equal(content["joiner/"+name], want) {
-			t.Errorf("%s is not that of the checkout: %v", name, err)
+			t.Errorf("%s differs from the checkout: %v", name, err)
 		}
 	}
 	var head struct{ Name, Version, AppVersion, APIVersion string }
@@ -49,7 +49,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if head.Name != "joiner" || head.Version != "1.2.3-rc.1" || head.AppVersion != o.release || head.APIVersion != "v2" {
-		t.Errorf("Chart.yaml says %+v", head)
+		t.Errorf("Chart.yaml has %+v", head)
 	}
 	flow, err := os.ReadFile("../../.github/workflows/release.yml")
 	if err != nil {
@@ -63,16 +63,16 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartWithoutVersion: a Chart.yaml without the version line is an error.
+// TestChartWithoutVersion checks that a Chart.yaml without the version line is an error.
 func TestChartWithoutVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := released([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
-		t.Error("a chart without a version is made")
+		t.Error("a chart without a version is packed without an error")
 	}
 }
 
-// TestChartFromRegistry: the guide installs the chart from the address to which the release workflow pushes it, and verifies only what is
-// attested there.
+// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes
+// it, and verifies only what is attested there.
 func TestChartFromRegistry(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/installation.md")
@@ -85,7 +85,7 @@ func TestChartFromRegistry(t *testing.T) {
 	}
 	charts := regexp.MustCompile(`(?m)^ +CHARTS: (oci://\S+?)/?\$\{\{ github\.repository_owner \}\}(\S*)$`).FindSubmatch(flow)
 	if charts == nil {
-		t.Fatal("the workflow does not say where it pushes the chart")
+		t.Fatal("no command in the workflow pushes the chart")
 	}
 	address := string(charts[1]) + "/joiner-sh" + string(charts[2]) + "/joiner"
 	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address,
@@ -96,7 +96,7 @@ func TestChartFromRegistry(t *testing.T) {
 	}
 	for _, want := range []string{"subject-name: ghcr.io/${{ github.repository }}", "dist/*.tgz", "push-to-registry: true"} {
 		if !strings.Contains(string(flow), want) {
-			t.Errorf("the workflow lacks %q, and the guide says that it can be verified", want)
+			t.Errorf("the workflow lacks %q, which the guide verifies", want)
 		}
 	}
 }

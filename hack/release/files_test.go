@@ -32,7 +32,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// TestKrewManifest: the manifest is valid for krew, and has exactly the platforms of the archives.
+// TestKrewManifest checks that the manifest is valid for krew, and has exactly the platforms of the archives.
 func TestKrewManifest(t *testing.T) {
 	t.Parallel()
 	sums := map[platform]string{}
@@ -52,11 +52,11 @@ func TestKrewManifest(t *testing.T) {
 		t.Errorf("head %+v", p)
 	}
 	if s := p.Spec.ShortDescription; s == "" || len(s) > 50 || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") {
-		t.Errorf("krew lists plugins in one line, so this is too long or no title: %q", s)
+		t.Errorf("krew lists each plugin in one line, and this is too long or not a title: %q", s)
 	}
 	for _, line := range strings.Split(p.Spec.Description+p.Spec.Caveats, "\n") {
 		if len(line) > 80 {
-			t.Errorf("longer than 80 letters: %q", line)
+			t.Errorf("longer than 80 characters: %q", line)
 		}
 	}
 	seen := map[platform]bool{}
@@ -71,6 +71,6 @@ func TestKrewManifest(t *testing.T) {
 		t.Errorf("platforms %v, want %v", seen, archivePlatforms())
 	}
 	if _, err := krew(filepath.Join("../..", krewTemplate), "v1.2.3", map[platform]string{{"linux", "amd64"}: "a"}); err == nil {
-		t.Error("a manifest without all of the archives is made")
+		t.Error("a manifest without all of the archives is written without an error")
 	}
 }

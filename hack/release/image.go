@@ -93,7 +93,7 @@ func (o *options) pushImage(ctx context.Context) error {
 
 // rebuild builds the image from a copy of the sources in another folder, and compares the digests.
 func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
-	folder, err := os.MkdirTemp("", "release-rebuild-")
+	folder, err := os.MkdirTemp("", "release-again-")
 	if err != nil {
 		return err
 	}

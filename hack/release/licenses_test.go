@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLicenses: releases contain the license of each module that is linked into the binary, of parts of modules with their own license, and
-// of Go.
+// TestLicenses checks that releases contain the license of each module that is linked into the binary, of parts of
+// modules with their own license, and of Go.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -35,14 +35,14 @@ func TestLicenses(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	small := strings.ToLower(text) // some name the file license.md
+	small := strings.ToLower(text) // some modules call the file license.md
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(small, name+"lic") &&
 			!strings.Contains(small, name+"copying") {
-			t.Errorf("the license of %s %s is not shipped", m.Path, m.Version)
+			t.Errorf("the license of %s %s is missing", m.Path, m.Version)
 		}
 	}
 	for _, want := range []string{"\nGo " + strings.TrimPrefix(info.GoVersion, "go") + ": LICENSE\n", "Apache License",
@@ -52,11 +52,11 @@ func TestLicenses(t *testing.T) {
 		}
 	}
 	if again, err := o.licensesOf(t.Context(), o.root, binary, p); err != nil || string(again) != text {
-		t.Errorf("the same program has other licenses the second time: %v", err)
+		t.Errorf("a second list of the same program's licenses differs: %v", err)
 	}
 }
 
-// TestNoLicense: a release with a module without a license is an error.
+// TestNoLicense checks that a release with a module without a license is an error.
 func TestNoLicense(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -76,7 +76,7 @@ func TestNoLicense(t *testing.T) {
 		}
 	}
 	if err := o.archives(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program, and has no license file") {
+		!strings.Contains(err.Error(), "example.com/other v0.0.0 is linked into the program but has no license file") {
 		t.Errorf("archives: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(o.root, "other/COPYING"), []byte("all of it\n"), 0o644); err != nil {

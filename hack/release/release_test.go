@@ -49,8 +49,8 @@ func small(t *testing.T) options {
 	return options{root: root, out: t.TempDir(), release: "v1.2.3", revision: "abc", twice: true}
 }
 
-// TestImage: two builds of the same sources result in the same image. It runs as an unprivileged user, and contains the program, its bill
-// of materials, certificates, and a folder for temporary files.
+// TestImage checks that two builds of the same sources result in the same image. It runs as an unprivileged user, and
+// contains the program, its bill of materials, certificates, and a folder for temporary files.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -68,7 +68,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The layout contains one index, that of the architectures.
+	// The layout contains one index, which lists the architectures.
 	inner, err := index.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 			t.Fatal(err)
 		}
 		if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "v1.2.3 abc\n" {
-			t.Errorf("the program says %q, %v; want its version and commit", out, err)
+			t.Errorf("the program printed %q, %v; want its version and commit", out, err)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content ma
 	}
 }
 
-// TestDifferentSourcesDiffer: the comparison of two builds detects a difference.
+// TestDifferentSourcesDiffer checks that the comparison of two builds detects a difference.
 func TestDifferentSourcesDiffer(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -185,7 +185,8 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 	}
 }
 
-// TestArchives: the checksums are those of the archives, krew's manifest contains them, and the archive contains the files that krew needs.
+// TestArchives checks that the checksums are those of the archives, krew's manifest contains them, and the archive
+// contains the files that krew needs.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -207,7 +208,7 @@ func TestArchives(t *testing.T) {
 		}
 		sum := fmt.Sprintf("%x", sha256.Sum256(data))
 		if !strings.Contains(string(sums), sum+"  "+archiveName(p)+"\n") || !strings.Contains(string(manifest), sum) {
-			t.Errorf("%s: its sum %s is not in SHA256SUMS and krew.yaml", p, sum)
+			t.Errorf("%s: SHA256SUMS or krew.yaml lacks its checksum %s", p, sum)
 		}
 		z, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
@@ -222,7 +223,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestBill: the bill of materials lists each module of a binary once, with its version, and is reproducible.
+// TestBill checks that the bill of materials lists each module of a binary once, with its version, and is reproducible.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	own, err := os.Executable()
@@ -235,7 +236,7 @@ func TestBill(t *testing.T) {
 	}
 	again, err := billOf(own, "v1.2.3")
 	if err != nil || !bytes.Equal(text, again) {
-		t.Errorf("another bill of the same binary: %v", err)
+		t.Errorf("a second bill of the same binary differs: %v", err)
 	}
 	var b bill
 	if err := json.Unmarshal(text, &b); err != nil {

@@ -61,7 +61,8 @@ func readWorkflows(t *testing.T) []workflow {
 	return out
 }
 
-// TestWorkflows: jobs have a timeout, never build a command from an expression, and run only files that exist.
+// TestWorkflows checks that jobs have a timeout, never build a command from an expression, and run only files that
+// exist.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	ours := regexp.MustCompile(`(?:^|\s)(\.ci/\S+|hack/[\w-]+|deploy/\S+)`)
@@ -72,11 +73,11 @@ func TestWorkflows(t *testing.T) {
 			}
 			for _, step := range job.Steps {
 				if strings.Contains(step.Run, "${{") {
-					t.Errorf("%s: %q is built from an expression: pass it by env", w.file, step.Run)
+					t.Errorf("%s: %q contains an expression: pass it in env", w.file, step.Run)
 				}
 				for _, m := range ours.FindAllStringSubmatch(step.Run, -1) {
 					if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-						t.Errorf("%s: %q names what is not there: %v", w.file, step.Run, err)
+						t.Errorf("%s: %q runs a file that does not exist: %v", w.file, step.Run, err)
 					}
 				}
 			}
@@ -84,7 +85,8 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestActionsArePinned: each action is pinned to a commit, with its version in a comment, and all uses of an action have the same digest.
+// TestActionsArePinned checks that each action is pinned to a commit, with its version in a comment, and all uses of an
+// action have the same digest.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^\s*(?:- )?uses: *(.*)$`)
@@ -138,13 +140,14 @@ func needed(j job) map[string]string {
 	return out
 }
 
-// TestLeastPermissions: a workflow has no permissions, and each job exactly those that its steps need. A job that may write to the
-// repository runs no code of the checkout and keeps no credentials in it. No job of a release uses a cache.
+// TestLeastPermissions checks that a workflow has no permissions, and each job exactly those that its steps need. A job
+// that may write to the repository runs no code of the checkout and keeps no credentials in it. No job of a release
+// uses a cache.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	for _, w := range readWorkflows(t) {
 		if w.Permissions == nil || len(w.Permissions) > 0 {
-			t.Errorf("%s: permissions %v, want {}: each job says what it needs", w.file, w.Permissions)
+			t.Errorf("%s: permissions %v, want {}: each job has its own", w.file, w.Permissions)
 		}
 		for name, j := range w.Jobs {
 			if want := needed(j); !maps.Equal(j.Permissions, want) {
@@ -163,7 +166,8 @@ func TestLeastPermissions(t *testing.T) {
 	}
 }
 
-// TestOneToolchain: every module, the workflows, the release tool and make use the compiler of the toolchain line in go.mod.
+// TestOneToolchain checks that every module, the workflows, the release tool and make use the compiler of the toolchain
+// line in go.mod.
 func TestOneToolchain(t *testing.T) {
 	want, err := toolchainOf("../../go.mod")
 	if err != nil {
@@ -207,7 +211,8 @@ func TestOneToolchain(t *testing.T) {
 	}
 }
 
-// TestEverythingIsAttested: each file of a release is attested and published, and so are the image and the chart in the registry.
+// TestEverythingIsAttested checks that each file of a release is attested and published, and so are the image and the
+// chart in the registry.
 func TestEverythingIsAttested(t *testing.T) {
 	t.Parallel()
 	o := small(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// build makes the binary of a module below testdata.
+// build builds the binary of a module in testdata.
 func build(t *testing.T, module string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), module)
@@ -36,8 +36,9 @@ func within(t *testing.T, path string) string {
 	return rel
 }
 
-// TestReachableFails: a program that links a vulnerable function fails, from its binary, from a binary without symbols, and from its
-// sources. The output names the vulnerability, the module, the version that fixes it, and the function.
+// TestReachableFails checks that a program that links a vulnerable function fails, from its binary, from a binary
+// without symbols, and from its sources. The output names the vulnerability, the module, the version that fixes it, and
+// the function.
 func TestReachableFails(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	for name, args := range map[string][]string{
@@ -60,7 +61,7 @@ func TestReachableFails(t *testing.T) {
 	}
 }
 
-// TestUnreachedPasses: a vulnerable module without a linked vulnerable function does not count.
+// TestUnreachedPasses checks that a vulnerable module without a linked vulnerable function does not count.
 func TestUnreachedPasses(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	var out bytes.Buffer
@@ -72,7 +73,7 @@ func TestUnreachedPasses(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNotPasses: a check that cannot be completed fails.
+// TestFailuresAreNotPasses checks that a check that cannot be completed fails.
 func TestFailuresAreNotPasses(t *testing.T) {
 	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "nothing": {}} {
 		t.Setenv("VULNDB", "")
@@ -88,11 +89,12 @@ func TestFailuresAreNotPasses(t *testing.T) {
 		t.Error("no output: passes")
 	}
 	if _, err := reachableOf(strings.NewReader(`{"config": {}} {"fin`)); err == nil {
-		t.Error("half an output: passes")
+		t.Error("incomplete output: passes")
 	}
 }
 
-// TestDatabase: the database contains every entry of the module, and its indexes list each entry once per module.
+// TestDatabase checks that the database contains every entry of the module, and its indexes list each entry once per
+// module.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	module, _, err := pinnedDatabase(t.Context())
@@ -135,6 +137,6 @@ func TestDatabase(t *testing.T) {
 		}
 	}
 	if err := layOut(t.TempDir(), t.TempDir()); err == nil {
-		t.Error("a folder without entries makes a database")
+		t.Error("a folder without entries is accepted as a database")
 	}
 }

@@ -15,17 +15,17 @@ import (
 type Caller struct {
 	ARN         string // as STS returns it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
 	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"
-	Account     string
+	Account     string // account id
 	UserID      string // "AROA…:i-0…"
 	Session     string // session name; for instances, the instance id
-	AccessKeyID string
+	AccessKeyID string // access key that signed the request
 }
 
 // caller calls STS to find out who signed the request.
 func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
 	endpoint, err := url.Parse(w.Endpoint)
 	if err != nil {
-		return Caller{}, fmt.Errorf("read the address of AWS: %w", err)
+		return Caller{}, fmt.Errorf("parse the endpoint of AWS: %w", err)
 	}
 	target := *signed
 	target.Scheme, target.Host = endpoint.Scheme, endpoint.Host
@@ -61,18 +61,18 @@ type callerIdentity struct {
 
 // readCaller parses STS's response: JSON when the request asks for JSON, XML by default.
 func readCaller(body []byte, signed *url.URL) (Caller, error) {
-	var answer callerIdentity
+	var identity callerIdentity
 	var err error
 	if strings.HasPrefix(strings.TrimSpace(string(body)), "{") {
-		wrapped := struct{ GetCallerIdentityResponse *callerIdentity }{&answer}
+		wrapped := struct{ GetCallerIdentityResponse *callerIdentity }{&identity}
 		err = json.Unmarshal(body, &wrapped)
 	} else {
-		err = xml.Unmarshal(body, &answer)
+		err = xml.Unmarshal(body, &identity)
 	}
 	if err != nil {
-		return Caller{}, fmt.Errorf("read STS's answer: %w", err)
+		return Caller{}, fmt.Errorf("read the response of STS: %w", err)
 	}
-	c := Caller{ARN: answer.Result.Arn, Account: answer.Result.Account, UserID: answer.Result.UserID}
+	c := Caller{ARN: identity.Result.Arn, Account: identity.Result.Account, UserID: identity.Result.UserID}
 	c.RoleARN, c.Session, err = canonical(c.ARN)
 	if err != nil {
 		return Caller{}, err
@@ -82,7 +82,8 @@ func readCaller(body []byte, signed *url.URL) (Caller, error) {
 	return c, nil
 }
 
-// canonical turns the ARN of a session into that of its role. STS omits the role's path, so a mapping must omit the path too.
+// canonical returns the ARN of the role for the ARN of a session, and the session name. STS omits the role's path, so a
+// mapping must omit the path too.
 func canonical(arn string) (role, session string, err error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {

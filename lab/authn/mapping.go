@@ -34,7 +34,8 @@ type mapRole struct {
 	Groups   []string `json:"groups"`
 }
 
-// mapped returns the caller's mapping from the sources that the cluster's authentication mode uses. An access entry wins over aws-auth.
+// mapped returns the caller's mapping from the sources that the cluster's authentication mode uses. An access entry
+// takes precedence over aws-auth.
 func (w *Webhook) mapped(ctx context.Context, c Caller) (mapping, error) {
 	cluster, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &w.Cluster})
 	if err != nil {
@@ -109,7 +110,7 @@ func (w *Webhook) stale(ctx context.Context, c Caller, created time.Time) (bool,
 	return aws.ToTime(out.Role.CreateDate).Truncate(time.Second).After(created), nil
 }
 
-// samePrincipal compares the ARN of an entry, which may have a path, with one without a path.
+// samePrincipal compares the ARN of an access entry, which can contain the role's path, with a role ARN without a path.
 func samePrincipal(entry, role string) bool {
 	entryPrefix, entryName, ok := strings.Cut(entry, ":role/")
 	if !ok {
@@ -171,7 +172,7 @@ func (w *Webhook) fill(ctx context.Context, template string, c Caller) (string, 
 // privateDNSName returns the private DNS name of an instance, and caches it.
 func (w *Webhook) privateDNSName(ctx context.Context, instance string) (string, error) {
 	if !strings.HasPrefix(instance, "i-") {
-		return "", fmt.Errorf("failed querying private DNS from EC2 API for node %s: the session is not an instance's", instance)
+		return "", fmt.Errorf("failed querying private DNS from EC2 API for node %s: the session name is not an instance ID", instance)
 	}
 	if name, ok := w.names.Load(instance); ok {
 		return name.(string), nil

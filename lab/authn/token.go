@@ -41,7 +41,8 @@ func Token(ctx context.Context, credentials aws.Credentials, region, cluster str
 	return prefix + base64.RawURLEncoding.EncodeToString([]byte(signed)), nil
 }
 
-// parse returns the presigned request in a token. It rejects every request except the one that a token may hold.
+// parse returns the presigned request in a token. It rejects every other request than a signed GetCallerIdentity for
+// this cluster.
 func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	encoded, ok := strings.CutPrefix(token, prefix)
 	if !ok {

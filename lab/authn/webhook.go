@@ -24,8 +24,8 @@ import (
 
 // Options configure a Webhook.
 type Options struct {
-	Cluster  string // name of the cluster; every token must be made for it
-	Region   string
+	Cluster  string     // name of the cluster; tokens for another cluster are rejected
+	Region   string     // AWS region, of the host name of STS in tokens
 	Endpoint string     // endpoint of AWS: "http://127.0.0.1:4566"
 	AWS      aws.Config // credentials for the calls to EKS, EC2 and IAM
 

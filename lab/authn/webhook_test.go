@@ -28,12 +28,12 @@ const (
 	roleARN = "arn:aws:iam::" + account + ":role/" + role
 )
 
-// site is an emulated AWS with a cluster, a role, and a webhook before it.
+// site is an emulated AWS with a cluster and a role, and the webhook under test.
 type site struct {
 	server  *emulator.Server
 	url     string
 	aws     aws.Config
-	awsAuth map[string]string // nil: the ConfigMap is not there
+	awsAuth map[string]string // nil: the ConfigMap does not exist
 	log     strings.Builder
 	hook    *authn.Webhook
 }
@@ -67,7 +67,7 @@ func (s *site) addRole(t *testing.T, name string) {
 	})
 }
 
-// token makes a token as a session of the role does.
+// token creates a token with the credentials of a session of the role.
 func (s *site) token(t *testing.T, session, forCluster string, at time.Time) string {
 	t.Helper()
 	var keys identity.Session
@@ -114,12 +114,12 @@ func TestMapping(t *testing.T) {
 		wantGroups []string
 		wantError  string
 	}{
-		"nothing maps it": {mode: ekscluster.AuthBoth, wantError: "ARN is not mapped"},
+		"no mapping": {mode: ekscluster.AuthBoth, wantError: "ARN is not mapped"},
 		"aws-auth": {
 			mode: ekscluster.AuthConfigMap, awsAuth: mapRole(roleARN, byName, "[ops]"),
 			wantUser: "operator:" + account + ":joe-example.com", wantGroups: []string{"ops"},
 		},
-		"aws-auth, while only entries count": {
+		"aws-auth in mode API": {
 			mode: ekscluster.AuthAPI, awsAuth: mapRole(roleARN, byName, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth with another role": {
@@ -129,27 +129,27 @@ func TestMapping(t *testing.T) {
 			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"),
 			wantError: "ARN is not mapped",
 		},
-		"aws-auth that is no YAML": {
+		"aws-auth with invalid YAML": {
 			mode: ekscluster.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
 		},
-		"an entry": {
+		"access entry": {
 			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "ops") },
 			wantUser: "joe", wantGroups: []string{"ops"},
 		},
-		"an entry wins over aws-auth": {
+		"access entry takes precedence over aws-auth": {
 			mode: ekscluster.AuthBoth, awsAuth: mapRole(roleARN, byName, "[ops]"),
 			entry:    func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "entry") },
 			wantUser: "joe", wantGroups: []string{"entry"},
 		},
-		"an entry of type EC2_LINUX for a caller that is no instance": {
+		"EC2_LINUX entry, caller is not an instance": {
 			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") },
 			wantError: "failed querying private DNS from EC2 API for node joe@example.com",
 		},
-		"an entry of type EC2_LINUX for an instance that is not there": {
+		"EC2_LINUX entry, instance does not exist": {
 			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
 			wantError: "InvalidInstanceID.NotFound",
 		},
-		"an entry that is older than the role": {
+		"access entry older than the role": {
 			mode: ekscluster.AuthAPI,
 			entry: func(t *testing.T, s *site) {
 				s.entry(t, "STANDARD", "joe", "ops")
@@ -187,13 +187,13 @@ func TestMapping(t *testing.T) {
 			}
 			if got.Authenticated && !strings.Contains(s.log.String(), "access granted") || !got.Authenticated &&
 				!strings.Contains(s.log.String(), "access denied") {
-				t.Errorf("the log says %q", s.log.String())
+				t.Errorf("the log has %q", s.log.String())
 			}
 		})
 	}
 }
 
-// TestTokens: the webhook rejects invalid tokens.
+// TestTokens checks that the webhook rejects invalid tokens.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	rewrite := func(token string, alter func(string) string) string {
@@ -209,14 +209,14 @@ func TestTokens(t *testing.T) {
 		made       time.Time
 		alter      func(url string) string
 		raw        string
-		want       string // in the error; empty: accepted
+		want       string // part of the error; empty: the token is valid
 	}{
-		"as it should be":      {},
+		"valid token":          {},
 		"fourteen minutes old": {made: now.Add(-14 * time.Minute)},
 		"sixteen minutes old":  {made: now.Add(-16 * time.Minute), want: "is expired"},
 		"from the future":      {made: now.Add(10 * time.Minute), want: "in the future"},
 		"for another cluster":  {forCluster: "other", want: "SignatureDoesNotMatch"},
-		"no token of ours":     {raw: "eyJhbGciOi", want: "missing expected"},
+		"other kind of token":  {raw: "eyJhbGciOi", want: "missing expected"},
 		"not base64":           {raw: "k8s-aws-v1.%%%", want: "not formatted correctly"},
 		"another host": {
 			alter: func(u string) string { return strings.Replace(u, "sts.us-east-1.amazonaws.com", "evil.example.com", 1) },
@@ -232,7 +232,7 @@ func TestTokens(t *testing.T) {
 		"another path": {
 			alter: func(u string) string { return strings.Replace(u, ".com/?", ".com/x?", 1) }, want: "unexpected path",
 		},
-		"the header left out": {
+		"cluster header not signed": {
 			alter: func(u string) string { return strings.Replace(u, "%3Bx-k8s-aws-id", "", 1) }, want: "did not sign the x-k8s-aws-id header",
 		},
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/sandbox"
 )
 
-// Run runs the program that args[0] names and returns its exit code. It returns false when args name none of them; the caller then runs as
-// itself.
+// Run runs the program that args[0] names and returns its exit code. It returns false if args[0] names no program; the
+// caller then runs the lab command.
 func Run(args []string) (code int, ok bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -35,7 +35,7 @@ func Run(args []string) (code int, ok bool) {
 		program = func() *cobra.Command { return scheduler.NewSchedulerCommand() }
 	case process.GuardArg:
 		if len(args) != 2 {
-			return 0, false // a user typed the command
+			return 0, false // the lab did not start this process
 		}
 		process.Guard(args[1], os.Stdin)
 		return 0, true

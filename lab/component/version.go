@@ -11,13 +11,13 @@ import (
 // written here, and a test compares it with go.mod.
 const Version = "v1.36.3"
 
-// builtVersion is the variable that Kubernetes' own build sets with the linker's -X. Without it, as with `go run` and `go test`, a program
-// reports v0.0.0-master, and clients would take that as the cluster's version.
+// builtVersion is the variable that Kubernetes' own build sets with the linker flag -X. Without that flag, for example
+// with `go run`, a program reports v0.0.0-master as the cluster's version.
 //
 //go:linkname builtVersion k8s.io/component-base/version.gitVersion
 var builtVersion string
 
-// setVersion sets the program's version, unless the linker did.
+// setVersion sets the program's version, unless the linker has set it.
 func setVersion() error {
 	if !strings.HasPrefix(builtVersion, "v0.0.0") {
 		return nil

@@ -47,8 +47,8 @@ type ControlPlane struct {
 	apiSpec   process.Spec
 }
 
-// Start starts the programs in group, as children that run the program self, and returns once the API server is ready and the controllers
-// work. Files go to dir.
+// Start starts the programs in group, as children that run the program self, and returns once the API server is ready
+// and the controllers have started. Files go to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -81,13 +81,13 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 		Name: "kube-controller-manager",
 		Path: self,
 		Args: append([]string{"kube-controller-manager"}, c.controllerManagerArgs()...),
-		Env:  spareCollector(),
+		Env:  relaxedGC(),
 	})
 	if err != nil {
 		return err
 	}
 	scheduler, err := c.group.Start(process.Spec{
-		Name: "kube-scheduler", Path: self, Args: append([]string{"kube-scheduler"}, c.schedulerArgs()...), Env: spareCollector(),
+		Name: "kube-scheduler", Path: self, Args: append([]string{"kube-scheduler"}, c.schedulerArgs()...), Env: relaxedGC(),
 	})
 	if err != nil {
 		return err
@@ -102,7 +102,8 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	return c.waitForControllers(ctx, manager)
 }
 
-// serve records the current API server. If its process ends without StopAPIServer, that is reported by Failed.
+// serve records the current API server. If its process ends without StopAPIServer, the channel of Failed receives an
+// error.
 func (c *ControlPlane) serve(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +159,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 			Name: "kube-apiserver",
 			Path: self,
 			Args: append([]string{"kube-apiserver"}, c.apiServerArgs(etcdURL, port, o)...),
-			Env:  spareCollector(),
+			Env:  relaxedGC(),
 		}
 		p, err := c.group.Start(c.apiSpec)
 		if err != nil {
@@ -175,9 +176,9 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 	}
 }
 
-// spareCollector sets GOGC=300, so that a heap may grow to four times the live data before a garbage collection. In a small cluster this
-// costs little memory and keeps the CPU free when five hundred pods arrive.
-func spareCollector() []string { return []string{"GOGC=300"} }
+// relaxedGC sets GOGC=300, so that a heap can grow to four times the live data before a garbage collection. In a small
+// cluster this costs little memory, and saves CPU time when five hundred pods are created.
+func relaxedGC() []string { return []string{"GOGC=300"} }
 
 // Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.
 func (c *ControlPlane) Failed() <-chan error { return c.failed }
@@ -205,7 +206,7 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process)
 	if err == nil || p.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("kube-apiserver: %w (last answer of /readyz: %w)\n%s", context.Cause(ctx), last, p.Tail(15))
+	return fmt.Errorf("kube-apiserver: %w (last response of /readyz: %w)\n%s", context.Cause(ctx), last, p.Tail(15))
 }
 
 // waitForControllers waits for the default service account: without it no pod can be created.
@@ -301,7 +302,7 @@ func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
 	}
 }
 
-// freePort returns a free port of the kernel's choice.
+// freePort returns a free port, chosen by the kernel.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

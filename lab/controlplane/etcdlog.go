@@ -18,22 +18,23 @@ func etcdLog(path string) (*zap.Logger, error) {
 	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
 	c.OutputPaths = []string{path}
 	c.ErrorOutputPaths = c.OutputPaths
-	log, err := c.Build(zap.WithFatalHook(lastWord{os.Stderr, os.Exit}))
+	log, err := c.Build(zap.WithFatalHook(fatalHook{os.Stderr, os.Exit}))
 	if err != nil {
 		return nil, fmt.Errorf("open the log of etcd: %w", err)
 	}
 	return log, nil
 }
 
-// lastWord ends this process for etcd, which takes it for its own. The guard then ends the other programs and removes the lab's folder.
-type lastWord struct {
+// fatalHook ends this process after a fatal error of etcd, which runs inside it. The guard process then ends the other
+// programs and removes the lab's folder.
+type fatalHook struct {
 	to   io.Writer
 	exit func(code int)
 }
 
-// OnWrite is called once an entry is in the log after which nothing may go on.
-func (l lastWord) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	// A demo's line of how things stand may be without an end.
+// OnWrite is called after a fatal entry was written to the log.
+func (l fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	// The line break ends a status line of the demo.
 	fmt.Fprintf(l.to, "\nlab: etcd ended: %s\n", why(entry.Message, fields))
 	l.exit(1)
 }

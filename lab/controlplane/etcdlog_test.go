@@ -10,15 +10,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestLastWord: an error that ends etcd is printed once, with its cause; other errors are not printed.
-func TestLastWord(t *testing.T) {
+// TestFatalHook checks that an error that ends etcd is printed once, with its cause, and that other errors are not
+// printed.
+func TestFatalHook(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer
 	code := 0
-	log := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(lastWord{&printed, func(c int) { code = c }}))
+	log := zap.New(zapcore.NewNopCore(), zap.WithFatalHook(fatalHook{&printed, func(c int) { code = c }}))
 	log.Error("slow", zap.Error(syscall.EIO))
 	if printed.Len() > 0 || code != 0 {
-		t.Errorf("an error that etcd survives: %q, exit code %d", printed.String(), code)
+		t.Errorf("an error that does not end etcd: printed %q, exit code %d", printed.String(), code)
 	}
 	log.Fatal("failed to save entries", zap.String("path", "/x"), zap.Error(fmt.Errorf("write /x/wal: %w", syscall.ENOSPC)))
 	if want := "\nlab: etcd ended: failed to save entries: write /x/wal: no space left on device\n"; printed.String() != want || code != 1 {

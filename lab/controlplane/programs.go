@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// ServiceCIDR is the address range of Services: the default of EKS for a VPC in 10.0.0.0/8. ServiceCIDR6 is a range like the one that EKS
-// assigns to an IPv6 cluster.
+// ServiceCIDR is the address range of Services: the default of EKS for a VPC in 10.0.0.0/8. ServiceCIDR6 is a range in
+// the format that EKS assigns to an IPv6 cluster.
 const (
 	ServiceCIDR  = "172.20.0.0/16"
 	ServiceCIDR6 = "fd30:1c53:5f8a::/108"
 )
 
-// controllers are the controllers of kube-controller-manager that run: workloads, garbage collection, node lifecycle, service accounts,
-// disruption budgets, services and volumes. Controllers that need a cloud, sign certificates or scale by metrics are left out.
+// controllers lists the controllers that kube-controller-manager runs: workloads, garbage collection, node lifecycle,
+// service accounts, disruption budgets, services and volumes. Controllers that need a cloud, sign certificates or scale
+// by metrics are left out.
 func controllers() string {
 	return strings.Join([]string{
 		"cronjob-controller", "daemonset-controller", "deployment-controller", "job-controller",
@@ -29,8 +30,8 @@ func controllers() string {
 	}, ",")
 }
 
-// apiServerArgs returns flags for a small cluster on a small computer: no API priority and fairness, no profiling. The server's own
-// endpoint is not written into the cluster, because a loopback address is not allowed there.
+// apiServerArgs returns flags for a small cluster on a small computer: no API priority and fairness, no profiling. The
+// endpoint reconciler is disabled, because Endpoints do not allow a loopback address.
 func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []string {
 	args := []string{
 		"--etcd-servers=" + etcdURL,
@@ -150,7 +151,8 @@ type Options struct {
 	TokenWebhook string
 	// TokenCache is how long the API server caches a response of the webhook.
 	TokenCache time.Duration
-	// ServiceCIDR is the address range of Services, which also sets the IP family of the cluster. Empty is the constant ServiceCIDR.
+	// ServiceCIDR is the address range of Services, which also sets the IP family of the cluster. Empty selects the
+	// constant ServiceCIDR.
 	ServiceCIDR string
 	// NodeProxy is the path of a socket with a proxy (HTTP CONNECT) to the nodes. Empty makes the API server connect directly, which fails
 	// because it cannot resolve the nodes' names.
@@ -159,7 +161,8 @@ type Options struct {
 	Start time.Duration
 }
 
-// advertised returns the API server's advertised address, of the IP family of Services. No client uses it.
+// advertised returns the address that the API server advertises, in the IP family of Services. No client uses this
+// address.
 func (o Options) advertised() string {
 	if strings.Contains(o.ServiceCIDR, ":") {
 		return "2600:1f18:63f7:b900::1"

@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Stored is an object as stored in etcd.
+// Stored is an object in the format of etcd.
 type Stored struct {
-	Key  string // below the API server's prefix: "pods/default/web-1"
+	Key  string // key without the prefix /registry/: "pods/default/web-1"
 	JSON []byte // with apiVersion, kind and a UID
 }
 

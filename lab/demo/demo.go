@@ -29,17 +29,17 @@ import (
 
 // Options configure the demo.
 type Options struct {
-	Out    io.Writer
-	Live   bool   // Out is a terminal
-	Color  bool   // use colors
-	Joiner string // path of the joiner program; empty builds it
+	Out    io.Writer // receives the text of the demo
+	Live   bool      // Out is a terminal
+	Color  bool      // use colors
+	Joiner string    // path of the joiner program; empty builds it
 
 	// Keep is called after the demo, with the lab, its running controller and the path of the joiner program. The lab closes when Keep
 	// returns. nil closes the lab at the end of the demo.
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
-// patience is how long any part of the demo may take.
+// patience is the timeout of each part of the demo.
 const patience = 3 * time.Minute
 
 // show is a running demo.
@@ -257,7 +257,7 @@ func (d *show) summary(ctx context.Context, full standing) {
 		{"price per hour", "$" + full.price.String()},
 	}
 	if bound, err := d.bound(ctx); err != nil {
-		rows = append(rows, [2]string{"lower bound", "not known: " + err.Error()})
+		rows = append(rows, [2]string{"lower bound", "unknown: " + err.Error()})
 	} else {
 		rows = append(rows, [2]string{"lower bound", fmt.Sprintf("$%.4f (Joiner's price: %+.0f %%)", bound, 100*(full.price.Dollars()/bound-1))})
 	}

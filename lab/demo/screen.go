@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// screen prints the demo: lines that stay and, on a terminal, a status line below them.
+// screen prints the demo: event lines and, on a terminal, a status line below them.
 type screen struct {
 	out   io.Writer
 	live  bool // out is a terminal
@@ -17,7 +17,7 @@ type screen struct {
 	mu     sync.Mutex
 	since  time.Time
 	status string
-	err    error // of the first failed write
+	err    error // error of the first failed write
 }
 
 // The colors of the stages, among a terminal's basic eight.
@@ -47,13 +47,13 @@ func (s *screen) title(text string) {
 
 // step shows a step in progress. The returned function prints the step with the time that it took.
 func (s *screen) step(text string) (done func()) {
-	began := time.Now()
+	started := time.Now()
 	if s.live {
 		s.setStatus("  … " + text)
 	}
 	return func() {
 		s.setStatus("")
-		s.print(fmt.Sprintf("  %s %-74s %s\n", s.paint(green, "✓"), text, s.paint(dim, fmt.Sprintf("%5.1f s", time.Since(began).Seconds()))))
+		s.print(fmt.Sprintf("  %s %-74s %s\n", s.paint(green, "✓"), text, s.paint(dim, fmt.Sprintf("%5.1f s", time.Since(started).Seconds()))))
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *screen) event(color, stage, text string) {
 	s.print(fmt.Sprintf("  %s  %s  %s\n", s.paint(dim, fmt.Sprintf("%5.1f s", at)), s.paint(color, fmt.Sprintf("%-8s", stage)), text))
 }
 
-// print prints lines that stay.
+// print prints text above the status line.
 func (s *screen) print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *screen) failed() error {
 	return s.err
 }
 
-// setStatus replaces the status line. Without a terminal there is none.
+// setStatus replaces the status line. Without a terminal it does nothing.
 func (s *screen) setStatus(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

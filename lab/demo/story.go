@@ -26,18 +26,18 @@ type story struct {
 	lab    *lab.Lab
 	screen *screen
 
-	mu     sync.Mutex
-	claims map[string]*chapter // by name
-	pods   map[types.UID]*podLife
-	spent  map[string]int // instance type → how many were launched
+	mu       sync.Mutex
+	claims   map[string]*chapter // by name
+	pods     map[types.UID]*podLife
+	launches map[string]int // instance type → number of launched instances
 }
 
 // chapter is the life of one NodeClaim.
 type chapter struct {
-	wanted                          time.Time
+	created                         time.Time
 	launched, joined, ready, isGone bool
 	price                           catalog.Price
-	what                            string // "t3.small  us-east-1a"
+	description                     string // "t3.small  us-east-1a"
 }
 
 // podLife has the times at which a pod was first seen, and first seen running.
@@ -58,7 +58,7 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	t := &story{lab: l, screen: s, claims: map[string]*chapter{}, pods: map[types.UID]*podLife{}, spent: map[string]int{}}
+	t := &story{lab: l, screen: s, claims: map[string]*chapter{}, pods: map[types.UID]*podLife{}, launches: map[string]int{}}
 	for _, kind := range []struct {
 		of     client.Object
 		notify func(object any, gone bool)
@@ -99,11 +99,11 @@ func (t *story) claim(object any, gone bool) {
 	defer t.mu.Unlock()
 	h := t.claims[c.Name]
 	if h == nil {
-		h = &chapter{wanted: time.Now()}
+		h = &chapter{created: time.Now()}
 		t.claims[c.Name] = h
 		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, openTypes(c)))
 	}
-	after := fmt.Sprintf("after %.1f s", time.Since(h.wanted).Seconds())
+	after := fmt.Sprintf("after %.1f s", time.Since(h.created).Seconds())
 	if !h.launched && c.Status.ProviderID != "" {
 		h.launched = true
 		t.launched(c, h)
@@ -114,11 +114,11 @@ func (t *story) claim(object any, gone bool) {
 	}
 	if !h.ready && is(c, karpenterv1.ConditionInitialized) {
 		h.ready = true
-		t.screen.event(green, "ready", fmt.Sprintf("%-18s %-42s %s", c.Name, h.what, after))
+		t.screen.event(green, "ready", fmt.Sprintf("%-18s %-42s %s", c.Name, h.description, after))
 	}
 	if gone && !h.isGone {
 		h.isGone = true
-		t.screen.event(dim, "gone", fmt.Sprintf("%-18s %-42s", c.Name, h.what))
+		t.screen.event(dim, "gone", fmt.Sprintf("%-18s %-42s", c.Name, h.description))
 	}
 }
 
@@ -128,13 +128,13 @@ func (t *story) launched(c *karpenterv1.NodeClaim, h *chapter) {
 		return
 	}
 	h.price = t.lab.Price(i)
-	h.what = fmt.Sprintf("%-13s %s", i.Type, i.Zone)
-	t.spent[i.Type]++
-	way := "on demand"
+	h.description = fmt.Sprintf("%-13s %s", i.Type, i.Zone)
+	t.launches[i.Type]++
+	capacityType := "on demand"
 	if i.Spot {
-		way = "spot"
+		capacityType = "spot"
 	}
-	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.what, h.price, way))
+	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.description, h.price, capacityType))
 }
 
 func (t *story) instance(providerID string) (world.Instance, bool) {
@@ -188,7 +188,8 @@ func (t *story) pod(object any, gone bool) {
 	life.gone = life.gone || gone
 }
 
-// standing is the current status.
+// standing is the current status: counts of pods and nodes, the hourly price of the nodes, and statistics of the
+// launches.
 type standing struct {
 	pods, running          int
 	nodes, coming          int
@@ -241,18 +242,18 @@ func (t *story) standing() standing {
 // perType lists the launched instance types with their counts, the highest count first.
 func (t *story) perType() string {
 	var names []string
-	for name := range t.spent {
+	for name := range t.launches {
 		names = append(names, name)
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(t.spent[b], t.spent[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(t.launches[b], t.launches[a]), cmp.Compare(a, b))
 	})
 	text := ""
 	for i, name := range names {
 		if i > 0 {
 			text += ", "
 		}
-		text += fmt.Sprintf("%d × %s", t.spent[name], name)
+		text += fmt.Sprintf("%d × %s", t.launches[name], name)
 	}
 	return text
 }

@@ -21,10 +21,10 @@ type change struct {
 	Value any    `json:"value"`
 }
 
-// ServeHTTP answers one AdmissionReview of a pod that is being created. A pod is assigned to Fargate only at this moment: a pod that
-// matches no active profile keeps its scheduler.
+// ServeHTTP answers one AdmissionReview of a pod that is being created. A pod is assigned to Fargate only when it is
+// created. A pod that matches no active profile keeps its scheduler.
 func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.deaf.Load() {
+	if f.isDown.Load() {
 		http.Error(w, "the webhook is down", http.StatusServiceUnavailable)
 		return
 	}
@@ -40,7 +40,7 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	if profile, ok := chosen(f.profiles(), review.Request.Namespace, &pod); ok {
-		patch, err := json.Marshal(given(&pod, profile))
+		patch, err := json.Marshal(assignment(&pod, profile))
 		if err != nil {
 			http.Error(w, fmt.Sprintf("write the patch: %v", err), http.StatusInternalServerError)
 			return
@@ -50,11 +50,12 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // the API server has closed the connection; there is no one to report the error to
+	_ = json.NewEncoder(w).Encode(review) // fails only if the API server has closed the connection
 }
 
-// chosen returns the profile that assigns a pod to Fargate: of the active profiles that select the pod, the one in its label, else the
-// first. DaemonSet pods are never assigned to Fargate. A pod can also opt out with the label compute-type: ec2.
+// chosen returns the profile that assigns a pod to Fargate: the profile in the pod's label, else the first active
+// profile that selects the pod. DaemonSet pods are never assigned to Fargate. A pod can also opt out with the label
+// compute-type: ec2.
 func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {
@@ -70,8 +71,9 @@ func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.
 	return profiles[i].Name, true
 }
 
-// given returns the changes of a pod that is assigned to Fargate. EKS adds no toleration, because Fargate's scheduler does not need one.
-func given(pod *corev1.Pod, profile string) []change {
+// assignment returns the patch for a pod that is assigned to Fargate. EKS adds no toleration, because Fargate's
+// scheduler does not need one.
+func assignment(pod *corev1.Pod, profile string) []change {
 	out := []change{{"add", "/spec/schedulerName", Scheduler}}
 	if pod.Labels == nil {
 		return append(out, change{"add", "/metadata/labels", map[string]string{ProfileLabel: profile}})

@@ -1,8 +1,8 @@
 // Package fargate emulates Fargate, where EKS runs pods without nodes in the account.
 //
 // In: pods as they are created, the cluster's Fargate profiles, and the mapping of their pod execution roles.
-// Out: pods assigned to Fargate's scheduler, a Node for each of them, or an event with the reason why not, in EKS's words.
-// Never: a pod that was created before its profile was active, one that Fargate cannot run, or a retry of a refused pod.
+// Out: pods assigned to Fargate's scheduler, a Node for each of them, or an event with the reason for the refusal, in the wording of EKS.
+// Never: a pod that was created before its profile was active, a pod that Fargate cannot run, or a retry of a refused pod.
 package fargate
 
 import (
@@ -31,9 +31,9 @@ import (
 // Names of Fargate's pods and nodes.
 const (
 	Scheduler    = "fargate-scheduler"                 // spec.schedulerName of its pods
-	ProfileLabel = "eks.amazonaws.com/fargate-profile" // of its pods: the profile that they were given to it by
+	ProfileLabel = "eks.amazonaws.com/fargate-profile" // label of its pods: the name of the profile that selected the pod
 	ComputeType  = "eks.amazonaws.com/compute-type"    // label and taint of its nodes
-	Value        = "fargate"                           // of ComputeType
+	Value        = "fargate"                           // the value of ComputeType
 
 	// Service is the principal that the trust policy of a pod execution role must name.
 	Service = "eks-fargate-pods.amazonaws.com"
@@ -43,18 +43,18 @@ const (
 
 // Options configure a Fargate. All fields except Launch and Log are required.
 type Options struct {
-	Account, Region, Cluster string
+	Account, Region, Cluster string // account ID, AWS region and name of the EKS cluster
 
-	Emulator *emulator.Server
-	Kube     kubernetes.Interface
-	Fleet    *kubelet.Fleet // runs the kubelets
-	Server   string         // URL of the API server
-	CA       []byte         // certificate of the API server's authority, PEM
-	Version  string         // of the kubelets
+	Emulator *emulator.Server     // the emulated AWS
+	Kube     kubernetes.Interface // client with an administrator's permissions
+	Fleet    *kubelet.Fleet       // runs the kubelets
+	Server   string               // URL of the API server
+	CA       []byte               // certificate of the API server's authority, PEM
+	Version  string               // version of the kubelets
 
-	// Review authenticates a token at a time, as the cluster's authenticator does.
+	// Review authenticates a token at the time now, as the cluster's authenticator does.
 	Review func(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus
-	// Launch is how long the start of a node takes. Zero: no time.
+	// Launch is how long the start of a node takes. Zero starts nodes immediately.
 	Launch time.Duration
 	// Log receives a line for each error that is not reported by an event. nil discards them.
 	Log io.Writer
@@ -63,8 +63,8 @@ type Options struct {
 // Fargate runs pods. ServeHTTP is its admission webhook.
 type Fargate struct {
 	Options
-	deaf atomic.Bool
-	logs sync.Mutex
+	isDown atomic.Bool // the webhook fails
+	logs   sync.Mutex
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -79,8 +79,9 @@ func New(o Options) *Fargate {
 	return &Fargate{Options: o, pods: map[types.UID]context.CancelFunc{}}
 }
 
-// SetDeaf makes the webhook fail. The API server then creates pods as if the webhook did not exist, as before the cluster's first profile.
-func (f *Fargate) SetDeaf(deaf bool) { f.deaf.Store(deaf) }
+// SetDown makes the webhook fail, or work again. While the webhook fails, the API server creates pods as if the webhook
+// did not exist.
+func (f *Fargate) SetDown(isDown bool) { f.isDown.Store(isDown) }
 
 // Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. It runs until ctx ends.
 func (f *Fargate) Start(ctx context.Context) error {

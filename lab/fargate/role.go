@@ -15,16 +15,17 @@ import (
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
-// blocked is the message of Fargate's scheduler for all pods of a profile whose pod execution role is not mapped.
+// blocked is the message of Fargate's scheduler for the pods of a profile whose pod execution role cannot join the
+// cluster.
 const blocked = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
 	"or does not have all required permissions for launching fargate pods."
 
 // session is the lifetime of a node's credentials.
 const session = time.Hour
 
-// letIn returns an error if a pod execution role cannot join as the node of the given name: the role lacks what Fargate needs, or the
-// cluster's authenticator maps it to something else.
-func (f *Fargate) letIn(ctx context.Context, role, node string) error {
+// checkRole returns an error if a pod execution role cannot join as the node of the given name: the role lacks a
+// permission, or the cluster's authenticator maps the role to another user or to other groups.
+func (f *Fargate) checkRole(ctx context.Context, role, node string) error {
 	if err := f.permitted(role); err != nil {
 		return err
 	}
@@ -35,19 +36,19 @@ func (f *Fargate) letIn(ctx context.Context, role, node string) error {
 	status := f.Review(ctx, token, time.Now())
 	switch {
 	case !status.Authenticated:
-		return fmt.Errorf("role %s is not let in: %s", role, status.Error)
+		return fmt.Errorf("role %s is not authenticated: %s", role, status.Error)
 	case status.User.Username != "system:node:"+node:
-		return fmt.Errorf("role %s is let in as %s", role, status.User.Username)
+		return fmt.Errorf("role %s is authenticated as %s", role, status.User.Username)
 	}
 	for _, group := range []string{"system:nodes", "system:node-proxier"} {
 		if !slices.Contains(status.User.Groups, group) {
-			return fmt.Errorf("role %s is let in without group %s", role, group)
+			return fmt.Errorf("role %s is authenticated without group %s", role, group)
 		}
 	}
 	return nil
 }
 
-// permitted returns an error that names what a role lacks for Fargate.
+// permitted returns an error if a role does not exist, does not trust Fargate, or lacks ExecutionPolicy.
 func (f *Fargate) permitted(arn string) error {
 	var role identity.Role
 	var err error
@@ -56,7 +57,7 @@ func (f *Fargate) permitted(arn string) error {
 	case err != nil:
 		return err
 	case role.ARN != arn:
-		return fmt.Errorf("there is no role %s: the one of that name is %s", arn, role.ARN)
+		return fmt.Errorf("role %s does not exist: the role with this name is %s", arn, role.ARN)
 	case !trusts(role.TrustPolicy, Service):
 		return fmt.Errorf("role %s does not trust %s", arn, Service)
 	case !slices.ContainsFunc(role.Policies, func(p string) bool { return strings.HasSuffix(p, ":policy/"+ExecutionPolicy) }):
@@ -85,7 +86,7 @@ func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] 
 // some is one value or a list, as in IAM policies.
 type some[T any] []T
 
-// UnmarshalJSON accepts both forms.
+// UnmarshalJSON accepts one value or a list.
 func (s *some[T]) UnmarshalJSON(data []byte) error {
 	var one T
 	if err := json.Unmarshal(data, &one); err == nil {

@@ -32,7 +32,8 @@ const (
 	policy   = "arn:aws:iam::aws:policy/" + ExecutionPolicy
 )
 
-// newFargate is a Fargate beside an emulated AWS and the authenticator of a cluster that has an aws-auth or none.
+// newFargate returns a Fargate with an emulated AWS and a cluster's authenticator. A nil awsAuth means that the
+// ConfigMap does not exist.
 func newFargate(t *testing.T, mode string, awsAuth map[string]string) *Fargate {
 	t.Helper()
 	server := &emulator.Server{}
@@ -72,7 +73,7 @@ func profiled(w *world.World, now time.Time) error {
 	return err
 }
 
-// distrust replaces the role by one that EC2 instances may assume, and Fargate may not.
+// distrust replaces the role by a role that EC2 instances can assume but Fargate cannot.
 func distrust(w *world.World, now time.Time) error {
 	a := w.Account(account)
 	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) },
@@ -96,8 +97,8 @@ func mapRow(role, username, groups string) map[string]string {
 	return map[string]string{"mapRoles": "- rolearn: " + role + "\n  username: " + username + "\n  groups: [" + groups + "]\n"}
 }
 
-// TestLetIn: what a pod execution role needs, in IAM and in the cluster, by authentication mode.
-func TestLetIn(t *testing.T) {
+// TestCheckRole checks which IAM permissions and which mapping a pod execution role needs, by authentication mode.
+func TestCheckRole(t *testing.T) {
 	t.Parallel()
 	const groups = "system:bootstrappers, system:nodes, system:node-proxier"
 	type step = func(*world.World, time.Time) error
@@ -105,35 +106,35 @@ func TestLetIn(t *testing.T) {
 		mode    string
 		awsAuth map[string]string
 		steps   []step
-		want    string // of the error; empty: none
+		want    string // part of the error; empty: no error
 	}{
-		"the entry that comes with the profile": {ekscluster.AuthAPI, nil, []step{attached, profiled}, ""},
-		"an entry that was made":                {ekscluster.AuthBoth, nil, []step{attached, entry(ekscluster.EntryFargateLinux)}, ""},
-		"a row of aws-auth": {ekscluster.AuthConfigMap,
+		"access entry created with the profile": {ekscluster.AuthAPI, nil, []step{attached, profiled}, ""},
+		"access entry created by the user":      {ekscluster.AuthBoth, nil, []step{attached, entry(ekscluster.EntryFargateLinux)}, ""},
+		"row of aws-auth": {ekscluster.AuthConfigMap,
 			mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
-		"nothing comes where there is no entry": {ekscluster.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
-		"an entry of EC2's": {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)},
-			"not an instance's"},
-		"a row with the user of EC2's nodes": {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups),
-			[]step{attached}, "is let in as system:node:node"},
-		"a row without the group of proxies": {ekscluster.AuthConfigMap,
+		"profile creates no access entry in mode CONFIG_MAP": {ekscluster.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
+		"access entry of type EC2_LINUX": {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)},
+			"not an instance ID"},
+		"row with the user of an EC2 node": {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups),
+			[]step{attached}, "is authenticated as system:node:node"},
+		"row without the group system:node-proxier": {ekscluster.AuthConfigMap,
 			mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
-		"no policy":                          {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
-		"a role that trusts another service": {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+		"no policy":                   {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
+		"role trusts another service": {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
 	} {
 		f := newFargate(t, c.mode, c.awsAuth)
 		for _, s := range c.steps {
 			f.do(t, s)
 		}
-		err := f.letIn(t.Context(), roleARN, nodeName)
+		err := f.checkRole(t.Context(), roleARN, nodeName)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
 
-// TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod
-// while the webhook is down.
+// TestAdmission checks that a pod that a profile selects is assigned to Fargate, and that other pods are unchanged.
+// While the webhook is down, all pods are unchanged.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFargate(t, ekscluster.AuthAPI, nil)
@@ -154,7 +155,7 @@ func TestAdmission(t *testing.T) {
 		if answer.Code == 200 {
 			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed ||
 				got.Response.UID != "1" {
-				t.Fatalf("the answer is %s, %v", answer.Body, err)
+				t.Fatalf("the response is %s, %v", answer.Body, err)
 			}
 			return string(got.Response.Patch), answer.Code
 		}
@@ -175,7 +176,7 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%s %v: %d %s, want %s", c.namespace, c.labels, code, got, c.want)
 		}
 	}
-	f.SetDeaf(true)
+	f.SetDown(true)
 	if got, code := review("kube-system", nil); got != "" || code != 503 {
 		t.Errorf("the webhook is down: %d %s", code, got)
 	}

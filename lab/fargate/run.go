@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// CapacityAnnotation is where Fargate writes on a pod the capacity of its node.
+// CapacityAnnotation is the annotation of a pod with the capacity of its Fargate node.
 const CapacityAnnotation = "CapacityProvisioned"
 
-// patience is how long Fargate waits for an instance to become a ready node.
+// patience is how long Fargate waits for a node to become ready.
 const patience = 30 * time.Second
 
-// run handles one pod on Fargate from its creation until life ends. The clean-up continues until ctx ends.
+// run handles one pod on Fargate from its creation until the context life ends. The clean-up runs with ctx.
 func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 	profile, s, refusal := f.judge(pod)
 	if refusal != "" {
@@ -44,7 +44,7 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 	}
 	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).Network.GiveFargatePlace(place) })
 	node := "fargate-" + place.Name
-	if err := f.letIn(life, profile.Role, node); err != nil {
+	if err := f.checkRole(life, profile.Role, node); err != nil {
 		f.log("pod=%s/%s profile=%s error=%q", pod.Namespace, pod.Name, profile.Name, err)
 		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf(blocked, profile.Name))
 		return
@@ -52,7 +52,8 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 	f.keep(ctx, life, pod, f.settings(life, place, profile.Role, s))
 }
 
-// judge returns the profile that selected the pod for Fargate, and the size of its node, or the reason why the pod has none.
+// judge returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason why Fargate
+// refuses the pod.
 func (f *Fargate) judge(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
 	name := pod.Labels[ProfileLabel]
 	if name == "" {
@@ -148,11 +149,11 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 	provisioned := size{s.Capacity.Cpu().MilliValue(), s.Capacity.Memory().Value() >> 20}.String()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{CapacityAnnotation: provisioned}}})
 	if err != nil {
-		return fmt.Errorf("note the size of pod %s: %w", pod.Name, err)
+		return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 	}
 	pods := f.Kube.CoreV1().Pods(pod.Namespace)
 	if _, err := pods.Patch(life, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("note the size of pod %s: %w", pod.Name, err)
+		return fmt.Errorf("annotate pod %s: %w", pod.Name, err)
 	}
 	err = pods.Bind(life, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
@@ -168,7 +169,8 @@ func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings
 	return nil
 }
 
-// close keeps kube-scheduler from a node whose pod is about to be gone: as soon as the pod is gone, the node has room for another.
+// close cordons a node whose pod is ending. Otherwise kube-scheduler would bind another pod to the node before its Node
+// is deleted.
 func (f *Fargate) close(ctx context.Context, node string) {
 	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType,
 		[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
@@ -180,7 +182,7 @@ func (f *Fargate) close(ctx context.Context, node string) {
 // forget deletes the Node of a removed Fargate node.
 func (f *Fargate) forget(ctx context.Context, node string) {
 	if ctx.Err() != nil {
-		return // and so is the cluster
+		return // the lab is closing, so the Node needs no deletion
 	}
 	if err := f.Kube.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		f.log("node=%s error=%q", node, err)
@@ -201,7 +203,7 @@ func (f *Fargate) emit(ctx context.Context, pod *corev1.Pod, kind, reason, messa
 	}
 }
 
-// pause waits, and returns false when the context ends meanwhile.
+// pause waits for d. It returns false if the context ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

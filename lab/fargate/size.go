@@ -15,7 +15,8 @@ const tooLarge = "Your pod's cpu/memory requirements exceed the max Fargate conf
 // reserved is the memory in MiB that Fargate adds for the kubelet and other Kubernetes components.
 const reserved = 256
 
-// row has the memory sizes for a number of CPUs. Source: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
+// row has the valid memory sizes for a number of vCPUs. Source:
+// https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
 type row struct {
 	milli             int64 // thousandths of a CPU
 	least, most, step int64 // MiB
@@ -32,7 +33,7 @@ func rows() []row {
 // size is the size of a pod's node.
 type size struct {
 	milli int64 // thousandths of a CPU
-	mib   int64
+	mib   int64 // memory
 }
 
 // sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests a resource that
@@ -59,14 +60,14 @@ func sizeOf(pod *corev1.Pod) (size, bool) {
 			memoryMiB += r.step
 		}
 		if r.milli == 250 && memoryMiB == 3*512 {
-			memoryMiB = r.most // a quarter of a CPU goes with half a GiB, one or two
+			memoryMiB = r.most // 0.25 vCPU allows only 0.5, 1 or 2 GiB
 		}
 		return size{r.milli, memoryMiB}, true
 	}
 	return size{}, false
 }
 
-// String returns the size as Fargate writes it to the pod: "0.25vCPU 0.5GB".
+// String returns the size in the format of CapacityAnnotation: "0.25vCPU 0.5GB".
 func (s size) String() string {
 	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 	return fmt.Sprintf("%svCPU %sGB", number(float64(s.milli)/1000), number(float64(s.mib)/1024))

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// unsupported returns why Fargate cannot run a pod, in the words of its scheduler, or empty. The supported volumes are those of
+// unsupported returns the reason why Fargate cannot run a pod, in the wording of Fargate's scheduler. It is empty if
+// Fargate can run the pod. The supported volumes are those of
 // https://docs.aws.amazon.com/eks/latest/userguide/fargate.html.
 func unsupported(pod *corev1.Pod) string {
 	var why []string
@@ -46,8 +47,8 @@ func privileged(c corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// takesHostPort ignores the host ports that the API server sets for pods on the host network, because those pods are refused for that
-// reason.
+// takesHostPort ignores the host ports that the API server sets for pods on the host network, because such pods are
+// already refused for HostNetwork.
 func takesHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }

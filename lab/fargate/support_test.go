@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestUnsupported: what Fargate cannot run is named as its scheduler names it, all at once.
+// TestUnsupported checks that one message lists all unsupported fields, in the wording of Fargate's scheduler.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	yes := true
@@ -20,10 +20,10 @@ func TestUnsupported(t *testing.T) {
 		spec corev1.PodSpec
 		want string
 	}{
-		"nothing": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}, ""},
+		"supported pod": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}, ""},
 		"host network and port": {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{port}},
 			"Pod not supported on Fargate: fields not supported: HostNetwork, port contains HostIP or HostPort"},
-		"everything": {corev1.PodSpec{
+		"all unsupported fields": {corev1.PodSpec{
 			HostNetwork: true, HostPID: true, InitContainers: []corev1.Container{privileged}, Containers: []corev1.Container{port},
 			Volumes: []corev1.Volume{
 				{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
@@ -38,7 +38,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestSize: the smallest size that holds the requests and Fargate's own overhead; only sizes that Fargate offers.
+// TestSize checks that sizeOf returns the smallest Fargate size for the requests plus Fargate's overhead.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ cpu, memory, more, want string }{
@@ -72,7 +72,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestChosen: which pods Fargate takes, and by which profile.
+// TestChosen checks which pods are assigned to Fargate, and by which profile.
 func TestChosen(t *testing.T) {
 	t.Parallel()
 	system := []ekscluster.FargateSelector{{Namespace: "kube-system"}}
@@ -87,12 +87,12 @@ func TestChosen(t *testing.T) {
 		meta      metav1.ObjectMeta
 		want      string
 	}{
-		"the first that is active":    {"kube-system", metav1.ObjectMeta{}, "one"},
-		"the one that the label says": {"kube-system", metav1.ObjectMeta{Labels: map[string]string{ProfileLabel: "two"}}, "two"},
-		"one that is not active":      {"kube-system", metav1.ObjectMeta{Labels: map[string]string{ProfileLabel: "later"}}, ""},
-		"another namespace":           {"default", metav1.ObjectMeta{}, ""},
-		"for EC2":                     {"kube-system", metav1.ObjectMeta{Annotations: map[string]string{ComputeType: "ec2"}}, ""},
-		"a DaemonSet's": {"kube-system", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		"first active profile":          {"kube-system", metav1.ObjectMeta{}, "one"},
+		"profile in the label":          {"kube-system", metav1.ObjectMeta{Labels: map[string]string{ProfileLabel: "two"}}, "two"},
+		"inactive profile in the label": {"kube-system", metav1.ObjectMeta{Labels: map[string]string{ProfileLabel: "later"}}, ""},
+		"other namespace":               {"default", metav1.ObjectMeta{}, ""},
+		"annotation compute-type ec2":   {"kube-system", metav1.ObjectMeta{Annotations: map[string]string{ComputeType: "ec2"}}, ""},
+		"DaemonSet pod": {"kube-system", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
 			{Kind: "DaemonSet", Name: "aws-node", Controller: &yes}}}, ""},
 	} {
 		got, ok := chosen(profiles, c.namespace, &corev1.Pod{ObjectMeta: c.meta})
@@ -102,7 +102,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestTrusts: a trust policy names services one by one or in lists.
+// TestTrusts checks trust policies with single values and with lists.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]bool{

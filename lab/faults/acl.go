@@ -17,13 +17,13 @@ func aclFaults() []Fault {
 	return []Fault{
 		{
 			Name:  "acl-closed-out",
-			What:  "the subnet's network ACL denies port 443 before it allows the rest",
+			What:  "the subnet's network ACL denies port 443 before it allows all other traffic",
 			Check: "NET-8",
 			Cause: "lets nothing out to port 443",
 			Break: acl(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
 		{
 			Name:  "acl-without-answers",
-			What:  "the subnet's network ACL lets in the ports of services, and no answers",
+			What:  "the subnet's network ACL allows inbound traffic to service ports only, so responses to the nodes are denied",
 			Check: "NET-8",
 			Cause: "lets no answers in",
 			Break: acl(all(100, true), tcp(100, false, false, 443, 443), tcp(110, false, false, 10250, 10250))},

@@ -28,19 +28,19 @@ func withoutCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh")
 }
 
-// ofOtherCluster changes the cluster's name in the call of bootstrap.sh.
-func ofOtherCluster(text string) string {
+// withOtherCluster changes the cluster's name in the call of bootstrap.sh.
+func withOtherCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh ${1}-blue")
 }
 
 // bootFaults are faults of user data.
 func bootFaults() []Fault {
 	taint := func(name, what, check, cause, args string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause,
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause,
 			Break: spoilt(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
 	broken := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, Break: spoilt(change)}
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, Break: spoilt(change)}
 	}
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
@@ -55,40 +55,40 @@ func bootFaults() []Fault {
 			strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1)),
 		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint",
 			strings.Replace(healthyArgs, "unregistered", "unregisterd", 1)),
-		taint("extra-args-with-equals", "--kubelet-extra-args=… is one word, which bootstrap.sh ignores", "TAINT-2",
+		taint("extra-args-with-equals", "--kubelet-extra-args=… is a single word, and bootstrap.sh ignores it", "TAINT-2",
 			"only with its value as the next word",
 			strings.Replace(healthyArgs, "args '", "args='", 1)),
-		taint("extra-args-without-quotes", "the kubelet's arguments are several words, of which bootstrap.sh takes one",
+		taint("extra-args-without-quotes", "the kubelet's arguments are not quoted, so bootstrap.sh uses only the first word",
 			"TAINT-2", "takes one word only",
 			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute"),
-		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet takes the last", "TAINT-2", "given again later",
+		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet uses the last value", "TAINT-2", "given again later",
 			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:PreferNoSchedule'", 1)),
 		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed",
 			replace("NoExecute'", "NoExecute")),
 		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2",
 			"before it starts the kubelet", replace("/etc/eks", "exit 0\n/etc/eks")),
-		broken("windows-line-ends", "the script's lines end as those of Windows do", "TAINT-2",
+		broken("windows-line-ends", "the script has Windows line endings", "TAINT-2",
 			"lines end as those of Windows do", func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }),
 		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is no shell script", replace("#!/bin/bash\n", "")),
 		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2",
 			"without the name of the cluster", withoutCluster),
-		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that it has no more", "TAINT-3",
+		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that was removed", "TAINT-3",
 			"has no flag --container-runtime any more", replace("args '", "args '--container-runtime=remote "))),
-		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it may not set", "TAINT-3",
+		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it is not allowed to set", "TAINT-3",
 			"may not set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
-		broken("taint-that-cannot-be-read", "the kubelet gets a taint that is none", "TAINT-3", "cannot be read",
+		broken("taint-that-cannot-be-read", "the kubelet gets an invalid taint", "TAINT-3", "cannot be read",
 			replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
-		hint(broken("nothing-starts-the-kubelet", "the user data starts no kubelet", "BOOT-7",
+		hint(broken("nothing-starts-the-kubelet", "the user data does not start a kubelet", "BOOT-7",
 			"only the image knows what it makes of its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
-		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks in place of names",
+		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks instead of names",
 			"BOOT-17", "the kubelet calls the API server through a proxy", withProxy)),
 		broken("other-cluster", "the user data names another cluster", "BOOT-7",
-			"the node asks for a token of the wrong cluster", ofOtherCluster),
+			"the node asks for a token of the wrong cluster", withOtherCluster),
 	)
 }
 
-// withProxy gives the kubelet a proxy, as AWS's own example of user data does. NO_PROXY excludes the addresses of the VPC only. The
-// password is made up.
+// withProxy configures a proxy for the kubelet, as AWS's example of user data does. NO_PROXY contains only the
+// addresses of the VPC. The password is fictitious.
 func withProxy(text string) string {
 	const unit = "/etc/systemd/system/kubelet.service.d/http-proxy.conf"
 	const lines = "cat <<EOF > /etc/environment\nHTTPS_PROXY=http://squid:hunter2@10.255.0.9:3128\nNO_PROXY=10.0.0.0/8,localhost,169.254.169.254,.internal\nEOF\n" +
@@ -97,7 +97,7 @@ func withProxy(text string) string {
 	return strings.Replace(text, "/etc/eks/bootstrap.sh", lines+"/etc/eks/bootstrap.sh", 1)
 }
 
-// familyFaults are faults of user data that Joiner merges with its own.
+// familyFaults are faults of user data that Joiner merges with generated user data.
 func familyFaults() []Fault {
 	own := func(f Fault, alias, text string) Fault {
 		f.Break = func(_ context.Context, s *Scene) error {
@@ -110,21 +110,21 @@ func familyFaults() []Fault {
 	return []Fault{
 		own(Fault{
 			Name:  "nodeconfig-malformed",
-			What:  "AL2023: the NodeConfig in the user data is no YAML",
+			What:  "AL2023: the NodeConfig in the user data is not valid YAML",
 			Check: "TAINT-3",
 			Cause: "is no NodeConfig",
 		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n   config:\n  maxPods: [\n"),
 		own(Fault{
 			Name:  "settings-malformed",
-			What:  "Bottlerocket: the user data is no TOML",
+			What:  "Bottlerocket: the user data is not valid TOML",
 			Check: "TAINT-3",
 			Cause: "it is no TOML from here on",
 		},
 			bottlerocket, "[settings.kubernetes\nevent-qps = 20\n"),
 		own(Fault{
 			Name:  "setting-out-of-range",
-			What:  "Bottlerocket: a setting has a value that it cannot have",
+			What:  "Bottlerocket: a setting has an invalid value",
 			Check: "TAINT-3",
 			Cause: "image-gc-high-threshold-percent has to be a number",
 		},
@@ -140,14 +140,14 @@ func familyFaults() []Fault {
 			bottlerocket, "#!/bin/bash\necho hello\n"),
 		own(Fault{
 			Name:  "kubelet-setting-unknown",
-			What:  "AL2023: the NodeConfig sets a label that kubelets may not set",
+			What:  "AL2023: the NodeConfig sets a label that kubelets are not allowed to set",
 			Check: "TAINT-3",
 			Cause: "may not set the label",
 		},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
 		own(Fault{
 			Name:  "user-data-too-long",
-			What:  "the user data is longer than EC2 takes",
+			What:  "the user data is longer than EC2 accepts",
 			Check: "LAUNCH-7",
 			Cause: "bytes, and EC2 takes 16384",
 		},
@@ -155,7 +155,7 @@ func familyFaults() []Fault {
 	}
 }
 
-// custom gives the scene a custom AMI, and user data with which its nodes join, after the given change.
+// custom gives the scene a custom AMI with working user data, to which it applies the given change.
 func custom(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		text, err := s.customData()
@@ -169,18 +169,18 @@ func custom(change func(string) string) func(context.Context, *Scene) error {
 	}
 }
 
-// spoilt is custom with a change that must differ from the original, whatever the cluster's name.
+// broken is custom with a change that breaks the user data. A change without effect is an error.
 func spoilt(change func(string) string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		before, err := s.customData()
 		if err == nil && change(before) == before {
-			err = errors.New("the fault changes nothing of the user data")
+			err = errors.New("the fault does not change the user data")
 		}
 		return errors.Join(err, custom(change)(ctx, s))
 	}
 }
 
-// customData returns user data with which a custom AMI joins.
+// customData returns working user data for a custom AMI.
 func (s *Scene) customData() (string, error) {
 	text := ""
 	err := s.Cluster(func(c *ekscluster.Cluster) {
@@ -206,7 +206,7 @@ func armFaults() []Fault {
 	return []Fault{
 		{
 			Name:  "x86-program-on-arm",
-			What:  "the user data fetches a program for x86, and the NodePool launches arm64",
+			What:  "the user data downloads a program for x86, and the NodePool launches arm64",
 			Check: "ARCH-3",
 			Cause: "which cannot run it",
 			Hint:  true,
@@ -216,7 +216,7 @@ func armFaults() []Fault {
 				s.Class.Spec.UserData = &text
 				return nil
 			}},
-		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 alone, and their NodePool allows both architectures, and arm64 is cheaper", Check: "ARCH-5",
+		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 only, and their NodePool allows both architectures; arm64 is cheaper", Check: "ARCH-5",
 			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"),
 					In("karpenter.k8s.aws/instance-family", "m5", "t4g")},

@@ -20,10 +20,10 @@ func classFaults() []Fault {
 		}}
 	}
 	return []Fault{
-		class("subnet-tag-misspelt", "the EC2NodeClass selects subnets by a tag that none has", "it selects no subnet", func(s *Scene) {
+		class("subnet-tag-misspelt", "the EC2NodeClass selects subnets by a tag that no subnet has", "it selects no subnet", func(s *Scene) {
 			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "Lab"}}}
 		}),
-		class("group-tag-misspelt", "the EC2NodeClass selects security groups by a tag that none has",
+		class("group-tag-misspelt", "the EC2NodeClass selects security groups by a tag that no group has",
 			"it selects no security group", func(s *Scene) {
 				s.Class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{
 					Tags: map[string]string{"karpenter.sh/discovry": s.Lab.Cluster},
@@ -40,7 +40,7 @@ func classFaults() []Fault {
 			s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name +
 				"-*", Owner: "self"}}
 		}),
-		class("image-version-never-made", "the EC2NodeClass pins a version of the image that AWS never made",
+		class("image-version-never-made", "the EC2NodeClass pins an image version that AWS never released",
 			"it selects no image", func(s *Scene) {
 				s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@v19990101"}}
 			}),
@@ -57,7 +57,7 @@ func classFaults() []Fault {
 			}},
 		{
 			Name:  "class-of-other-name",
-			What:  "the NodePool names an EC2NodeClass that is not there",
+			What:  "the NodePool names an EC2NodeClass that does not exist",
 			Check: "LAUNCH-9",
 			Cause: "which does not exist",
 			Break: func(_ context.Context, s *Scene) error {
@@ -80,7 +80,7 @@ func classFaults() []Fault {
 			}},
 		{
 			Name:  "group-of-other-cluster",
-			What:  "the nodes' security group belongs to another cluster, by its tags",
+			What:  "the tags of the nodes' security group name another cluster",
 			Check: "ID-9",
 			Cause: "belongs to cluster staging",
 			Hint:  true,

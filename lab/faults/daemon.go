@@ -14,12 +14,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// daemonFaults are faults of the pods that every node or every GPU node needs.
+// daemonFaults are faults of the DaemonSet pods that every node or every GPU node needs.
 func daemonFaults() []Fault {
 	return []Fault{
 		{
 			Name:  "service-proxy-missing",
-			What:  "the cluster has no kube-proxy, so the network plug-in does not reach the API server's service",
+			What:  "the cluster has no kube-proxy, so the network plug-in cannot reach the API server's Service",
 			Check: "CNI-2",
 			Cause: "because the cluster has no kube-proxy",
 			After: true,
@@ -27,7 +27,7 @@ func daemonFaults() []Fault {
 			Break: withoutDaemon("kube-proxy", "kube-proxy")},
 		{
 			Name:  "device-plugin-without-toleration",
-			What:  "the NodePool taints its GPU nodes, and the device plug-in does not tolerate it",
+			What:  "the NodePool taints its GPU nodes, and the device plug-in does not tolerate the taint",
 			Check: "READY-1",
 			Cause: "no device plug-in for it runs on the node",
 			After: true,
@@ -35,7 +35,7 @@ func daemonFaults() []Fault {
 			Break: devices("nvidia-device-plugin-daemonset")},
 		{
 			Name:  "one-hop-for-the-storage-driver",
-			What:  "the storage driver's pods ask the metadata service, whose answers may take one hop",
+			What:  "the storage driver's pods use the metadata service, whose hop limit of 1 blocks responses to pods",
 			Check: "IMDS-1",
 			Cause: "needs the metadata service",
 			After: true,
@@ -93,7 +93,7 @@ func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 		if err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: name}, &daemon); err != nil {
 			return err
 		}
-		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+		restored := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: daemon.Namespace,
 			Name:      daemon.Name,
 			Labels:    daemon.Labels,
@@ -103,7 +103,7 @@ func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 				_, err := s.Lab.Estate.Region.EKS.DeleteAddon(s.Lab.Cluster, addon)
 				return err
 			})
-			return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))
+			return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, restored.DeepCopy()))
 		})
 		return s.Lab.Client.Delete(ctx, &daemon)
 	}

@@ -21,7 +21,7 @@ func endpointFaults() []Fault {
 			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NoDNSSupport = true })},
 		{
 			Name:  "private-endpoint-without-host-names",
-			What:  "the endpoint is private alone, and the VPC has DNS host names switched off",
+			What:  "the endpoint is private only, and the VPC has DNS host names switched off",
 			Check: "NET-2",
 			Cause: "has DNS host names switched off",
 			Alone: true,
@@ -36,7 +36,7 @@ func endpointFaults() []Fault {
 			Alone: true,
 			After: true,
 			Break: vpc(func(v *network.VPC, _ *ekscluster.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
-		{Name: "endpoint-for-others", What: "the endpoint is public alone, and takes the addresses of an office, not those of the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", Alone: true,
+		{Name: "endpoint-for-others", What: "the endpoint is public only, and allows the addresses of an office, but not the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", Alone: true,
 			Break: vpc(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
 	}
 }

@@ -1,8 +1,8 @@
-// Package faults breaks a lab in every way that users have reported, and tests that joiner doctor finds each cause.
+// Package faults injects the faults that users have reported into a lab, and tests that joiner doctor finds each cause.
 //
 // In: a running lab, and the fault to play in it.
 // Out: the findings of doctor, the time that it took, and whether its printed fix worked.
-// Never: a verdict of its own: the expected finding is stated by the fault, and a fix worked if pods run.
+// Never: an expectation derived from the output of doctor: each fault states its expected finding, and a fix works only if pods run.
 package faults
 
 import (
@@ -18,19 +18,21 @@ import (
 // Fault is one way to break a lab.
 type Fault struct {
 	Name  string // "entry-of-wrong-type"; unique
-	What  string // what it does, in one line, for `lab fault list`
-	Check string // id of the check that must find it: "AUTH-2"
+	What  string // description in one line, for `lab fault list`
+	Check string // ID of the check that must find the fault: "AUTH-2"
 	Cause string // text that the finding's cause must contain
-	// Hint means that doctor can only report the fault as suspicious: readable state contradicts it, or it causes no harm yet.
+	// Hint means that doctor reports the fault only as suspicious, because other evidence contradicts it, or because it
+	// has no effect yet.
 	Hint bool
 	// After means that the fault can be detected only after an instance was launched.
 	After bool
 	// NeedsPods means that the fault shows only while pods are pending.
 	NeedsPods bool
-	// Slow means that finding the fault takes most of the limit of two minutes. Slow faults are played first, so that they do not extend
-	// the run.
+	// Slow means that doctor needs most of Limit to find the fault. Slow faults are played first, so that they do not
+	// extend the run.
 	Slow bool
-	// Wait is how long after the node has joined doctor reports nothing, because the node may still become healthy. 0: no delay.
+	// Wait is the time after the node has joined in which doctor does not report the fault, because the node can still
+	// become healthy. Zero means no delay.
 	Wait time.Duration
 	// Smoke marks the few faults that every test run plays.
 	Smoke bool
@@ -41,9 +43,9 @@ type Fault struct {
 
 	// Break changes the scene's objects before they are created, or anything else in the lab.
 	Break func(ctx context.Context, s *Scene) error
-	// Then is called once the objects exist and, unless none is expected, the first instance runs. nil: not called.
+	// Then is called after the objects were created. nil: not called.
 	Then func(ctx context.Context, s *Scene) error
-	// Edit makes the change for which the fix opens an editor. nil: the fix needs no editor.
+	// Edit makes the change for which the printed fix opens an editor. nil: the fix needs no editor.
 	Edit func(ctx context.Context, s *Scene) error
 }
 
@@ -67,5 +69,5 @@ func Find(name string) (Fault, error) {
 			return f, nil
 		}
 	}
-	return Fault{}, fmt.Errorf("there is no fault %q: `lab fault list` has them all", name)
+	return Fault{}, fmt.Errorf("there is no fault %q; list the faults with `lab fault list`", name)
 }

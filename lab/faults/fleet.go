@@ -27,7 +27,7 @@ func fleetFaults() []Fault {
 	return []Fault{
 		{
 			Name:  "orphan",
-			What:  "an instance carries the cluster's name, and no NodeClaim is of it",
+			What:  "an instance has the tags of the cluster, but no NodeClaim",
 			Check: "ID-4",
 			Cause: "no NodeClaim or Node refers to it",
 			Hint:  true,
@@ -35,7 +35,7 @@ func fleetFaults() []Fault {
 			Break: foreignInstance(nil)},
 		{
 			Name:  "same-cluster-name",
-			What:  "an instance of another cluster carries this cluster's name",
+			What:  "an instance of another cluster has this cluster's name in its tags",
 			Check: "ID-3",
 			Cause: "another cluster in this account and region has the name",
 			Hint:  true,
@@ -64,14 +64,14 @@ func fleetFaults() []Fault {
 			Break: withoutDaemon("aws-node", "vpc-cni")},
 		{
 			Name:  "stale-endpoint",
-			What:  "the controller is set to the endpoint of a cluster that was deleted",
+			What:  "the controller is configured with the endpoint of a deleted cluster",
 			Check: "BOOT-1",
 			Cause: "of a deleted cluster of the same name",
 			Alone: true,
 			Break: deployed("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{
 			Name:  "custom-networking-unknown",
-			What:  "the VPC CNI has custom networking on, and the controller does not know",
+			What:  "the VPC CNI uses custom networking, but the controller is not configured for it",
 			Check: "NET-6",
 			Cause: "the controller does not reserve an interface for it",
 			Hint:  true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
@@ -79,7 +79,7 @@ func fleetFaults() []Fault {
 			}},
 		{
 			Name:  "other-authority",
-			What:  "image of one's own: the user data has another cluster's certificate authority",
+			What:  "custom image: the user data has another cluster's certificate authority",
 			Check: "BOOT-2",
 			Cause: "another cluster's certificate authority",
 			Break: func(ctx context.Context, s *Scene) error {
@@ -91,7 +91,7 @@ func fleetFaults() []Fault {
 			}},
 		{
 			Name:  "feature-gate-unknown",
-			What:  "image of one's own: the kubelet gets a feature gate that it does not know",
+			What:  "custom image: the kubelet gets a feature gate that it does not know",
 			Check: "TAINT-3",
 			Cause: "knows no such feature gate",
 			Hint:  true,
@@ -100,7 +100,7 @@ func fleetFaults() []Fault {
 			})},
 		{
 			Name:  "script-fails",
-			What:  "image of one's own: a command before bootstrap.sh fails, and the script ends with it",
+			What:  "custom image: a command before bootstrap.sh fails, and the script ends",
 			Check: "BOOT-13",
 			Cause: "a script of the user data fails before the kubelet starts",
 			After: true,
@@ -111,7 +111,7 @@ func fleetFaults() []Fault {
 	}
 }
 
-// foreignInstance launches an instance outside of the controllers of this cluster, with the tags of the cluster and more tags.
+// foreignInstance launches an instance with the tags of the cluster and more tags, but without a NodeClaim.
 func foreignInstance(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster},
@@ -129,8 +129,8 @@ func foreignInstance(more map[string]string) func(context.Context, *Scene) error
 			return fmt.Errorf("launch the foreign instance: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
-		// For a new instance, the NodeClaim may not have its provider ID yet.
-		if err := s.until(ctx, time.Minute, "the foreign instance to be too old for a new node", func(context.Context) (bool, error) {
+		// Doctor ignores new instances, because a NodeClaim gets its provider ID only after the launch.
+		if err := s.until(ctx, time.Minute, "the foreign instance to be old enough for doctor", func(context.Context) (bool, error) {
 			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.Unclaimed, nil
 		}); err != nil {
 			return err
@@ -172,8 +172,8 @@ func (s *Scene) plugin(ctx context.Context, name, value string) error {
 	return s.Lab.Client.Update(ctx, daemon)
 }
 
-// deployed creates a Deployment of the controller, like the chart's, with a setting. It has no pods: the controller runs outside of the
-// cluster.
+// deployed creates a Deployment of the controller like that of the chart, with one setting. The Deployment has no
+// replicas, because the controller runs outside of the cluster.
 func deployed(name, value string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		d := pods(s.Name)
@@ -202,7 +202,7 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 func publicFaults() []Fault {
 	return []Fault{{
 		Name:  "public-subnet-without-address",
-		What:  "the nodes' subnet leads to an internet gateway, and they get no public address",
+		What:  "the nodes' subnet routes to an internet gateway, and nodes get no public address",
 		Check: "NET-4",
 		Cause: "its instances get no public address",
 		Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {

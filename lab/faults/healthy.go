@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Healthy is the result of PlayHealthy: what doctor reported of scenes in which nothing is wrong.
+// Healthy is the result of PlayHealthy: the findings of doctor in scenes without a fault.
 type Healthy struct {
-	Scenes int      // that were played
-	Asked  int      // how often doctor was asked meanwhile: before the launch, on the way and afterwards
-	Alarms []string // what it found all the same: false alarms, each once
+	Scenes int      // number of scenes that were played
+	Asked  int      // number of runs of doctor: before the launch, while pods were pending, and afterwards
+	Alarms []string // false alarms: findings of doctor, without duplicates
 }
 
 // variant is a healthy scene that differs from NewScene.
@@ -75,8 +75,8 @@ func variants() []variant {
 	}
 }
 
-// PlayHealthy plays scenes in which nothing is wrong, those of one authentication mode in parallel, and runs doctor
-// until all their pods run.
+// PlayHealthy plays scenes without a fault, and runs doctor until all their pods run. Scenes with the same
+// authentication mode run in parallel.
 func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	var out Healthy
 	for _, mode := range []string{ekscluster.AuthBoth, ekscluster.AuthAPI, ekscluster.AuthConfigMap} {
@@ -109,7 +109,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		}
 	}
 	out.Scenes += len(scenes)
-	if err := s.listen(ctx, out); err != nil {
+	if err := s.recordAlarms(ctx, out); err != nil {
 		return err
 	}
 	for _, scene := range scenes {
@@ -119,7 +119,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 	}
 	for _, scene := range scenes {
 		err := scene.until(ctx, clearTakes, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
-			err := s.listen(ctx, out)
+			err := s.recordAlarms(ctx, out)
 			running, err2 := scene.running(ctx)
 			return running, errors.Join(err, err2)
 		})
@@ -127,11 +127,11 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 			return err
 		}
 	}
-	return s.listen(ctx, out)
+	return s.recordAlarms(ctx, out)
 }
 
-// listen asks doctor, and notes what it finds.
-func (s *Stage) listen(ctx context.Context, out *Healthy) error {
+// recordAlarms runs doctor and records its findings.
+func (s *Stage) recordAlarms(ctx context.Context, out *Healthy) error {
 	all, err := s.ask(ctx)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func imageFaults() []Fault {
 		},
 		{
 			Name:  "image-older-than-the-type",
-			What:  "image of one's own: it is older than the instance type, whose pods it does not know",
+			What:  "custom image: the image is older than the instance type, so its table of maximum pods lacks the type",
 			Check: "BOOT-10",
 			Cause: "is older than the instance type",
 			After: true,
@@ -68,7 +68,7 @@ func imageFaults() []Fault {
 		}, "AL2023", instance.FlawNoNodeadm),
 		flawed(Fault{
 			Name:  "image-hardened",
-			What:  "the image was hardened so that nodeadm may not be run",
+			What:  "the image was hardened so that nodeadm cannot be executed",
 			Check: "BOOT-5",
 			Cause: "has no nodeadm",
 		}, "AL2023", instance.FlawLockedNodeadm),
@@ -111,7 +111,7 @@ func imageFaults() []Fault {
 	}
 }
 
-// armImage selects AWS's arm64 image, by its id.
+// armImage selects AWS's arm64 image by its ID.
 func armImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
 	return s.World(func(*world.World, time.Time) error {
@@ -125,13 +125,14 @@ func armImage(_ context.Context, s *Scene) error {
 	})
 }
 
-// otherFamily uses an image of one family under the name of another. Amazon Linux 2 images are built by the account.
+// otherFamily gives the scene an image of family is, under the AMI family named. Amazon Linux 2 images are built by the
+// account.
 func otherFamily(named, is string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, now time.Time) error {
 			from := is
 			if is == "AL2" {
-				from = "AL2023" // AWS makes none of it for the versions of today
+				from = "AL2023" // AWS publishes no Amazon Linux 2 image for current versions
 			}
 			id, err := s.copyImage(now, from, func(i *world.Image) {
 				i.Family = is
@@ -145,10 +146,10 @@ func otherFamily(named, is string, change func(*world.Image)) func(context.Conte
 	}
 }
 
-// scriptFaults are faults of user data of a custom AMI that show only on the instance's console.
+// scriptFaults are faults in the user data of a custom AMI that are visible only in the instance's console output.
 func scriptFaults() []Fault {
 	own := func(name, what, check, cause string, change func(string) string) Fault {
-		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}
+		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}
 	}
 	before := func(lines string) func(string) string {
 		return func(text string) string { return strings.Replace(text, "/etc/eks", lines+"\n/etc/eks", 1) }
@@ -157,13 +158,13 @@ func scriptFaults() []Fault {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
 	}
 	return []Fault{
-		own("program-for-arm", "the script fetches a program for arm64, on x86", "ARCH-3", "for another architecture",
+		own("program-for-arm", "the script downloads a program for arm64 to an x86 instance", "ARCH-3", "for another architecture",
 			before("set -e\ncurl -sSLo /usr/local/bin/agent https://example.com/agent/arm64\nchmod +x /usr/local/bin/agent\n/usr/local/bin/agent --join")),
-		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap",
+		own("swap-on", "the script creates a swap file", "BOOT-11", "has swap",
 			before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
 		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
 			before("set -e\nfallocate -l 100G /var/cache/models")),
-		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9",
+		own("eviction-threshold-unreadable", "the kubelet gets an invalid eviction threshold", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
 		own("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),

@@ -46,7 +46,7 @@ func instanceFaults() []Fault {
 			Break: silent("r5n.large"), Then: impaired(world.InstanceCheck)},
 		{
 			Name:  "node-left-behind",
-			What:  "a Node of the name that the first instance will have was left by an instance that is gone",
+			What:  "a terminated instance left a Node with the same name as the first instance",
 			Check: "TAINT-4",
 			Cause: "which another instance left behind",
 			After: true,
@@ -54,13 +54,13 @@ func instanceFaults() []Fault {
 	}
 }
 
-// leftBehind gives the scene its own subnet, and creates a Node with the name of the first instance there. The cloud controller does not
-// delete the Node, as if it had missed the termination of the old instance.
+// leftBehind gives the scene its own subnet, and creates a Node with the name of the first instance there. This is the
+// state after the cloud controller has missed the termination of an old instance.
 func leftBehind(ctx context.Context, s *Scene) error {
 	var first netip.Addr
 	err := subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
 		first = n.CIDR.Addr()
-		for range 4 { // addresses that AWS reserves
+		for range 4 { // AWS reserves the first four addresses
 			first = first.Next()
 		}
 	})(ctx, s)
@@ -77,13 +77,14 @@ func leftBehind(ctx context.Context, s *Scene) error {
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
 		return fmt.Errorf("make a Node: %w", err)
 	}
-	const older = 15 * time.Second // difference of age that exceeds a clock skew
+	const older = 15 * time.Second // more than the clock skew that doctor allows
 	return s.until(ctx, 2*older, "the Node to be older than the instance", func(context.Context) (bool, error) {
 		return time.Since(node.CreationTimestamp.Time) > older, nil
 	})
 }
 
-// silent restricts the scene to one instance type that no other scene uses. The first instance of the type runs but does not boot.
+// silent restricts the scene to one instance type that no other scene uses. The first instance of the type gets the
+// state running but does not boot.
 func silent(instanceType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		requirements := s.Pool.Spec.Template.Spec.Requirements

@@ -117,14 +117,15 @@ func key(k world.Key) func(context.Context, *Scene) error {
 	}
 }
 
-// noSpotRole deletes the role that the first spot instance creates, and restricts the scene to spot.
+// noSpotRole deletes the service-linked role that EC2 creates with the first spot instance, and restricts the scene to
+// spot.
 func noSpotRole(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot)
 	lacks := func(is bool) func(*world.World, time.Time) error {
 		return func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
 			account.NoSpotRole = is
-			_ = account.DeleteRole("AWSServiceRoleForEC2Spot") // of an earlier time, if there is one
+			_ = account.DeleteRole("AWSServiceRoleForEC2Spot") // the role exists if an earlier scene launched a spot instance
 			return nil
 		}
 	}
@@ -163,7 +164,7 @@ func deniedByPolicy(action string) func(context.Context, *Scene) error {
 			account := w.Account(s.Lab.Account)
 			g, err := account.AttachServiceControlPolicy(s.denying(action))
 			s.Undo(func(context.Context) error {
-				// the fix may have done so
+				// the fix may have detached the policy already
 				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil })
 			})
 			return err
@@ -200,7 +201,7 @@ func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
 	}
 }
 
-// copyImage registers a copy of an AWS image that the account owns. Its name does not reveal the family.
+// copyImage registers a copy of an AWS image that the account owns. The name of the copy does not contain the family.
 func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
 	region := s.Lab.Estate.Region
 	for _, i := range region.Images.All() {

@@ -10,11 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// nameOf names the objects of a scene. It says nothing of the fault: what doctor prints must be found, not read from a name.
+// nameOf returns the name of a scene's objects. The name does not reveal the fault, so doctor cannot derive the cause
+// from the name.
 func nameOf(played int) string { return fmt.Sprintf("team-%d", played) }
 
-// clean removes from AWS what was created for the scene alone, by the fault or by its fix: the access entry and the role, instance
-// profiles, images, and policies. The scene's objects, instances and the controller's own profiles must be gone.
+// clean deletes the AWS resources that the fault or its fix created for the scene: the access entry, the role, instance
+// profiles, images, and policies. The scene's objects, instances and the controller's instance profiles must already be
+// deleted.
 func (s *Scene) clean(context.Context) error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		region, account := s.Lab.Estate.Region, w.Account(s.Lab.Account)
@@ -48,18 +50,18 @@ func (s *Scene) clean(context.Context) error {
 		for _, id := range s.images {
 			region.Images.Deregister(id)
 		}
-		if arn := "arn:" + account.Partition() + ":iam::" + s.Lab.Account + ":policy/freeze-" + s.Name; isThere(account, arn) {
+		if arn := "arn:" + account.Partition() + ":iam::" + s.Lab.Account + ":policy/freeze-" + s.Name; exists(account, arn) {
 			errs = append(errs, account.DeletePolicy(arn))
 		}
 		return errors.Join(errs...)
 	})
 	if err != nil {
-		return fmt.Errorf("remove what is left of the fault in AWS: %w", err)
+		return fmt.Errorf("delete the fault's resources in AWS: %w", err)
 	}
 	return s.Lab.Roles.RemoveNode(s.Name)
 }
 
-func isThere(account *world.Account, policy string) bool {
+func exists(account *world.Account, policy string) bool {
 	_, err := account.Policy(policy)
 	return err == nil
 }

@@ -5,21 +5,21 @@ import (
 	"testing"
 )
 
-// TestFaultsOfAnyCluster: faults of the user data do something whatever the cluster is called.
-func TestFaultsOfAnyCluster(t *testing.T) {
+// TestUserDataFaultsWithAnyClusterName checks that faults of the user data work with any name of the cluster.
+func TestUserDataFaultsWithAnyClusterName(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []string{"lab", "prod", "Team_A-1", "b"} {
 		text := "#!/bin/bash\n/etc/eks/bootstrap.sh " + cluster + " --b64-cluster-ca x\n"
 		if got, want := withoutCluster(text), "#!/bin/bash\n/etc/eks/bootstrap.sh --b64-cluster-ca x\n"; got != want {
 			t.Errorf("%s: without the cluster's name: %q, want %q", cluster, got, want)
 		}
-		if got := ofOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
+		if got := withOtherCluster(text); got == text || strings.Contains(got, "bootstrap.sh "+cluster+" ") {
 			t.Errorf("%s: for another cluster: %q", cluster, got)
 		}
 	}
 }
 
-// TestNamesAreNeutral: the name of a scene's objects does not say which fault is played.
+// TestNamesAreNeutral checks that the name of a scene's objects does not reveal the fault.
 func TestNamesAreNeutral(t *testing.T) {
 	t.Parallel()
 	name := nameOf(7)
@@ -31,6 +31,6 @@ func TestNamesAreNeutral(t *testing.T) {
 		}
 	}
 	if nameOf(8) == name {
-		t.Error("two scenes have one name")
+		t.Error("two scenes have the same name")
 	}
 }

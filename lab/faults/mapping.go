@@ -27,17 +27,17 @@ func mappingFaults() []Fault {
 			Break: badRow(group, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-masters",
-			What:  "CONFIG_MAP: the row of the node role has the group of administrators instead",
+			What:  "CONFIG_MAP: the row of the node role has the group system:masters instead of system:nodes",
 			Cause: "its groups lack system:nodes",
 			Break: badRow("system:bootstrappers", "system:masters", group, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-misspelt-username",
-			What:  "CONFIG_MAP: the row's username has a placeholder that is not one",
+			What:  "CONFIG_MAP: the row's username has an unknown placeholder",
 			Cause: "which the authenticator does not fill in",
 			Break: badRow("EC2PrivateDNSName", "EC2PrivateDnsName")}),
 		mapOnly(Fault{
 			Name:  "row-with-fixed-username",
-			What:  "CONFIG_MAP: the row's username is one for all nodes",
+			What:  "CONFIG_MAP: the row's username is the same for all nodes",
 			Cause: `its username is "node"`,
 			Break: badRow("system:node:{{EC2PrivateDNSName}}", "node")}),
 		mapOnly(Fault{Name: "row-with-path", What: "CONFIG_MAP: the row's rolearn has the role's path", Cause: "has the role's path",
@@ -46,11 +46,11 @@ func mappingFaults() []Fault {
 			Break: badRow(emulator.DefaultAccount, "999999999999")}),
 		Fault{
 			Name:     "row-names-nodes-by-session",
-			What:     "CONFIG_MAP: the row's username is the session's name, and the subnets name hosts by address",
+			What:     "CONFIG_MAP: the row's username is the session name, and hosts in the subnets are named by address",
 			Check:    "AUTH-9",
 			Cause:    "names nodes by session",
 			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
-		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is no YAML", Cause: "aws-auth cannot be read", Alone: true,
+		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is not valid YAML", Cause: "aws-auth cannot be read", Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),
@@ -64,20 +64,20 @@ func mappingFaults() []Fault {
 			}}),
 		mapOnly(Fault{
 			Name:  "entry-in-map-mode",
-			What:  "CONFIG_MAP: the node role has an access entry, and the cluster does not read them",
+			What:  "CONFIG_MAP: the node role has an access entry, and the cluster ignores access entries",
 			Cause: "the cluster reads nothing else",
 			Break: func(_ context.Context, s *Scene) error {
 				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
 			}}),
 		Fault{
 			Name:     "controller-role-mapped",
-			What:     "CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs",
+			What:     "CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
 			Check:    "AUTH-5",
 			Cause:    "is the controller's own",
 			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: controllerMapped},
 		Fault{
 			Name:  "controller-role-mapped-both",
-			What:  "API_AND_CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs",
+			What:  "API_AND_CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
 			Check: "AUTH-5",
 			Cause: "is the controller's own",
 			Alone: true, Break: controllerMapped},
@@ -125,27 +125,27 @@ func entryFaults() []Fault {
 			Break:    func(_ context.Context, s *Scene) error { return s.role() }},
 		{
 			Name:     "row-in-api-mode",
-			What:     "API: the node role is mapped in aws-auth, and the cluster does not read it",
+			What:     "API: the node role is mapped in aws-auth, and the cluster ignores aws-auth",
 			Check:    "AUTH-1",
 			Cause:    "is mapped in aws-auth only",
 			AuthMode: ekscluster.AuthAPI,
 			Break:    badRow()},
 		{
 			Name:  "role-made-again",
-			What:  "the node role was deleted and made again, and its access entry is the old one's",
+			What:  "the node role was deleted and created again, and its access entry belongs to the old role",
 			Check: "AUTH-4",
 			Cause: "belongs to a deleted role of the same name",
 			Break: roleMadeAgain},
 		{
 			Name:     "role-made-again-api",
-			What:     "API: the node role was deleted and made again, and its access entry is the old one's",
+			What:     "API: the node role was deleted and created again, and its access entry belongs to the old role",
 			Check:    "AUTH-4",
 			Cause:    "belongs to a deleted role of the same name",
 			AuthMode: ekscluster.AuthAPI,
 			Break:    roleMadeAgain},
 		{
 			Name:     "controller-role-entry-api",
-			What:     "API: the access entry for nodes is the controller's role's",
+			What:     "API: the access entry for nodes is for the controller's role",
 			Check:    "AUTH-5",
 			Cause:    "is the controller's own",
 			AuthMode: ekscluster.AuthAPI,

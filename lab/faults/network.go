@@ -17,7 +17,7 @@ func networkFaults() []Fault {
 	return []Fault{
 		{
 			Name:  "closed-group",
-			What:  "the nodes' security group lets nothing out",
+			What:  "the nodes' security group allows no outbound traffic",
 			Check: "NET-1",
 			Cause: out443,
 			Smoke: true,
@@ -25,7 +25,7 @@ func networkFaults() []Fault {
 		},
 		{
 			Name:  "only-port-80-out",
-			What:  "the nodes' security group lets out port 80 alone",
+			What:  "the nodes' security group allows outbound traffic to port 80 only",
 			Check: "NET-1",
 			Cause: out443,
 			Break: group(func(g *network.SecurityGroup) {
@@ -33,7 +33,7 @@ func networkFaults() []Fault {
 			})},
 		{
 			Name:  "only-udp-out",
-			What:  "the nodes' security group lets out UDP, and no TCP",
+			What:  "the nodes' security group allows outbound UDP, but not TCP",
 			Check: "NET-1",
 			Cause: out443,
 			Break: group(func(g *network.SecurityGroup) {
@@ -41,13 +41,13 @@ func networkFaults() []Fault {
 			})},
 		{
 			Name:  "kubelet-port-closed",
-			What:  "the nodes' security group does not let the control plane in",
+			What:  "the nodes' security group denies traffic from the control plane",
 			Check: "NET-1",
 			Cause: "do not let the control plane reach kubelets at port 10250",
 			Hint:  true, Break: group(func(g *network.SecurityGroup) { g.Ingress = nil })},
 		{
 			Name:  "no-route",
-			What:  "the nodes' subnet has no way out",
+			What:  "the nodes' subnet has only the local route",
 			Check: "NET-4",
 			Cause: "has no route out",
 			Smoke: true,
@@ -56,7 +56,7 @@ func networkFaults() []Fault {
 			})},
 		{
 			Name:  "subnet-of-the-main-table",
-			What:  "no route table names the nodes' subnet, and the VPC's main one leads nowhere",
+			What:  "the nodes' subnet uses the VPC's main route table, which has only the local route",
 			Check: "NET-4",
 			Cause: "has no route out",
 			Break: subnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
@@ -110,7 +110,7 @@ func subnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(cont
 	}
 }
 
-// newSubnet creates a subnet in the VPC's upper half, which only scenes use.
+// newSubnet creates a subnet in the upper half of the VPC's addresses, which only scenes use.
 func newSubnet(s *Scene) (*network.Subnet, error) {
 	e := s.Lab.Estate
 	base := e.VPC.CIDR.Addr().As4()

@@ -10,13 +10,13 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// planFaults are faults of the requirements of NodePools and pods.
+// planFaults are faults in the requirements of NodePools and pods.
 func planFaults() []Fault {
 	const none = "no NodePool gives its nodes that label"
 	return []Fault{
 		{
 			Name:      "label-without-nodepool",
-			What:      "pods select a label that no NodePool gives its nodes",
+			What:      "pods select a label that no NodePool sets on its nodes",
 			Check:     "ARCH-4",
 			Cause:     none,
 			NeedsPods: true,
@@ -27,7 +27,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:      "label-of-other-value",
-			What:      "pods select another value of a label than the NodePool gives",
+			What:      "pods select another value of a label than the NodePool sets",
 			Check:     "ARCH-4",
 			Cause:     none,
 			NeedsPods: true,
@@ -72,7 +72,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:  "arm-of-x86-families",
-			What:  "the NodePool asks for arm64 and for families that are x86 alone",
+			What:  "the NodePool requires arm64 and instance families that are x86 only",
 			Check: "ARCH-1",
 			Cause: "no instance type is left after the requirement karpenter.k8s.aws/instance-family In [m5, c5]",
 			Break: func(_ context.Context, s *Scene) error {
@@ -82,7 +82,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:  "type-not-offered",
-			What:  "the NodePool asks for an instance type that the region does not have",
+			What:  "the NodePool requires an instance type that the region does not offer",
 			Check: "ARCH-1",
 			Cause: "no instance type is left after the requirement node.kubernetes.io/instance-type In [m5.huge]",
 			Break: func(_ context.Context, s *Scene) error {
@@ -91,7 +91,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:  "more-cores-than-offered",
-			What:  "the NodePool asks for more cores than any instance type has",
+			What:  "the NodePool requires more vCPUs than any instance type has",
 			Check: "ARCH-1",
 			Cause: "karpenter.k8s.aws/instance-cpu Gt [4000]",
 			Break: func(_ context.Context, s *Scene) error {
@@ -100,7 +100,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:  "generation-and-category-apart",
-			What:  "the NodePool's category has no instance type of its generations",
+			What:  "the NodePool requires a generation that no instance type of its category has",
 			Check: "ARCH-1",
 			Cause: "karpenter.k8s.aws/instance-generation Gt [90]",
 			Break: func(_ context.Context, s *Scene) error {
@@ -109,7 +109,7 @@ func planFaults() []Fault {
 			}},
 		{
 			Name:  "half-of-two-architectures",
-			What:  "the NodePool asks for both architectures and for families of one",
+			What:  "the NodePool allows both architectures, but only instance families of one",
 			Check: "ARCH-1",
 			Cause: "no arm64 instance type is left",
 			Hint:  true,

@@ -21,29 +21,30 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Limit is how long doctor may take after the launch to find a cause.
+// Limit is the maximum time, from the creation of the objects, in which doctor must find a cause.
 const Limit = 2 * time.Minute
 
 const (
-	// fixTakes is how long pods may take to run after a fix was pasted, without the time to run the commands of the fix.
+	// fixTakes is the maximum time from the end of a fix's commands until pods run.
 	fixTakes = time.Minute
-	// clearTakes is how long doctor may take to find nothing once pods run.
+	// clearTakes is the maximum time from running pods until doctor reports no problem.
 	clearTakes = 90 * time.Second
 )
 
 // Stage is a lab with a controller, in which faults are played.
 type Stage struct {
-	Lab    *lab.Lab
-	Joiner string // path of the program
+	Lab    *lab.Lab // in which the faults are played
+	Joiner string   // path of the joiner program
 	// Say receives progress lines. nil discards them.
 	Say func(string)
 
 	played int
 	mode   string   // authentication mode of the last scene
-	left   []*Scene // scenes that are fixed and being deleted
+	left   []*Scene // fixed scenes whose objects are being deleted
 }
 
-// Settings are additional settings of the stage's controller: short refresh intervals, so that it sees a fix soon.
+// Settings returns additional settings of the stage's controller: short refresh intervals, so that the controller
+// detects a fix soon.
 func Settings() []string {
 	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s", "SHORTAGE_BACKOFF=5s"}
 }
@@ -60,8 +61,14 @@ func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	return &Stage{Lab: l, Joiner: joiner}, nil
 }
 
-// Found is a finding in the format of `joiner doctor -o json`.
-type Found struct{ Check, Verdict, Subject, Cause, Fix string }
+// Found is a finding in the format of `joiner doctor -o json`; the fields have the names of that format.
+type Found struct {
+	Check   string // ID of the check
+	Verdict string // a diagnosis.Verdict
+	Subject string // kind and name of the object
+	Cause   string // description of the problem
+	Fix     string // commands for a shell; empty if doctor has no fix
+}
 
 // Bad reports whether the finding requires action.
 func (f Found) Bad() bool {
@@ -70,21 +77,21 @@ func (f Found) Bad() bool {
 
 // Result is the result of playing one fault.
 type Result struct {
-	Fault Fault
+	Fault Fault         // the fault that was played
 	First bool          // the first finding was the expected one
 	AtAll bool          // one of the findings was the expected one
 	Early bool          // found before any instance was launched
 	After time.Duration // from the launch, or without a launch from the creation of the objects, until found
-	Wrong []string      // other findings that came first on the way
+	Wrong []string      // unexpected first findings, without duplicates
 	Fixed bool          // the fix worked: pods run, and doctor reports no problem
 	// ByHand means that the fix opens an editor, and the lab made the edit.
 	ByHand bool
-	Ran    time.Duration // from pasting the fix until pods ran; they were pending before
-	Err    error         // why the fault was not found, or not fixed
+	Ran    time.Duration // from pasting the fix until pods ran
+	Err    error         // why the fault was not found or not fixed; nil if it was fixed
 }
 
-// Play plays a fault: it breaks the lab, asks doctor until the fault is found, applies the printed fix, waits until pods run and doctor
-// reports no problem, and cleans up.
+// Play injects a fault and runs doctor until it finds the fault. Then Play applies the printed fix, waits until pods
+// run and doctor reports no problem, and cleans up.
 func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	s.played++
 	scene := NewScene(s.Lab, nameOf(s.played))
@@ -98,7 +105,7 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	}
 	s.left = append(s.left, scene)
 	if r.Err = scene.remove(tidy); r.Err == nil && f.Alone {
-		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // the fix may have left changes that would break another fault
+		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // the fix may have left changes that would affect the next fault
 	}
 	return r
 }
@@ -109,12 +116,12 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.when())
-	// Pods are pending before the fix is pasted, as those of a user are. The back-off of earlier attempts must not delay them after the
-	// fix.
+	// As for a user, pods are pending before the fix is pasted. This tests that the back-off of failed launches does
+	// not delay the pods after the fix.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
-	began := time.Now()
+	started := time.Now()
 	if r.ByHand = f.Edit != nil && strings.HasPrefix(fix, "kubectl edit "); r.ByHand {
 		err = f.Edit(ctx, scene)
 	} else {
@@ -126,11 +133,11 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	if err := scene.until(ctx, fixTakes, "pods to run", scene.running); err != nil {
 		return fmt.Errorf("after the fix %q: %w", fix, err)
 	}
-	r.Ran = time.Since(began)
-	err = scene.until(ctx, clearTakes, "doctor to find nothing", func(ctx context.Context) (bool, error) {
+	r.Ran = time.Since(started)
+	err = scene.until(ctx, clearTakes, "doctor to report no problem", func(ctx context.Context) (bool, error) {
 		all, err := s.ask(ctx)
 		if bad := slices.IndexFunc(all, Found.Bad); bad >= 0 {
-			err = fmt.Errorf("it finds %s: %s", all[bad].Check, all[bad].Cause)
+			err = fmt.Errorf("doctor reports %s: %s", all[bad].Check, all[bad].Cause)
 		}
 		return err == nil, err
 	})
@@ -138,11 +145,13 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	return err
 }
 
-// Break breaks the lab, and creates the objects; pods only if pods is true or the fault needs them.
+// Break injects the fault and creates the scene's objects. It creates pods only if pods is true or the fault needs
+// them.
 func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) error {
 	mode := cmp.Or(f.AuthMode, ekscluster.AuthBoth)
 	if mode != s.mode {
-		// A role that is mapped in one mode may not be mapped in another, so wait until the old scenes are gone: doctor would report them.
+		// A role that is mapped in one mode is possibly not mapped in another. Wait until the old scenes are deleted,
+		// so that doctor does not report their roles.
 		for _, other := range s.left {
 			if err := other.gone(ctx); err != nil {
 				return err
@@ -176,7 +185,7 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) err
 	return nil
 }
 
-// ensurePods creates the scene's pods, unless they exist.
+// ensurePods creates the scene's Deployment, unless it exists.
 func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	if slices.ContainsFunc(scene.made, func(o client.Object) bool { return o == client.Object(scene.Pods) }) {
 		return nil
@@ -184,12 +193,12 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	return scene.make(ctx, scene.Pods)
 }
 
-// find breaks the lab, asks doctor until its first finding is the expected one, and returns the printed fix.
+// find injects the fault, runs doctor until the first finding is the expected one, and returns the printed fix.
 func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
 	if err := s.Break(ctx, scene, f, f.After); err != nil {
 		return "", err
 	}
-	began := time.Now()
+	started := time.Now()
 	err = scene.until(ctx, Limit, "the first finding to be "+f.Check, func(ctx context.Context) (bool, error) {
 		all, err := s.ask(ctx)
 		if err != nil {
@@ -198,25 +207,25 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 		launched := launch(scene)
 		r.AtAll = r.AtAll || slices.ContainsFunc(all, f.is)
 		if len(all) == 0 || !f.is(all[0]) {
-			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // a first finding that is only suspicious is not counted as wrong
+			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // another finding of the expected check is not counted as wrong
 				r.wrong(all[0])
 			}
-			// A cause that is not visible without an instance needs the pods, which get one.
-			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("it is %s", firstOf(all)))
+			// Some causes are visible only with an instance. Create the pods, so that the controller launches one.
+			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("the first finding is %s", firstOf(all)))
 		}
-		r.First, r.Early, r.After, fix = true, launched.IsZero(), time.Since(began), all[0].Fix
+		r.First, r.Early, r.After, fix = true, launched.IsZero(), time.Since(started), all[0].Fix
 		if !launched.IsZero() {
 			r.After = time.Since(launched)
 		}
 		return true, nil
 	})
 	if err == nil && !r.Early && !f.After {
-		err = fmt.Errorf("it was found %s after a launch, and could have been known before", r.After)
+		err = fmt.Errorf("the fault was found %s after a launch, but must be found before a launch", r.After)
 	}
 	return fix, err
 }
 
-// launch returns when the scene's first instance was launched; zero if none was.
+// launch returns the launch time of the scene's first instance, or zero without an instance.
 func launch(scene *Scene) time.Time {
 	all := scene.Instances()
 	if len(all) == 0 {
@@ -243,14 +252,14 @@ func (r *Result) wrong(f Found) {
 
 func (r Result) when() string {
 	if r.Early {
-		return "before anything was launched"
+		return "before the launch"
 	}
 	return fmt.Sprintf("%.1f s after the launch", r.After.Seconds())
 }
 
 func firstOf(all []Found) string {
 	if len(all) == 0 {
-		return "nothing at all"
+		return "no finding"
 	}
 	return fmt.Sprintf("%s %s: %s", all[0].Check, all[0].Verdict, all[0].Cause)
 }
@@ -263,7 +272,7 @@ func (s *Stage) ask(ctx context.Context) ([]Found, error) {
 	}
 	var report struct{ Findings []Found }
 	if err := json.Unmarshal([]byte(printed), &report); err != nil {
-		return nil, fmt.Errorf("read what doctor prints: %w", err)
+		return nil, fmt.Errorf("parse the output of doctor: %w", err)
 	}
 	return report.Findings, nil
 }

@@ -9,18 +9,23 @@ import (
 	"time"
 )
 
-// Summary contains the numbers of a report.
+// Summary contains the counts and times of a report.
 type Summary struct {
-	Faults, First, AtAll, Early, Pasted int
-	ByHand                              int           // fixed in the editor that the fix opens
-	Misled                              int           // faults before whose cause doctor reported another one first
-	Median, Worst                       time.Duration // from the launch until found
-	RanMedian, RanWorst                 time.Duration // from the fix until pods ran
-	Pairs, Both                         int
-	Alarms                              int
+	Faults              int           // faults that were played
+	First               int           // faults that were the first finding of doctor
+	AtAll               int           // faults that were among the findings
+	Early               int           // faults that were found before a launch
+	Pasted              int           // faults that the printed commands fixed
+	ByHand              int           // faults that were fixed in the editor that the printed command opens
+	Misled              int           // faults for which doctor first reported another cause
+	Median, Worst       time.Duration // from the launch until the fault was found
+	RanMedian, RanWorst time.Duration // from the fix until pods ran
+	Pairs               int           // pairs of faults that were played
+	Both                int           // pairs of which doctor found both faults
+	Alarms              int           // false alarms
 }
 
-// Summary computes the numbers.
+// Summary computes the counts and times of the report.
 func (r Report) Summary() Summary {
 	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Healthy.Alarms)}
 	var times, ran []time.Duration
@@ -62,8 +67,8 @@ func count(is bool) int {
 	return 0
 }
 
-// Short lists the requirements that are not met, one per line.
-func (r Report) Short() []string {
+// Failures lists the failed faults and pairs, and the false alarms, one per line.
+func (r Report) Failures() []string {
 	var out []string
 	for _, one := range r.Results {
 		if one.Err != nil {
@@ -87,12 +92,12 @@ func (r Report) Markdown() string {
 	b.WriteString(`# What joiner doctor finds
 
 ` + "`make diagnosis-report`" + ` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller.
-The test breaks something and runs ` + "`joiner doctor`" + `, with read permissions only, until its first finding is the fault.
-Then it pastes the printed fix into a shell. Pods must run, and doctor must find nothing more.
+The test breaks something and runs ` + "`joiner doctor`" + `, with read permissions only, until the first finding is the injected fault.
+Then it pastes the printed fix into a shell. Pods must run, and doctor must report no more problems.
 
-* *found* counts from the launch of the first instance; some causes are known before a launch.
-* *pods run after the fix* counts from the paste, with pods already waiting. It includes the commands of the fix, and an instance's boot,
-  which takes less than a second in the lab.
+* *found* is the time since the launch of the first instance. Some faults are found before a launch.
+* *pods run after the fix* is the time since the fix was pasted, while pods were pending. It includes the commands of the fix and the boot of an
+  instance, which takes less than a second in the lab.
 
 | what | number |
 |---|---|
@@ -107,7 +112,7 @@ Then it pastes the printed fix into a shell. Pods must run, and doctor must find
 	return b.String()
 }
 
-// numbers returns the rows of the report's first table.
+// numbers returns the rows of the report's first table: description and value.
 func (r Report) numbers() [][2]string {
 	s := r.Summary()
 	seconds := func(median, worst time.Duration) string {
@@ -115,23 +120,23 @@ func (r Report) numbers() [][2]string {
 	}
 	return [][2]string{
 		{"faults", strconv.Itoa(s.Faults)},
-		{"found first", strconv.Itoa(s.First)},
-		{"found at all", strconv.Itoa(s.AtAll)},
+		{"found as the first finding", strconv.Itoa(s.First)},
+		{"found", strconv.Itoa(s.AtAll)},
 		{"found before anything was launched", strconv.Itoa(s.Early)},
-		{"seconds from the launch until found, of the others", seconds(s.Median, s.Worst)},
+		{"seconds from the launch until found, for the other faults", seconds(s.Median, s.Worst)},
 		{"another cause reported first", strconv.Itoa(s.Misled)},
 		{"fixed by pasting the printed command into a shell", strconv.Itoa(s.Pasted)},
 		{"fixed in the editor that the printed command opens", strconv.Itoa(s.ByHand)},
 		{"seconds from pasting the fix until pods run", seconds(s.RanMedian, s.RanWorst)},
-		{fmt.Sprintf("two faults at once, pairs drawn with seed %d", r.Seed), fmt.Sprintf("both found in %d of %d", s.Both, s.Pairs)},
-		{"healthy scenes", fmt.Sprintf("%d, while doctor was asked %d times", r.Healthy.Scenes, r.Healthy.Asked)},
+		{fmt.Sprintf("pairs of faults at the same time, selected with seed %d", r.Seed), fmt.Sprintf("both found in %d of %d", s.Both, s.Pairs)},
+		{"healthy scenes", fmt.Sprintf("%d, with %d runs of doctor", r.Healthy.Scenes, r.Healthy.Asked)},
 		{"false alarms: findings worse than fine in healthy scenes", strconv.Itoa(s.Alarms)},
-		{fmt.Sprintf("time for all of it, in %d labs side by side", r.Labs), r.Took.Round(time.Second).String()},
+		{fmt.Sprintf("total time, in %d labs in parallel", r.Labs), r.Took.Round(time.Second).String()},
 	}
 }
 
 func (r Report) writeFaults(b *strings.Builder) {
-	b.WriteString("## Faults\n\n`lab fault NAME` injects one in a running lab.\n\n| fault | what it does | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
+	b.WriteString("## Faults\n\n`lab fault NAME` injects a fault into a running lab.\n\n| fault | description | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
 	for _, one := range r.Results {
 		found, fix, note := "no", "", ""
 		switch {
@@ -158,7 +163,7 @@ func (r Report) writeFaults(b *strings.Builder) {
 }
 
 func (r Report) writePairs(b *strings.Builder) {
-	b.WriteString("## Two at once\n\n| fault | and | both found |\n|---|---|---|\n")
+	b.WriteString("## Two faults at the same time\n\n| fault | and | both found |\n|---|---|---|\n")
 	for _, p := range r.Pairs {
 		found := "no"
 		if p.Both {
@@ -170,7 +175,7 @@ func (r Report) writePairs(b *strings.Builder) {
 }
 
 func writeUntried(b *strings.Builder) {
-	b.WriteString("## Checks without a fault\n\nTheir tests are of evidence, in package diagnosis.\n\n| check | why no fault makes it true in the lab |\n|---|---|\n")
+	b.WriteString("## Checks without a fault\n\nTests of package diagnosis cover these checks.\n\n| check | why the lab has no fault for the check |\n|---|---|\n")
 	reasons := Untried()
 	for _, id := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(b, "| [%s](checks/%s.md) | %s |\n", id, id, reasons[id])

@@ -27,8 +27,8 @@ func (s *Scene) role() error {
 // arn returns the ARN of the scene's role.
 func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
-// entry creates an access entry for a role. If the current authentication mode does not allow that, it switches the mode for a moment: EKS
-// keeps entries in all modes.
+// entry creates an access entry for a role. If the authentication mode does not allow access entries, it changes the
+// mode temporarily, because EKS keeps existing entries in all modes.
 func (s *Scene) entry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
@@ -142,7 +142,7 @@ func roleFaults() []Fault {
 				s.Class.Spec.Role = lab.ControllerRole
 				return nil
 			}},
-		{Name: "role-missing", What: "the EC2NodeClass names a role that is not there", Check: "AUTH-6", Cause: "there is no role",
+		{Name: "role-missing", What: "the EC2NodeClass names a role that does not exist", Check: "AUTH-6", Cause: "there is no role",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name
 				return nil
@@ -177,7 +177,7 @@ func roleFaults() []Fault {
 			Break: lacking("AmazonEKSWorkerNodePolicy")},
 		{
 			Name:  "role-without-registry-policy",
-			What:  "the node role may not pull images",
+			What:  "the node role is not allowed to pull images",
 			Check: "AUTH-6",
 			Cause: "lacks AmazonEC2ContainerRegistryPullOnly",
 			Break: lacking("AmazonEC2ContainerRegistryPullOnly")},
@@ -190,7 +190,7 @@ func roleFaults() []Fault {
 				"AmazonSSMManagedInstanceCore")},
 		{
 			Name:  "role-not-passed",
-			What:  "the controller may not pass the node role to instances",
+			What:  "the controller is not allowed to pass the node role to instances",
 			Check: "AUTH-8",
 			Cause: "the controller is not allowed to pass the role",
 			Smoke: true,
@@ -200,7 +200,7 @@ func roleFaults() []Fault {
 			}},
 		{
 			Name:  "profile-missing",
-			What:  "the EC2NodeClass names an instance profile that is not there",
+			What:  "the EC2NodeClass names an instance profile that does not exist",
 			Check: "LAUNCH-1",
 			Cause: "does not exist",
 			Break: func(_ context.Context, s *Scene) error {

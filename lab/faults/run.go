@@ -12,29 +12,30 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Plan is what a report plays.
+// Plan defines the labs, faults and pairs of a run.
 type Plan struct {
-	Joiner string      // path of the program
-	Lab    lab.Options // of each lab; the authentication mode is the faults' affair
-	Labs   int         // how many labs side by side; in each one thing is played after another. Less than 1: 1
-	Faults []Fault
-	Pairs  int    // how many pairs of faults at once
-	Seed   uint64 // that draws them
-	NoCalm bool   // no healthy scenes are played
-	Say    func(string)
+	Joiner    string       // path of the joiner program
+	Lab       lab.Options  // options of each lab; AuthMode must be empty, because the faults set it
+	Labs      int          // number of labs that run in parallel; less than 1 means 1
+	Faults    []Fault      // faults to play
+	Pairs     int          // number of pairs of faults to play
+	Seed      uint64       // seed for the selection of the pairs
+	NoHealthy bool         // skip the healthy scenes
+	Say       func(string) // receives progress lines; nil discards them
 }
 
 // Report is the result of a plan.
 type Report struct {
-	Results []Result // in the order of the faults
-	Pairs   []Pair
-	Healthy Healthy
-	Seed    uint64
-	Labs    int
-	Took    time.Duration
+	Results []Result      // in the order of the faults
+	Pairs   []Pair        // in the order of Pairs
+	Healthy Healthy       // zero if the healthy scenes were skipped
+	Seed    uint64        // seed that selected the pairs
+	Labs    int           // number of labs
+	Took    time.Duration // total time of the run
 }
 
-// Run starts the labs and plays the plan. The error is about labs that do not start; failed faults are in the report.
+// Run starts the labs and plays the plan. The error reports labs that did not start or that ended early; failed faults
+// are in the report.
 func Run(ctx context.Context, p Plan) (Report, error) {
 	began := time.Now()
 	p.Labs = max(p.Labs, 1)
@@ -43,11 +44,11 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	var errs []error
 	jobs <- func(s *Stage) {
 		var err error
-		if p.NoCalm {
+		if p.NoHealthy {
 			return
 		}
 		if r.Healthy, err = s.PlayHealthy(ctx); err != nil {
-			r.Healthy.Alarms = append(r.Healthy.Alarms, "not played to the end: "+err.Error())
+			r.Healthy.Alarms = append(r.Healthy.Alarms, "healthy scenes not completed:  "+err.Error())
 		}
 	}
 	// Start the longest jobs first.
@@ -57,7 +58,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		one, other := p.Faults[a], p.Faults[b]
-		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // avoids switching modes
+		return cmp.Or(cmp.Compare(durationRank(one), durationRank(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // avoids switching modes
 	})
 	for _, i := range order {
 		jobs <- func(s *Stage) {
@@ -88,8 +89,8 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	return r, errors.Join(errs...)
 }
 
-// brief returns the sort key by duration: slow faults first.
-func brief(f Fault) int {
+// durationRank returns the sort key by duration: 0 for slow faults, 1 for others.
+func durationRank(f Fault) int {
 	if f.Slow {
 		return 0
 	}
@@ -117,7 +118,7 @@ func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
 		case err := <-l.Failed():
 			return err
 		case <-c.Done():
-			return fmt.Errorf("the controller is gone: %w", c.Err())
+			return fmt.Errorf("the controller has ended: %w", c.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		default:

@@ -25,15 +25,15 @@ import (
 // poll is the interval for polling the lab.
 const poll = 100 * time.Millisecond
 
-// Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same name. They are
-// healthy until a fault changes them, before they are created.
+// Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same
+// name. A fault changes the objects before they are created.
 type Scene struct {
-	Lab   *lab.Lab
-	Name  string // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
+	Lab   *lab.Lab // in which the objects are created
+	Name  string   // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
 	Class *awsv1.EC2NodeClass
 	Pool  *karpv1.NodePool
-	Pods  *appsv1.Deployment
-	More  []client.Object // created before the others, and deleted with them
+	Pods  *appsv1.Deployment // has one pod, which the NodePool accepts
+	More  []client.Object    // created before the others, and deleted with them
 
 	undo   []func(context.Context) error
 	images []string        // images registered for the scene
@@ -108,8 +108,8 @@ func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
 	})
 }
 
-// Undo adds a function that reverts a change outside of the scene's objects. It runs if the fix was not applied or reverts less. Functions
-// run in reverse order.
+// Undo adds a function that reverts a change outside of the scene's objects. The functions run in reverse order if the
+// fault was not fixed, and always if the fault is Alone.
 func (s *Scene) Undo(how func(context.Context) error) { s.undo = append(s.undo, how) }
 
 // undone runs the functions added by Undo.
@@ -126,7 +126,7 @@ func (s *Scene) undone(ctx context.Context) error {
 func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.Lab.Client.Create(ctx, o); err != nil {
-			return fmt.Errorf("make %T %s: %w", o, o.GetName(), err)
+			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
 		}
 		s.made = append(s.made, o)
 	}
@@ -135,7 +135,7 @@ func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
 
 // settled waits until the controller has set the condition Ready of the class.
 func (s *Scene) settled(ctx context.Context) error {
-	return s.until(ctx, 30*time.Second, "the EC2NodeClass to be judged", func(ctx context.Context) (bool, error) {
+	return s.until(ctx, 30*time.Second, "the condition Ready of the EC2NodeClass", func(ctx context.Context) (bool, error) {
 		var class awsv1.EC2NodeClass
 		if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
 			return false, err
@@ -159,7 +159,7 @@ func (s *Scene) running(ctx context.Context) (bool, error) {
 	return len(list.Items) > 0 && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), nil
 }
 
-// remove deletes the scene's objects: the newest first, the class once its nodes are gone.
+// remove deletes the scene's objects, the newest first. It does not wait until they are gone.
 func (s *Scene) remove(ctx context.Context) error {
 	var errs []error
 	for _, o := range slices.Backward(s.made) {
@@ -173,7 +173,7 @@ func (s *Scene) remove(ctx context.Context) error {
 
 // gone waits until all objects and instances of the scene are gone.
 func (s *Scene) gone(ctx context.Context) error {
-	return s.until(ctx, time.Minute, "the scene to be gone", func(ctx context.Context) (bool, error) {
+	return s.until(ctx, time.Minute, "the scene's objects and instances to be deleted", func(ctx context.Context) (bool, error) {
 		for _, o := range s.made {
 			if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 				return false, err
@@ -183,7 +183,7 @@ func (s *Scene) gone(ctx context.Context) error {
 	})
 }
 
-// until waits until ok returns true; its timeout error names what it waited for.
+// until waits until ok returns true. The error after limit contains what, and the last error of ok.
 func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// socket is the name of the socket in the lab's folder on which it accepts faults.
+// socket is the file name, in the lab's folder, of the socket for the commands of `lab fault`.
 const socket = "faults.sock"
 
-// answering is the time limit for breaking a lab or undoing a fault.
-const answering = 2 * time.Minute
+// requestTimeout is the time limit for injecting or undoing a fault.
+const requestTimeout = 2 * time.Minute
 
-// desk breaks a running lab by hand.
-type desk struct {
+// faultServer handles the requests of `lab fault`.
+type faultServer struct {
 	mu     sync.Mutex
 	stage  *Stage
 	scenes map[string]*Scene // by name of the fault
@@ -37,21 +37,21 @@ func Serve(ctx context.Context, l *lab.Lab) error {
 	if err != nil {
 		return fmt.Errorf("listen for faults: %w", err)
 	}
-	d := &desk{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
+	d := &faultServer{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{name}", d.answer(d.brk))
-	mux.HandleFunc("DELETE /{name}", d.answer(d.undo))
+	mux.HandleFunc("POST /{name}", d.handle(d.inject))
+	mux.HandleFunc("DELETE /{name}", d.handle(d.undo))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }()
 	return nil
 }
 
-func (d *desk) answer(do func(context.Context, string) (string, error)) http.HandlerFunc {
+func (d *faultServer) handle(do func(context.Context, string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answering)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTimeout)
 		defer cancel()
 		text, err := do(ctx, r.PathValue("name"))
 		if err != nil {
@@ -62,26 +62,26 @@ func (d *desk) answer(do func(context.Context, string) (string, error)) http.Han
 	}
 }
 
-// brk breaks the lab.
-func (d *desk) brk(ctx context.Context, name string) (string, error) {
+// inject injects a fault. The result is the text for the user.
+func (d *faultServer) inject(ctx context.Context, name string) (string, error) {
 	f, err := Find(name)
 	if err != nil {
 		return "", err
 	}
 	if d.scenes[name] != nil {
-		return "", fmt.Errorf("the fault %s is played already: `lab fault --undo %s` ends it", name, name)
+		return "", fmt.Errorf("the fault %s is already injected; undo it with `lab fault --undo %s`", name, name)
 	}
 	stage, err := NewStage(ctx, d.stage.Lab, "")
 	if err != nil {
 		return "", err
 	}
-	d.played++ // resources in AWS keep the name of their scene, so each scene needs a new one
+	d.played++ // AWS resources can remain from earlier scenes, so each scene needs a new name
 	scene := NewScene(d.stage.Lab, nameOf(d.played))
 	before, err := stage.keepMode(scene)
 	if err != nil {
 		return "", err
 	}
-	// Users want to see the pods that stay pending.
+	// Create pods, so that users see pending pods.
 	f.NeedsPods = true
 	if err := stage.Break(ctx, scene, f, true); err != nil {
 		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
@@ -93,39 +93,39 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 // played describes the fault and how to diagnose it. It mentions the authentication mode if the fault changed it.
 func played(f Fault, name, before, now string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s. EC2NodeClass, NodePool and Deployment %s are there.\n", capital(f.What), name)
+	fmt.Fprintf(&b, "%s. Created EC2NodeClass, NodePool and Deployment %s.\n", capital(f.What), name)
 	if now != before {
-		fmt.Fprintf(&b, "The cluster's authentication mode is %s until the fault is ended; it was %s.\n", now, before)
+		fmt.Fprintf(&b, "The cluster's authentication mode is %s until the fault is undone; before, the mode was %s.\n", now, before)
 	}
-	b.WriteString("To find out: joiner doctor")
+	b.WriteString("To find the cause: joiner doctor")
 	switch {
 	case f.Wait > 0:
-		fmt.Fprintf(&b, ", %.0f seconds after the node has joined: until then all may be well", f.Wait.Seconds())
+		fmt.Fprintf(&b, ", at least %.0f seconds after the node has joined", f.Wait.Seconds())
 	case f.Slow:
-		fmt.Fprintf(&b, ", which may take up to %.0f minutes to know", Limit.Minutes())
+		fmt.Fprintf(&b, ", which finds the cause after up to %.0f minutes", Limit.Minutes())
 	}
-	fmt.Fprintf(&b, "\nTo end it:   lab fault --undo %s\n", f.Name)
+	fmt.Fprintf(&b, "\nTo undo the fault: lab fault --undo %s\n", f.Name)
 	return b.String()
 }
 
-// undo puts right what a fault broke, and deletes its objects.
-func (d *desk) undo(ctx context.Context, name string) (string, error) {
+// undo reverts a fault and deletes its objects. The result is the text for the user.
+func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	scene := d.scenes[name]
 	if scene == nil {
-		return "", fmt.Errorf("the fault %q is not played in this lab", name)
+		return "", fmt.Errorf("the fault %q is not injected in this lab", name)
 	}
 	if err := errors.Join(scene.undone(ctx), scene.remove(ctx)); err != nil {
 		return "", err
 	}
 	// The controller needs the role until the instances and its own instance profile are gone.
 	if err := scene.gone(ctx); err != nil {
-		return "", fmt.Errorf("the objects %s are deleted, and not gone yet; roles and access entries of the fault stay until `lab fault --undo %s` is run again: %w", scene.Name, name, err)
+		return "", fmt.Errorf("the objects %s are still being deleted; to delete the roles and access entries of the fault, run `lab fault --undo %s` again: %w", scene.Name, name, err)
 	}
 	if err := scene.clean(ctx); err != nil {
 		return "", err
 	}
 	delete(d.scenes, name)
-	return "The fault " + name + " is ended: its objects, instances, roles and access entries are deleted.\n", nil
+	return "The fault " + name + " is undone: its objects, instances, roles and access entries are deleted.\n", nil
 }
 
 // keepMode returns the cluster's authentication mode, and makes the scene restore it.
@@ -137,10 +137,10 @@ func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 	return mode, err
 }
 
-// Ask sends a fault to the lab in a folder, or undoes it, and returns the lab's output.
+// Ask makes the lab in the folder home inject or undo a fault, and returns the lab's output.
 func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
 	client := &http.Client{
-		Timeout: answering,
+		Timeout: requestTimeout,
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))
 		}}}
@@ -150,17 +150,17 @@ func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "http://lab/"+name, nil)
 	if err != nil {
-		return "", fmt.Errorf("ask the lab: %w", err)
+		return "", fmt.Errorf("send the request to the lab: %w", err)
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return "", fmt.Errorf("ask the lab in %s: %w", home, err)
+		return "", fmt.Errorf("send the request to the lab in %s: %w", home, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("ask the lab: %w", err)
+		return "", fmt.Errorf("read the response of the lab: %w", err)
 	case response.StatusCode != http.StatusOK:
 		return "", errors.New(strings.TrimSpace(string(text)))
 	}

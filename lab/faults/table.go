@@ -8,23 +8,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// Untried maps the checks without a fault in the lab to the reason.
+// Untried returns, by check ID, why a check has no fault in the lab.
 func Untried() map[string]string {
-	const fargate, late = "the case of a controller on Fargate has tests of its own in the lab",
-		"it speaks up after three minutes, and only where no other check knows more"
+	const fargate, late = "separate tests in the lab cover a controller on Fargate",
+		"it reports only after three minutes, and only if no other check finds a cause"
 	return map[string]string{
 		"AUTH-10": "it is a hint beside AUTH-2, and never the first finding",
-		"AUTH-11": "its reasons lie in EKS's own authenticator, whose place a stand-in takes",
+		"AUTH-11": "its causes are in EKS's own authenticator, which the lab emulates",
 		"ARCH-6":  "it is a hint beside ARCH-5, and never the first finding",
 		"ARCH-7":  "the region of the lab no longer offers A1 instances",
-		"BOOT-12": "each way to lose one's credentials has a check that knows the reason: AUTH-5, AUTH-6, AUTH-7",
+		"BOOT-12": "every cause of missing credentials has its own check: AUTH-5, AUTH-6, AUTH-7",
 		"FG-1":    fargate, "FG-2": fargate, "FG-3": fargate, "FG-4": fargate, "FG-5": fargate, "FG-6": fargate, "FG-7": fargate, "FG-8": fargate,
-		"ID-1":    "a controller does not start in a cluster of another name, and two clusters of one name have separate tests in the lab",
-		"ID-7":    "the controller gives up the NodeClaim of an instance that is gone within a second",
-		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
+		"ID-1":    "a controller does not start in a cluster with another name, and separate tests in the lab cover two clusters with the same name",
+		"ID-7":    "the controller deletes the NodeClaim of a terminated instance within a second",
+		"NET-7":   "the emulated VPC has only security groups and network ACLs, which have their own checks",
 		"READY-3": late,
 		"RUN-1":   "the controller fixes every fault, and this fault removes the controller: a separate test in the lab stops it",
-		"TAINT-5": "the API server notes only who wrote a node's taints last, and in a lab that is one of Kubernetes' own controllers before a check reads it",
+		"TAINT-5": "the API server records only the last writer of a node's taints, and in the lab a Kubernetes controller writes them before the check reads them",
 	}
 }
 
@@ -42,20 +42,20 @@ func Problems() []string {
 		}
 		names[f.Name], tried[f.Check] = true, true
 		if !known[f.Check] || f.Cause == "" || f.What == "" || f.Break == nil && f.Then == nil {
-			out = append(out, fmt.Sprintf("the fault %s lacks its check, its cause, what it does or how", f.Name))
+			out = append(out, fmt.Sprintf("the fault %s lacks Check, Cause, What, or both Break and Then", f.Name))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		switch {
 		case !tried[id] && untried[id] == "":
-			out = append(out, fmt.Sprintf("no fault makes %s true, and no reason is given", id))
+			out = append(out, fmt.Sprintf("the check %s has no fault, and no reason in Untried", id))
 		case tried[id] && untried[id] != "":
-			out = append(out, fmt.Sprintf("%s has a fault, and a reason to have none", id))
+			out = append(out, fmt.Sprintf("the check %s has a fault, and also a reason in Untried", id))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(untried)) {
 		if !known[id] {
-			out = append(out, fmt.Sprintf("there is no check %s", id))
+			out = append(out, fmt.Sprintf("Untried has the unknown check %s", id))
 		}
 	}
 	return out

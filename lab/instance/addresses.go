@@ -2,17 +2,18 @@ package instance
 
 import "math"
 
-// What the environment of the VPC CNI's pod sets.
-// Source: https://github.com/aws/amazon-vpc-cni-k8s, "CNI Configuration Variables".
+// Environment variables of the VPC CNI's pod. Source: https://github.com/aws/amazon-vpc-cni-k8s, "CNI Configuration
+// Variables".
 const (
 	EnvPrefixes = "ENABLE_PREFIX_DELEGATION"           // /28 blocks instead of single addresses
-	EnvCustom   = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG" // pods are in subnets of their own
-	EnvIPv6     = "ENABLE_IPv6"
+	EnvCustom   = "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG" // custom networking: pods use separate subnets
+	EnvIPv6     = "ENABLE_IPv6"                        // pods have IPv6 addresses
 )
 
-// podAddresses is how many addresses the VPC CNI has for pods that are not on the host's network: on each interface of the
-// default card, all but the interface's own. With custom networking the first interface carries no pods; with prefixes,
-// which take a Nitro type (metal is one), each address is a block of sixteen. A cluster of IPv6 has a /80 block for each node.
+// podAddresses returns the number of addresses that the VPC CNI has for pods without hostNetwork. On each interface of
+// the default network card, these are all addresses except the interface's primary address. With custom networking, the
+// first interface is not used for pods. With prefixes, which require a Nitro or bare metal type, each address is a
+// block of 16 addresses. An IPv6 cluster has a /80 block for each node, so the number is unlimited.
 func (b *boot) podAddresses(environment map[string]string) int64 {
 	n := b.Facts.Network
 	interfaces := n.MaxInterfaces

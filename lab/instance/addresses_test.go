@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestPodAddresses compares how many addresses an instance's network plug-in can assign with AWS's tables: m5.large has 3 interfaces of 10
-// addresses, t3.small 3 of 4, c5.metal 15 of 50; t2.small, with 3 of 4, is not a Nitro type.
+// TestPodAddresses compares the number of pod addresses with AWS's tables. m5.large has 3 interfaces with 10 addresses
+// each, t3.small 3 with 4, and c5.metal 15 with 50. t2.small has 3 with 4 and is not a Nitro type.
 func TestPodAddresses(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -51,7 +51,7 @@ func TestPodAddresses(t *testing.T) {
 	}
 }
 
-// TestBootOfIPv6 boots every bootstrap in a cluster of IPv6, with an IPv6 address and without.
+// TestBootOfIPv6 boots each family in an IPv6 cluster, with an IPv6 address and without.
 func TestBootOfIPv6(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ family, userData, console string }{

@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// kubeletConfigAL2 is where the image has the kubelet's configuration.
+// kubeletConfigAL2 is the path of the kubelet's configuration in the image.
 const kubeletConfigAL2 = "/etc/kubernetes/kubelet/kubelet-config.json"
 
-// bootAL2 boots Amazon Linux 2: everything is up to the user data's scripts,
-// which are to call /etc/eks/bootstrap.sh.
+// bootAL2 boots Amazon Linux 2. Only the scripts of the user data start the kubelet, by calling /etc/eks/bootstrap.sh.
 func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	b.refuseParts(parts)
 	box := b.sandbox()
@@ -35,10 +34,9 @@ func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	b.unit("systemd[1]", "Started Kubernetes Kubelet.")
 }
 
-// bootstrapFlags are the options of bootstrap.sh that take a value. It knows an
-// option only as a word of its own: "--kubelet-extra-args=…" is to it a
-// positional argument like any other, and is ignored.
-// Source: files/bootstrap.sh of amazon-eks-ami.
+// bootstrapFlags are the options of bootstrap.sh that take a value. The script accepts an option and its value only as
+// separate words. "--kubelet-extra-args=…" is an ignored positional argument. Source: files/bootstrap.sh of
+// amazon-eks-ami.
 var bootstrapFlags = map[string]bool{
 	"--use-max-pods": true, "--b64-cluster-ca": true, "--apiserver-endpoint": true, "--kubelet-extra-args": true,
 	"--enable-docker-bridge": true, "--aws-api-retry-attempts": true, "--docker-config-json": true,
@@ -47,7 +45,7 @@ var bootstrapFlags = map[string]bool{
 	"--cluster-id": true, "--mount-bpf-fs": true, "--local-disks": true, "--container-runtime": true,
 }
 
-// bootstrap stands in for /etc/eks/bootstrap.sh.
+// bootstrap emulates /etc/eks/bootstrap.sh. It returns the exit code.
 func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int {
 	flags, cluster, problem := parseBootstrap(args)
 	if problem != "" {
@@ -107,7 +105,7 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 		args: append([]string{"--cloud-provider=external", "--hostname-override=" + b.PrivateDNSName, "--node-ip=" + address},
 			b.extraArgs(flags["--kubelet-extra-args"])...),
 	}
-	if b.kubelet == nil { // else it runs since an earlier call, and "systemctl start" changes nothing about it
+	if b.kubelet == nil { // otherwise an earlier call has started the kubelet, and "systemctl start" has no effect
 		b.kubelet = next
 	}
 	fmt.Fprintln(stdout, "Created symlink from /etc/systemd/system/multi-user.target.wants/kubelet.service to /etc/systemd/system/kubelet.service.")
@@ -115,10 +113,9 @@ func (b *boot) bootstrap(f *files, args []string, stdout, stderr io.Writer) int 
 	return 0
 }
 
-// extraArgs takes the extra arguments the way that they go: into a line
-// Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and from there, split,
-// into the command line. A single quote in them ends that line early, and
-// systemd ignores a line that it cannot read.
+// extraArgs returns the kubelet arguments that result from the value of --kubelet-extra-args. bootstrap.sh writes the
+// value into a line Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and systemd splits it into words. A single
+// quote in the value makes the line invalid, and systemd ignores invalid lines.
 func (b *boot) extraArgs(extra string) []string {
 	if strings.Contains(extra, "'") {
 		b.unit("systemd[1]", "/etc/systemd/system/kubelet.service.d/30-kubelet-extra-args.conf:2: Invalid syntax, ignoring: KUBELET_EXTRA_ARGS="+extra)
@@ -147,8 +144,8 @@ func parseBootstrap(args []string) (flags map[string]string, cluster, problem st
 	return flags, positional[0], ""
 }
 
-// al2Config is the kubelet's configuration: the file of the image, with what a
-// script before has made of it and what bootstrap.sh writes into it.
+// al2Config returns the kubelet's configuration: the file of the image, with the changes of earlier scripts and of
+// bootstrap.sh.
 func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	data, _ := f.read(kubeletConfigAL2)
 	var config map[string]any
@@ -167,7 +164,8 @@ func (b *boot) al2Config(f *files, flags map[string]string) ([]byte, error) {
 	return data, nil
 }
 
-// guessedDNS returns the address that bootstrap.sh assumes for cluster DNS, by the range of the instance's own address.
+// guessedDNS returns the address that bootstrap.sh assumes for cluster DNS, from the range of the instance's own
+// address.
 func (b *boot) guessedDNS() string {
 	if strings.HasPrefix(b.PrivateIP, "10.") {
 		return "172.20.0.10"
@@ -175,7 +173,7 @@ func (b *boot) guessedDNS() string {
 	return "10.100.0.10"
 }
 
-// imageConfig is what both Amazon Linux images set of the kubelet, whatever instance it is.
+// imageConfig returns the kubelet settings that both Amazon Linux images have on every instance.
 func imageConfig() map[string]any {
 	return map[string]any{
 		"apiVersion":               "kubelet.config.k8s.io/v1beta1",
@@ -188,7 +186,7 @@ func imageConfig() map[string]any {
 	}
 }
 
-// instanceConfig is what the bootstrap of both sets by the instance.
+// instanceConfig returns the kubelet settings that the bootstrap of both Amazon Linux images derives from the instance.
 func (b *boot) instanceConfig() map[string]any {
 	return map[string]any{
 		"providerID":   "aws:///" + b.Zone + "/" + b.ID,

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nodeConfig is what nodeadm reads of a NodeConfig.
-// Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/.
+// nodeConfig has the fields of a NodeConfig that the lab's nodeadm uses. Source:
+// https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/.
 type nodeConfig struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -33,7 +33,7 @@ type nodeConfig struct {
 			Config map[string]any `json:"config"`
 			Flags  []string       `json:"flags"`
 		} `json:"kubelet"`
-		FeatureGates map[string]bool `json:"featureGates"` // nodeadm's own
+		FeatureGates map[string]bool `json:"featureGates"` // feature gates of nodeadm
 	} `json:"spec"`
 }
 
@@ -61,15 +61,14 @@ func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 		return
 	}
 	b.kubelet = configured
-	environment := configured.environment // which a drop-in of a script adds to
+	environment := configured.environment // systemd drop-ins written by scripts override it
 	maps.Copy(environment, box.files.kubeletEnvironment())
 	b.kubelet.proxy = proxyFor(environment, configured.server)
 	b.nodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
 	b.unit("systemd[1]", "Started kubelet.service - Kubernetes Kubelet.")
 }
 
-// nodeadmConfig stands in for the unit nodeadm-config. It returns nil when the
-// unit fails.
+// nodeadmConfig emulates the unit nodeadm-config. It returns nil if the unit fails.
 func (b *boot) nodeadmConfig(parts []part) *start {
 	b.nodeadm("nodeadm-config", "info", "Loading configuration..", `"configSource":"imds://user-data"`)
 	config, err := mergeNodeConfigs(parts)
@@ -93,7 +92,7 @@ func (b *boot) nodeadmConfig(parts []part) *start {
 	return s
 }
 
-// describeSelf is nodeadm's call of ec2:DescribeInstances, for the node's name.
+// describeSelf emulates nodeadm's call of ec2:DescribeInstances, which returns the node's name.
 func (b *boot) describeSelf() error {
 	if err := b.describe(); err != nil {
 		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)
@@ -101,8 +100,7 @@ func (b *boot) describeSelf() error {
 	return nil
 }
 
-// mergeNodeConfigs merges the NodeConfig parts in the order in which they stand,
-// a later one winning.
+// mergeNodeConfigs merges the NodeConfig parts in their order; a later part overrides an earlier one.
 func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	var merged map[string]any
 	for _, p := range parts {
@@ -137,8 +135,8 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges maps key by key; flags are put after each other. The product reads NodeConfigs too (package userdata);
-// that the lab has eyes of its own is on purpose: one misreading cannot hide on both sides.
+// mergeInto merges maps key by key, and appends lists of flags. Package userdata of the product also merges
+// NodeConfigs. The lab deliberately has a separate implementation, so that a bug in one of them makes a test fail.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {
@@ -214,7 +212,7 @@ func (b *boot) nodeadmStart(c *nodeConfig) (*start, error) {
 	}, nil
 }
 
-// nodeIP is the node's address of its cluster's family, as the metadata service has it.
+// nodeIP returns the node's address in the IP family of its cluster, or an error like that of the metadata service.
 func (b *boot) nodeIP(six bool) (string, error) {
 	switch {
 	case !six:
@@ -225,7 +223,7 @@ func (b *boot) nodeIP(six bool) (string, error) {
 	return b.IPv6, nil
 }
 
-// dnsOf is the tenth address of the service range, where EKS puts cluster DNS.
+// dnsOf returns the address of cluster DNS on EKS: the tenth address of the service range.
 func dnsOf(cidr netip.Prefix) string {
 	addr := cidr.Masked().Addr()
 	for range 10 {
@@ -234,7 +232,7 @@ func dnsOf(cidr netip.Prefix) string {
 	return addr.String()
 }
 
-// nodeadm prints a line as nodeadm logs it.
+// nodeadm prints a log line in the format of nodeadm.
 func (b *boot) nodeadm(unit, level, message, fields string) {
 	if fields != "" {
 		fields = "," + fields

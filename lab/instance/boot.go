@@ -1,8 +1,8 @@
 // Package instance boots an emulated instance from its user data.
 //
-// In: an instance, its image and type, and what it can reach.
-// Out: how its kubelet was started, or nothing; and what all of it printed to the console.
-// Never: a program of this computer run, a file of it read or written, or a network call.
+// In: an instance with its image and type, and the AWS APIs that it can call.
+// Out: the settings of its kubelet, or nil if no kubelet starts; and the console output.
+// Never: a program or a file of this computer, or a network call.
 package instance
 
 import (
@@ -17,75 +17,75 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// Instance is what boots.
+// Instance is an instance to boot.
 type Instance struct {
-	ID             string // "i-0…"
-	Region         string
-	Zone           string
-	PrivateIP      string
-	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
-	IPv6           string // empty without one
-	UserData       []byte // as the metadata service gives it
-	NoMetadata     bool   // the metadata service is switched off
-	RootGiB        int64  // size of the volume that holds pods and images
-	Image          Image
-	Facts          catalog.Facts // of the instance's type
+	ID             string        // "i-0…"
+	Region         string        // AWS region
+	Zone           string        // name of the availability zone
+	PrivateIP      string        // IPv4 address
+	PrivateDNSName string        // "ip-10-0-0-12.ec2.internal"
+	IPv6           string        // empty without an IPv6 address
+	UserData       []byte        // as returned by the metadata service, decoded from base64
+	NoMetadata     bool          // the metadata service is switched off
+	RootGiB        int64         // size of the volume that holds pods and images
+	Image          Image         // image of the instance
+	Facts          catalog.Facts // data of the instance type
 }
 
-// Image is what the instance boots from.
+// Image is the AMI of an instance.
 type Image struct {
 	Name         string   // "bottlerocket-aws-k8s-1.31-x86_64-v1.53.0-0123abcd"
-	Family       string   // "AL2", "AL2023", …, in the words of an EC2NodeClass
+	Family       string   // AMI family as in an EC2NodeClass: "AL2", "AL2023", …
 	Architecture string   // "x86_64" or "arm64"
-	Version      string   // of its Kubernetes: "1.31"
-	Flaws        []string // FlawNoNodeadm…; of those that it has not, none is here
+	Version      string   // Kubernetes minor version: "1.31"
+	Flaws        []string // FlawNoNodeadm…; empty for a working image
 }
 
-// Surroundings are what an instance finds around it.
+// Surroundings are the services that an instance can call.
 type Surroundings interface {
-	// Credentials says why the metadata service has no credentials for the
-	// instance, nil if it has.
+	// Credentials returns nil if the metadata service has credentials for the instance, and otherwise an error with the
+	// reason.
 	Credentials() error
 	// Cluster describes an EKS cluster, with the instance's credentials.
 	Cluster(name string) (Cluster, error)
 }
 
-// Cluster is what an instance can learn of its cluster from EKS.
+// Cluster is the description of a cluster that EKS returns to an instance.
 type Cluster struct {
-	Endpoint string
-	CA       string // base64 of PEM
-	CIDR     string // of services
+	Endpoint string // URL of the API server
+	CA       string // PEM certificate of the authority, in base64
+	CIDR     string // address range of Services
 }
 
-// limit is how long the scripts of one instance may run here, whatever they do.
+// limit is the timeout for all scripts of one instance.
 const limit = 10 * time.Second
 
-// boot is one instance on its way up.
+// boot is the boot of one instance.
 type boot struct {
 	Instance
 	around  Surroundings
 	say     func(string)
 	born    time.Time
-	swap    bool   // a script has switched it on
-	kubelet *start // what the image's bootstrap has set the kubelet to; nil until it has
+	swap    bool   // a script has enabled swap
+	kubelet *start // settings by the image's bootstrap; nil until the bootstrap starts the kubelet
 }
 
-// start is how a kubelet is started.
+// start has the command line and files with which a kubelet is started.
 type start struct {
 	args   []string
-	config []byte // KubeletConfiguration, JSON or YAML; empty when there is none
-	server string // of its kubeconfig
-	proxy  string // that it asks for the server: host and port; empty: none
+	config []byte // KubeletConfiguration in JSON or YAML; can be empty
+	server string // server of the kubeconfig
+	proxy  string // host and port of the proxy to the server; empty: no proxy
 	ca     []byte // PEM
 
-	environment map[string]string // of the kubelet, by the NodeConfig
+	environment map[string]string // environment variables of the kubelet in the NodeConfig
 }
 
-// Boot runs the user data as the image would and returns how the kubelet
-// starts. It returns nil when no kubelet starts; say, called with each line
-// of the console, has then said why. Token, Reach and the like are left to the caller.
+// Boot runs the user data as the image would, and returns the settings of the kubelet. It returns nil if no kubelet
+// starts. Boot calls say with each line of the console, which contains the reason. The caller sets the other fields of
+// the settings, such as Token and Reach.
 //
-// Users write user data: if the code of the lab panics on it, the instance fails to boot, and the console has the panic.
+// If user data makes the lab's code panic, the instance fails to boot, and the console contains the panic.
 func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)) (settings *kubelet.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -127,7 +127,7 @@ func Boot(ctx context.Context, i Instance, around Surroundings, say func(string)
 	return settings
 }
 
-// bootCloudInit boots an image that has cloud-init take its user data apart.
+// bootCloudInit boots an image with cloud-init.
 func (b *boot) bootCloudInit(ctx context.Context) {
 	b.cloudInit("Cloud-init v. 22.2.2 running 'init' at %s. Up %.2f seconds.", stamp(), b.up())
 	b.cloudInit("ci-info: | eth0 | True | %s | 255.255.255.0 | global |", b.PrivateIP)
@@ -141,12 +141,12 @@ func (b *boot) bootCloudInit(ctx context.Context) {
 	case "AL2023":
 		b.bootAL2023(ctx, parts)
 	default:
-		b.cloudInit("the lab does not know how an image of family %s boots", b.Image.Family)
+		b.cloudInit("the lab cannot boot an image of family %s", b.Image.Family)
 	}
 	b.cloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceEc2.  Up %.2f seconds", stamp(), b.up())
 }
 
-// runShell runs the shell parts in order, as cloud-init's scripts-user module does.
+// runShell runs the shell parts in their order, as cloud-init's scripts-user module does.
 func (b *boot) runShell(ctx context.Context, parts []part, box *sandbox) {
 	failed := 0
 	for _, p := range parts {
@@ -163,7 +163,7 @@ func (b *boot) runShell(ctx context.Context, parts []part, box *sandbox) {
 	}
 }
 
-// refuseParts says which parts the image's cloud-init does not understand.
+// refuseParts prints cloud-init's warning for each part with an unsupported content type.
 func (b *boot) refuseParts(parts []part, known ...string) {
 	for _, p := range parts {
 		switch {

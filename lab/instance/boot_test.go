@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// around is what an instance of the tests finds around it.
+// around has the surroundings of an instance in tests.
 type around struct {
 	credentials error
 	cluster     Cluster
@@ -104,56 +104,56 @@ func TestBoot(t *testing.T) {
 		wantLabels       map[string]string
 		wantNoKubelet    bool
 		wantConsole      []string
-		wantInOrder      []string // likewise, one after another
+		wantInOrder      []string // texts of the console, in this order
 	}{
-		"AL2 as Karpenter writes it": {
+		"AL2: user data of Karpenter": {
 			family: "AL2", userData: al2Script,
 			wantTaints:  unregistered,
 			wantLabels:  map[string]string{"karpenter.sh/nodepool": "default", "nodegroup": "karpenter"},
 			wantConsole: []string{"/etc/eks/bootstrap.sh demo --apiserver-endpoint"},
 		},
-		"AL2 asks EKS for what it is not given": {
+		"AL2: endpoint and CA from EKS": {
 			family: "AL2", userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo",
 			around: around{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
 		},
-		"case-4: the = form is a positional argument": {
+		"user report case-4: --kubelet-extra-args=… is ignored": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'`,
 		},
-		"case-4: the form that works": {
+		"user report case-4: --kubelet-extra-args with a separate value": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--register-with-taints karpenter.sh/unregistered:NoExecute'`,
 			wantTaints: unregistered,
 		},
-		"a second call: the kubelet runs since the first": {
+		"AL2: second call of bootstrap.sh has no effect": {
 			family: "AL2", userData: bootstrap + "--kubelet-extra-args --node-labels=call=1\n" + strings.TrimPrefix(bootstrap, "#!/bin/bash\n") +
 				"--kubelet-extra-args --node-labels=call=2\n",
 			wantLabels: map[string]string{"call": "1"},
 		},
-		"AL2: the kubelet's configuration changed before": {
+		"AL2: script changes the kubelet's configuration": {
 			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\n" +
 				"jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}] | .systemReserved.cpu=\"100m\"' $F > /tmp/k && mv /tmp/k $F\n" + bootstrap,
 			wantTaints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
 		},
-		"AL2: the kubelet's configuration read and written in one line": {
+		"AL2: script reads and writes the kubelet's configuration in one line": {
 			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\nif true; then\n" +
 				"  echo \"it is $(uname -m)\" > /dev/console\n  echo \"$(jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}]' $F)\" > $F\nfi\n" + bootstrap,
 			wantTaints:  []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
 			wantConsole: []string{"it is x86_64"},
 		},
-		"AL2: the kubelet's configuration lost, as jq writes what it reads": {
+		"AL2: script truncates the kubelet's configuration before jq reads it": {
 			family: "AL2", userData: "#!/bin/bash\nF=/etc/kubernetes/kubelet/kubelet-config.json\njq .maxPods=3 $F > $F\n" +
 				bootstrap, wantNoKubelet: true,
 			wantConsole: []string{"parse error: unexpected end of JSON input"},
 		},
-		"AL2: the kubelet's configuration spoilt before": {
+		"AL2: script empties the kubelet's configuration": {
 			family: "AL2", userData: "#!/bin/bash\n: > /etc/kubernetes/kubelet/kubelet-config.json\n" + bootstrap, wantNoKubelet: true,
 			wantConsole: []string{"parse error: unexpected end of JSON input"},
 		},
-		"a variable from an earlier line": {
+		"AL2: variable of an earlier line": {
 			family: "AL2", userData: "#!/bin/sh\nPOOL=a\nif [ -d /etc/eks ]; then LABELS=\"pool=$POOL,arch=$(uname -m)\"; fi\n" +
 				"/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= --kubelet-extra-args \"--node-labels=$LABELS\"",
 			wantLabels: map[string]string{"pool": "a", "arch": "x86_64"},
 		},
-		"bad quote": {
+		"AL2: unclosed quote": {
 			family: "AL2", userData: "#!/bin/bash\necho before\n/etc/eks/bootstrap.sh 'demo --apiserver-endpoint https://127.0.0.1:6443\n",
 			wantNoKubelet: true,
 			wantConsole:   []string{"before", "unexpected EOF while looking for matching `''", "Failed to run module scripts-user"},
@@ -163,7 +163,7 @@ func TestBoot(t *testing.T) {
 			wantNoKubelet: true,
 			wantConsole:   []string{"Unable to locate credentials", "PrivateDnsName is not available"},
 		},
-		"AL2 does not know NodeConfig": {
+		"AL2: NodeConfig is not supported": {
 			family: "AL2", userData: nodeConfigPart, wantNoKubelet: true,
 			wantConsole: []string{"Unhandled unknown content-type (application/node.eks.aws)"},
 		},
@@ -175,20 +175,20 @@ func TestBoot(t *testing.T) {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--no-such-flag'`, wantNoKubelet: true,
 			wantConsole: []string{"failed to parse kubelet flag: unknown flag: --no-such-flag"},
 		},
-		"label of Kubernetes' own": {
+		"reserved Kubernetes label": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--node-labels=node-role.kubernetes.io/worker=true'`, wantNoKubelet: true,
 			wantConsole: []string{"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels"},
 		},
-		"a program that is not there": {
+		"missing program": {
 			family: "AL2", userData: "#!/bin/bash -e\nwget2 http://example.com/x\n" +
 				strings.TrimPrefix(bootstrap, "#!/bin/bash\n"), wantNoKubelet: true,
 			wantConsole: []string{"wget2: command not found", "exit status 127"},
 		},
-		"a script without end": {
+		"endless script": {
 			family: "AL2", userData: "#!/bin/bash\nwhile true; do :; done", wantNoKubelet: true,
-			wantConsole: []string{"the lab stopped it"},
+			wantConsole: []string{"the lab stopped the script"},
 		},
-		"AL2023 as Karpenter writes it": {
+		"AL2023: user data of Karpenter": {
 			family: "AL2023", userData: nodeConfigPart, wantTaints: unregistered,
 			wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
 		},
@@ -200,18 +200,18 @@ func TestBoot(t *testing.T) {
 			family: "AL2023", userData: al2Script, wantNoKubelet: true,
 			wantConsole: []string{"bootstrap.sh has been removed from AL2023-based EKS AMIs", "could not find NodeConfig within UserData"},
 		},
-		"AL2023 with a value that no kubelet reads": {
+		"AL2023: invalid kubelet setting": {
 			family: "AL2023", userData: strings.Replace(nodeConfigPart, "maxPods: 29", "maxPods: many", 1), wantNoKubelet: true,
 			wantConsole: []string{"failed to load kubelet config file"},
 		},
-		"AL2023: NodeConfig and shell, in whatever order": {
+		"AL2023: shell scripts before the NodeConfig": {
 			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n",
 				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho first\n"+
 					"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho second\n--//\n", 1),
 			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
 			wantInOrder: []string{"Loading configuration..", "first", "second", "Starting daemon.."},
 		},
-		"AL2023: a script that fails keeps no node from joining": {
+		"AL2023: node joins although a script fails": {
 			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n",
 				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nexit 3\n--//\n", 1),
 			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
@@ -228,14 +228,14 @@ func TestBoot(t *testing.T) {
 			s, console := bootWith(t, tt.family, tt.userData, tt.around)
 			for _, want := range tt.wantConsole {
 				if !strings.Contains(console, want) {
-					t.Errorf("the console does not say %q", want)
+					t.Errorf("the console does not contain %q", want)
 				}
 			}
 			rest := console
 			for _, want := range tt.wantInOrder {
 				_, after, ok := strings.Cut(rest, want)
 				if !ok {
-					t.Errorf("the console does not say %q, or not after what it should follow", want)
+					t.Errorf("the console does not contain %q in the expected order", want)
 				}
 				rest = after
 			}
@@ -268,15 +268,15 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestNodeOffersWhatWasPlanned holds what a node of ours reports against what
-// the catalog promises of it: less would leave pods without a place.
+// TestNodeOffersWhatWasPlanned compares the allocatable resources of a node with those of the catalog. With less,
+// planned pods would not fit.
 func TestNodeOffersWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	s, console := bootWith(t, "AL2023", nodeConfigPart, around{})
 	if s == nil {
 		t.Fatal(console)
 	}
-	// karpenter-aws.md, Appendix A: m5.large allocatable 1930m, 7238320128, 29 pods.
+	// Allocatable resources of m5.large: allocatable 1930m, 7238320128, 29 pods.
 	if cpu := s.Allocatable.Cpu().MilliValue(); cpu != 1930 {
 		t.Errorf("allocatable cpu is %dm, want 1930m", cpu)
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// bootBottlerocket boots Bottlerocket. It runs nothing of its user data: it takes
-// settings from it, or refuses them all when there is one that it does not know.
-// Source: early-boot-config, pluto and thar-be-settings of bottlerocket-core-kit.
+// bootBottlerocket boots Bottlerocket. It reads settings from the user data, and rejects all settings if one is
+// unknown. It does not run scripts. Source: early-boot-config, pluto and thar-be-settings of bottlerocket-core-kit.
 func (b *boot) bootBottlerocket() {
 	b.say("Welcome to " + b.Image.system() + "!")
 	b.say("         Starting Bottlerocket userdata configuration system...")
@@ -46,7 +45,7 @@ func (b *boot) bootBottlerocket() {
 	b.say("[  OK  ] Started Kubelet.")
 }
 
-// failed prints what systemd does when a unit fails that others need.
+// failed prints the lines of systemd for a failed unit, and for the units that depend on it.
 func (b *boot) failed(description, unit string, others ...string) {
 	b.say("[FAILED] Failed to start " + description + ".")
 	b.say("See 'systemctl status " + unit + ".service' for details.")
@@ -55,8 +54,8 @@ func (b *boot) failed(description, unit string, others ...string) {
 	}
 }
 
-// readSettings returns the settings of Kubernetes, by their names in TOML. Tables
-// of user data besides [settings] are ignored.
+// readSettings returns the settings below [settings.kubernetes], by their names in TOML. It ignores tables other than
+// [settings].
 func readSettings(userData []byte) (map[string]any, error) {
 	data, err := gunzip(userData)
 	if err != nil {
@@ -84,8 +83,7 @@ func readSettings(userData []byte) (map[string]any, error) {
 	return kubernetes, nil
 }
 
-// pluto sets what the user data does not: it is what the image knows by itself,
-// or asks of EC2 and EKS.
+// pluto sets the settings that the user data does not set, from the instance and from EC2.
 func (b *boot) pluto(settings map[string]any) error {
 	set := func(key string, value any) {
 		if _, ok := settings[key]; !ok {
@@ -115,7 +113,7 @@ func (b *boot) pluto(settings map[string]any) error {
 	return nil
 }
 
-// applySettings writes the files of the kubelet.
+// applySettings returns the kubelet's flags and configuration for the settings.
 func (b *boot) applySettings(settings map[string]any) (*start, error) {
 	for _, needed := range []string{"api-server", "cluster-certificate"} {
 		if settings[needed] == nil {
@@ -143,9 +141,8 @@ func (b *boot) applySettings(settings map[string]any) (*start, error) {
 	return s, nil
 }
 
-// rocketFields are the settings that become a field of the kubelet's configuration
-// as they are.
-// Source: the template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
+// rocketFields maps the settings that are copied unchanged to their field in the kubelet's configuration. Source: the
+// template kubelet-config of packages/kubernetes-1.33 of bottlerocket-core-kit.
 var rocketFields = map[string]string{
 	"allowed-unsafe-sysctls": "allowedUnsafeSysctls", "cluster-domain": "clusterDomain", "container-log-max-files": "containerLogMaxFiles",
 	"container-log-max-size": "containerLogMaxSize", "container-log-max-workers": "containerLogMaxWorkers",
@@ -161,7 +158,7 @@ var rocketFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// rocketConfig is the kubelet's configuration as the image writes it.
+// rocketConfig returns the kubelet's configuration that the image writes.
 func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 	pods, _ := settings["max-pods"].(int64)
 	reserved := b.reserved(pods)
@@ -196,7 +193,7 @@ func (b *boot) rocketConfig(settings map[string]any) map[string]any {
 	return config
 }
 
-// joined writes a table for a flag: "a=b,c=d", a key once for each of its values.
+// joined returns a table in the format of a flag: "a=b,c=d". A key with several values occurs once for each value.
 func joined(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string
@@ -212,13 +209,13 @@ func joined(value any) string {
 	return strings.Join(out, ",")
 }
 
-// flavour is the variant of an image of Bottlerocket, "aws-k8s-1.31".
+// flavour returns the variant of a Bottlerocket image: "aws-k8s-1.31".
 func (i Image) flavour() string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(i.Name, "bottlerocket-"), "-"+i.Architecture)
 	return name
 }
 
-// release is the version of an image of Bottlerocket, "1.53.0".
+// release returns the version of a Bottlerocket image: "1.53.0".
 func (i Image) release() string {
 	_, rest, _ := strings.Cut(i.Name, "-"+i.Architecture+"-v")
 	version, _, _ := strings.Cut(rest, "-")

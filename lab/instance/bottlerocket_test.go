@@ -27,7 +27,7 @@ max-pods = 29
 "karpenter.sh/unregistered" = [":NoExecute"]
 `
 
-// TestBottlerocket: what the settings say reaches the kubelet.
+// TestBottlerocket checks that settings take effect in the kubelet.
 func TestBottlerocket(t *testing.T) {
 	t.Parallel()
 	unregistered := corev1.Taint{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}
@@ -35,13 +35,13 @@ func TestBottlerocket(t *testing.T) {
 	tests := map[string]struct {
 		userData     string
 		wantTaints   []corev1.Taint
-		wantCPU      string // allocatable; empty: what is left of 2 cores after 70m
+		wantCPU      string // allocatable CPU; empty: 1930m
 		wantPods     int64  // 0: 29
 		wantNodeName string
 	}{
-		"as Karpenter writes it": {userData: rocketSettings},
+		"user data of Karpenter": {userData: rocketSettings},
 		"compressed":             {userData: compressed(t, rocketSettings)},
-		"one taint without a list, two in one": {
+		"taints as text and as list": {
 			userData: strings.Replace(rocketSettings, `[":NoExecute"]`,
 				"[\":NoExecute\"]\nteam = \"a:NoSchedule\"\nx = [\"1:NoSchedule\", \"2:NoExecute\"]", 1),
 			wantTaints: []corev1.Taint{
@@ -49,21 +49,21 @@ func TestBottlerocket(t *testing.T) {
 				{Key: "x", Value: "1", Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Value: "2", Effect: corev1.TaintEffectNoExecute},
 			},
 		},
-		"settings of other parts, and a table of the user's": {
+		"other settings, and a table outside of settings": {
 			userData: rocketSettings + "[settings.kernel.sysctl]\n\"user.max_user_namespaces\" = \"16384\"\n[settings.host-containers.admin]\nenabled = true\n[notes]\nby = \"me\"\n",
 		},
-		"reserved for the system": {
+		"system-reserved": {
 			userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = \"130m\"\n", wantCPU: "1800m",
 		},
-		"reserved for Kubernetes, one thing of it": {
+		"kube-reserved with one resource": {
 			userData: rocketSettings + "[settings.kubernetes.kube-reserved]\ncpu = \"200m\"\n", wantCPU: "1800m",
 		},
-		"percentages may be text, other numbers not": {
+		"percentage as text": {
 			userData: strings.Replace(rocketSettings, "max-pods = 29", "max-pods = 17\nlog-level = 4\nimage-gc-high-threshold-percent = 90\nimage-gc-low-threshold-percent = \"80\"", 1),
 			wantPods: 17,
 		},
-		"without max-pods the image counts addresses": {userData: strings.Replace(rocketSettings, "max-pods = 29\n", "", 1)},
-		"a name of its own": {
+		"no max-pods": {userData: strings.Replace(rocketSettings, "max-pods = 29\n", "", 1)},
+		"hostname-override": {
 			userData:     strings.Replace(rocketSettings, "max-pods = 29", "hostname-override = \"mine.example.com\"", 1),
 			wantNodeName: "mine.example.com",
 		},
@@ -94,7 +94,7 @@ func TestBottlerocket(t *testing.T) {
 	}
 }
 
-// TestBottlerocketRefuses: one setting that is wrong, and none is taken; the instance never joins.
+// TestBottlerocketRefuses checks that one invalid setting makes the boot fail.
 func TestBottlerocketRefuses(t *testing.T) {
 	t.Parallel()
 	kubernetes := func(line string) string { return strings.Replace(rocketSettings, "max-pods = 29", line, 1) }
@@ -102,58 +102,58 @@ func TestBottlerocketRefuses(t *testing.T) {
 	tests := map[string]struct {
 		userData string
 		around   around
-		want     []string // of the console
+		want     []string // texts of the console
 	}{
-		"a name that it does not know": {
+		"unknown setting": {
 			userData: kubernetes("max-podz = 29"),
 			want: []string{patch + "unknown field `max-podz`, expected one of `allowed-unsafe-sysctls`, `api-server`",
 				"Dependency failed for Kubelet"},
 		},
-		"a table that it does not know": {
+		"unknown table": {
 			userData: rocketSettings + "[settings.kubelet]\nmax-pods = 3\n",
 			want:     []string{patch + "unknown field `kubelet`, expected one of `autoscaling`"},
 		},
-		"a sysctl as a number": {userData: rocketSettings +
+		"sysctl as number": {userData: rocketSettings +
 			"[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n", want: []string{patch +
 			"invalid type: integer `1048576`, expected a string"}},
-		"a lockdown of no kind": {userData: rocketSettings + "[settings.kernel]\nlockdown = \"strict\"\n",
+		"invalid lockdown": {userData: rocketSettings + "[settings.kernel]\nlockdown = \"strict\"\n",
 			want: []string{patch + "unknown variant `strict`, expected one of `none`"}},
-		"credentials as a table": {userData: rocketSettings +
+		"credentials as table": {userData: rocketSettings +
 			"[settings.container-registry.credentials]\n\"a.example.com\" = { auth = \"QTpi\" }\n", want: []string{patch +
 			"invalid type: map, expected a sequence"}},
-		"what is no base64": {userData: rocketSettings +
+		"invalid base64": {userData: rocketSettings +
 			"[settings.host-containers.admin]\nuser-data = \"not base64!\"\n", want: []string{patch + "Unable to deserialize into ValidBase64"}},
-		"a key of a container": {userData: rocketSettings + "[settings.bootstrap-containers.a]\nimage = \"x\"\n",
+		"unknown container setting": {userData: rocketSettings + "[settings.bootstrap-containers.a]\nimage = \"x\"\n",
 			want: []string{patch + "unknown field `image`"}},
-		"a parameter of no list": {userData: rocketSettings + "[settings.boot.kernel-parameters]\nconsole = \"tty0\"\n",
+		"kernel parameter is not a list": {userData: rocketSettings + "[settings.boot.kernel-parameters]\nconsole = \"tty0\"\n",
 			want: []string{patch + "invalid type: string \"tty0\", expected a sequence"}},
-		"a time server of no list": {userData: rocketSettings + "[settings.ntp]\ntime-servers = \"a\"\n",
+		"time-servers is not a list": {userData: rocketSettings + "[settings.ntp]\ntime-servers = \"a\"\n",
 			want: []string{patch + "invalid type: string \"a\", expected a sequence"}},
-		"a number in quotes": {userData: kubernetes(`max-pods = "29"`),
+		"number as text": {userData: kubernetes(`max-pods = "29"`),
 			want: []string{patch + "invalid type: string \"29\", expected u32"}},
-		"a percentage above 100": {userData: kubernetes(`image-gc-high-threshold-percent = "900"`),
+		"percentage above 100": {userData: kubernetes(`image-gc-high-threshold-percent = "900"`),
 			want: []string{patch + "invalid value: integer `900`, expected a percentage"}},
-		"a number that is too big": {userData: kubernetes("log-level = 256"),
+		"number too large": {userData: kubernetes("log-level = 256"),
 			want: []string{patch + "invalid value: integer `256`, expected u8"}},
-		"an amount as a number": {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n",
+		"quantity as number": {userData: rocketSettings + "[settings.kubernetes.system-reserved]\ncpu = 1\n",
 			want: []string{patch + "invalid type: integer `1`, expected a string"}},
-		"a taint without effect": {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1),
+		"taint without effect": {userData: strings.Replace(rocketSettings, ":NoExecute", "NoExecute", 1),
 			want: []string{patch + "Unable to deserialize into KubernetesTaintValue: Invalid value 'NoExecute'"}},
-		"an empty host name": {userData: kubernetes(`hostname-override = ""`),
+		"empty host name": {userData: kubernetes(`hostname-override = ""`),
 			want: []string{patch + "Unable to deserialize into ValidLinuxHostname: Invalid value ''"}},
-		"a shell script": {
+		"shell script": {
 			userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo\n",
 			want:     []string{"Provider error: Unable to serialize settings from instance user data: Error parsing TOML user data", "[FAILED] Failed to start Bottlerocket userdata configuration system."},
 		},
 		"MIME, as for Amazon Linux": {userData: al2Script, want: []string{"Error parsing TOML user data"}},
 		"no settings":               {userData: "[kubernetes]\nmax-pods = 3\n", want: []string{"TOML data did not contain 'settings' section"}},
-		"nothing": {userData: "",
+		"empty user data": {userData: "",
 			want: []string{`Failed to access variable in strict mode Some("settings.kubernetes.api-server")`, "Dependency failed for Kubelet"}},
 		"no credentials": {
 			userData: rocketSettings, around: around{credentials: errors.New("it has no instance profile")},
 			want: []string{"EC2 error: Error describing instance 'i-0123456789abcdef0': it has no instance profile"},
 		},
-		"a label of Kubernetes' own": {
+		"reserved Kubernetes label": {
 			userData: strings.Replace(rocketSettings, "karpenter.sh/nodepool", "node-role.kubernetes.io/worker", 1),
 			want:     []string{"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels"},
 		},
@@ -167,12 +167,12 @@ func TestBottlerocketRefuses(t *testing.T) {
 			}
 			for _, want := range append(tt.want, "Welcome to Bottlerocket OS 1.53.0 (aws-k8s-1.36)!") {
 				if !strings.Contains(console, want) {
-					t.Errorf("the console does not say %q", want)
+					t.Errorf("the console does not contain %q", want)
 				}
 			}
 			if strings.Contains(console, "cloud-init") || strings.Contains(console, "Started Kubelet") &&
 				!strings.Contains(console, "kubelet.service: Failed") {
-				t.Errorf("the console says that something ran which does not run there")
+				t.Errorf("the console shows cloud-init or a started kubelet")
 			}
 			if t.Failed() {
 				t.Logf("console:\n%s", console)

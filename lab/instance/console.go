@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sayKernel prints what comes before anything of ours.
+// sayKernel prints the first console lines, by the kernel and systemd.
 func (b *boot) sayKernel() {
 	arch := b.Image.Architecture
 	b.say(fmt.Sprintf("[    0.000000] Linux version %s.%s (mockbuild@ip-10-0-38-203) #1 SMP", b.Image.kernel(), arch))
@@ -15,18 +15,17 @@ func (b *boot) sayKernel() {
 	b.say(fmt.Sprintf("[    2.730115] systemd[1]: Detected architecture %s.", strings.ReplaceAll(arch, "_", "-")))
 }
 
-// cloudInit prints a line as cloud-init does.
+// cloudInit prints a line in the format of cloud-init.
 func (b *boot) cloudInit(format string, args ...any) {
 	b.say(fmt.Sprintf("[%12.6f] cloud-init[2211]: ", b.up()) + fmt.Sprintf(format, args...))
 }
 
-// unit prints a line as a systemd unit's journal goes to the console.
+// unit prints a journal line of a systemd unit.
 func (b *boot) unit(unit, line string) {
 	b.say(fmt.Sprintf("[%12.6f] %s: %s", b.up(), unit, line))
 }
 
-// up is how long ago the instance started, as it would say: a boot here takes
-// less time than there.
+// up returns the uptime in seconds. It adds 9 seconds, because a boot takes longer on EC2 than in the lab.
 func (b *boot) up() float64 { return 9 + time.Since(b.born).Seconds() }
 
 func stamp() string { return time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 +0000") }
@@ -41,7 +40,7 @@ func (i Image) kernel() string {
 	return "5.10.245-241.976.amzn2"
 }
 
-// system is what the image calls itself: PRETTY_NAME of its os-release.
+// system returns the image's name of the operating system: PRETTY_NAME in os-release.
 func (i Image) system() string {
 	switch i.Family {
 	case "AL2023":

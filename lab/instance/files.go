@@ -12,11 +12,11 @@ import (
 	"sync"
 )
 
-// maxFile is how big a make-believe file may grow.
+// maxFile is the maximum size of an emulated file, in bytes.
 const maxFile = 1 << 20
 
-// files is the file system of an instance, in memory. A folder exists when it is
-// one of the image's, was made, or holds a file.
+// files is the file system of an instance, in memory. A folder exists if the image contains it or a script has created
+// it.
 type files struct {
 	mu      sync.Mutex
 	content map[string][]byte
@@ -123,7 +123,7 @@ func (f *files) readDir(ctx context.Context, name string) ([]fs.DirEntry, error)
 	return out, nil
 }
 
-// openFile is one open file: to be read from the start, or written at the end.
+// openFile is an open file, either for reading from the start or for appending.
 type openFile struct {
 	files  *files
 	name   string

@@ -9,24 +9,24 @@ import (
 
 // The flaws that an image can have. Instances of an EC2NodeClass that selects such an image never join.
 const (
-	FlawNoNodeadm     = "no-nodeadm"     // nodeadm is not there, as in an image that was made from plain Amazon Linux 2023
-	FlawLockedNodeadm = "locked-nodeadm" // nodeadm is there and may not be run, as where hardening mounted /usr/bin without exec
-	FlawNoBootstrap   = "no-bootstrap"   // there is no /etc/eks/bootstrap.sh
-	FlawNoKubelet     = "no-kubelet"     // there is no kubelet
-	FlawNoContainerd  = "no-containerd"  // nodeadm finds no containerd
-	FlawWrongClock    = "wrong-clock"    // no time service: the clock is hours off
-	FlawOldTable      = "old-table"      // eni-max-pods.txt is older than the instance type
+	FlawNoNodeadm     = "no-nodeadm"     // nodeadm does not exist, as in an image that is based on plain Amazon Linux 2023
+	FlawLockedNodeadm = "locked-nodeadm" // nodeadm cannot be executed, for example because a hardened image mounts /usr/bin with noexec
+	FlawNoBootstrap   = "no-bootstrap"   // /etc/eks/bootstrap.sh does not exist
+	FlawNoKubelet     = "no-kubelet"     // the kubelet does not exist
+	FlawNoContainerd  = "no-containerd"  // containerd does not exist
+	FlawWrongClock    = "wrong-clock"    // no time service runs, and the clock is hours off
+	FlawOldTable      = "old-table"      // eni-max-pods.txt is older than the instance type and does not list it
 )
 
-// Flaws are all flaws of images.
+// Flaws returns all flaws.
 func Flaws() []string {
 	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawNoContainerd, FlawWrongClock, FlawOldTable}
 }
 
 func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
 
-// lacksNodeadm says, as systemd does, that nodeadm cannot be started; false if it can.
-// Source: https://github.com/awslabs/amazon-eks-ami/issues/2123.
+// lacksNodeadm reports whether nodeadm cannot be started, and then prints the lines of systemd about it. Source:
+// https://github.com/awslabs/amazon-eks-ami/issues/2123.
 func (b *boot) lacksNodeadm() bool {
 	why := "No such file or directory"
 	switch {
@@ -44,17 +44,17 @@ func (b *boot) lacksNodeadm() bool {
 	return true
 }
 
-// errNoKubelet is what nodeadm gets when it asks the kubelet for its version.
+// errNoKubelet is nodeadm's error if it cannot read the kubelet's version.
 var errNoKubelet = errors.New("fork/exec /usr/bin/kubelet: no such file or directory")
 
-// errNoContainerd is what nodeadm gets when it asks containerd for its version. Source:
+// errNoContainerd is nodeadm's error if it cannot read containerd's version. Source:
 // nodeadm/internal/containerd/version.go of amazon-eks-ami.
 var errNoContainerd = errors.New(`exec: "containerd": executable file not found in $PATH`)
 
-// errExpired is AWS's response to a request that was signed at another time.
+// errExpired is AWS's response to a request with an old signature time.
 var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f3c1a0e-8f0c-4a9a-b6a4-0d9b1c7e2f11, api error RequestExpired: Request has expired.")
 
-// describe is the image's call of ec2:DescribeInstances, for the name of the node.
+// describe emulates the image's call of ec2:DescribeInstances, which returns the name of the node.
 func (b *boot) describe() error {
 	if err := b.around.Credentials(); err != nil {
 		return fmt.Errorf("get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found: %w", err)
@@ -65,7 +65,7 @@ func (b *boot) describe() error {
 	return nil
 }
 
-// noMetadata boots an image whose metadata service does not answer: it has no user data, no credentials and no name.
+// noMetadata boots an image without the metadata service: the instance has no user data, no credentials and no name.
 // Source: cloudinit/sources/DataSourceEc2.py; the client of the metadata service in the AWS SDK for Go.
 func (b *boot) noMetadata() {
 	const failed = "operation error ec2imds: GetUserData, http response error StatusCode: 403, request to EC2 IMDS failed"
@@ -85,7 +85,8 @@ func (b *boot) noMetadata() {
 	b.cloudInit("cc_final_message.py[WARNING]: Used fallback datasource")
 }
 
-// architectureOf returns the architecture that the name of a file or an address contains, in EC2's words; empty if it contains none.
+// architectureOf returns the architecture that the name of a file or an address contains, by EC2's name. It is empty if
+// the name contains no architecture.
 func architectureOf(name string) string {
 	name = strings.ToLower(name)
 	for _, known := range [][2]string{{"arm64", "arm64"}, {"aarch64", "arm64"}, {"amd64", "x86_64"}, {"x86_64", "x86_64"},
@@ -97,5 +98,5 @@ func architectureOf(name string) string {
 	return ""
 }
 
-// executable is how a downloaded program begins in the make-believe files; its architecture follows.
+// executable is the beginning of a downloaded program in the emulated files. The program's architecture follows.
 const executable = "\x7fELF "

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestFlaws: an image with a flaw starts no kubelet, and prints what joiner doctor knows it by.
+// TestFlaws checks that an image with a flaw starts no kubelet, and that its console contains the symptom that joiner
+// doctor detects.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
 	flawed := func(flaw string) func(*Instance) { return func(i *Instance) { i.Image.Flaws = []string{flaw} } }
@@ -20,9 +21,9 @@ func TestFlaws(t *testing.T) {
 		wantConsole      string
 		wantSign         diagnosis.Symptom
 	}{
-		"nodeadm was left out": {"AL2023", nodeConfigPart, flawed(FlawNoNodeadm),
+		"no nodeadm": {"AL2023", nodeConfigPart, flawed(FlawNoNodeadm),
 			"nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: No such file or directory", diagnosis.NodeadmAbsent},
-		"nodeadm may not be run": {"AL2023", nodeConfigPart, flawed(FlawLockedNodeadm),
+		"nodeadm not executable": {"AL2023", nodeConfigPart, flawed(FlawLockedNodeadm),
 			"nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: Permission denied", diagnosis.NodeadmAbsent},
 		"no containerd, nodeadm": {"AL2023", nodeConfigPart, flawed(FlawNoContainerd),
 			`exec: \"containerd\": executable file not found in $PATH`, diagnosis.NodeadmFailed},
@@ -32,22 +33,22 @@ func TestFlaws(t *testing.T) {
 			"Failed to start kubelet.service: Unit not found.", diagnosis.KubeletAbsent},
 		"no bootstrap.sh": {"AL2", al2Script, flawed(FlawNoBootstrap),
 			"/etc/eks/bootstrap.sh: No such file or directory", diagnosis.ScriptAbsent},
-		"the clock, nodeadm": {"AL2023", nodeConfigPart, flawed(FlawWrongClock),
+		"wrong clock, nodeadm": {"AL2023", nodeConfigPart, flawed(FlawWrongClock),
 			"api error RequestExpired: Request has expired.", diagnosis.ClockWrong},
-		"the clock, bootstrap.sh": {"AL2", al2Script, flawed(FlawWrongClock),
+		"wrong clock, bootstrap.sh": {"AL2", al2Script, flawed(FlawWrongClock),
 			"An error occurred (RequestExpired) when calling the DescribeInstances operation", diagnosis.ClockWrong},
-		"the type is too new": {"Custom",
+		"instance type newer than the image": {"Custom",
 			own + "/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n",
 			flawed(FlawOldTable), "No entry for m5.large in /etc/eks/eni-max-pods.txt", diagnosis.UnknownType},
-		"a program of another kind": {"Custom", own + "curl -sSLo /usr/local/bin/yq https://example.com/yq_linux_arm64\nchmod +x /usr/local/bin/yq\nyq --version\n/etc/eks/bootstrap.sh demo\n", nil, "yq: cannot execute binary file: Exec format error", diagnosis.OtherArch},
-		"swap":                      {"Custom", own + "fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n", nil, "running with swap on is not supported", diagnosis.SwapOn},
-		"a disk that is too small": {"Custom", own + "fallocate -l 100G /var/cache/models\n/etc/eks/bootstrap.sh demo\n",
+		"program for another architecture": {"Custom", own + "curl -sSLo /usr/local/bin/yq https://example.com/yq_linux_arm64\nchmod +x /usr/local/bin/yq\nyq --version\n/etc/eks/bootstrap.sh demo\n", nil, "yq: cannot execute binary file: Exec format error", diagnosis.OtherArch},
+		"swap":                             {"Custom", own + "fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n", nil, "running with swap on is not supported", diagnosis.SwapOn},
+		"disk too small": {"Custom", own + "fallocate -l 100G /var/cache/models\n/etc/eks/bootstrap.sh demo\n",
 			nil, "fallocate failed: No space left on device", diagnosis.DiskFull},
-		"metadata off, nodeadm": {"AL2023", nodeConfigPart, func(i *Instance) { i.NoMetadata = true },
+		"metadata service disabled, AL2023": {"AL2023", nodeConfigPart, func(i *Instance) { i.NoMetadata = true },
 			"IMDS's HTTP endpoint is probably disabled", diagnosis.NoMetadata},
-		"metadata off, AL2": {"AL2", al2Script, func(i *Instance) { i.NoMetadata = true },
+		"metadata service disabled, AL2": {"AL2", al2Script, func(i *Instance) { i.NoMetadata = true },
 			"IMDS's HTTP endpoint is probably disabled", diagnosis.NoMetadata},
-		"metadata off, settings": {"Bottlerocket", "", func(i *Instance) { i.NoMetadata = true }, "IMDS request failed", diagnosis.NoMetadata},
+		"metadata service disabled, Bottlerocket": {"Bottlerocket", "", func(i *Instance) { i.NoMetadata = true }, "IMDS request failed", diagnosis.NoMetadata},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,16 +59,16 @@ func TestFlaws(t *testing.T) {
 			}
 			s, console := bootWith(t, test.family, test.userData, around{}, alter...)
 			if s != nil || !strings.Contains(console, test.wantConsole) {
-				t.Errorf("a kubelet started: %t, or %q is not printed:\n%s", s != nil, test.wantConsole, console)
+				t.Errorf("a kubelet started: %t, want false and %q in the console:\n%s", s != nil, test.wantConsole, console)
 			}
 			if !slices.ContainsFunc(diagnosis.Read(console), func(r diagnosis.Reading) bool { return r.Symptom == test.wantSign }) {
-				t.Errorf("doctor does not read %q in:\n%s", test.wantSign, console)
+				t.Errorf("doctor does not detect %q in:\n%s", test.wantSign, console)
 			}
 		})
 	}
 }
 
-// TestDownloads: a program that was fetched for the instance's own architecture runs.
+// TestDownloads checks that a program that was downloaded for the instance's architecture runs.
 func TestDownloads(t *testing.T) {
 	t.Parallel()
 	script := "#!/bin/bash -e\ncurl -sSL --output /usr/local/bin/yq https://example.com/yq_linux_amd64\n/usr/local/bin/yq --version\n" +

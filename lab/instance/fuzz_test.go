@@ -23,7 +23,7 @@ spec:
     cidr: 10.100.0.0/16
 `
 
-// FuzzBoot: whatever the user data, an instance boots or fails to, and the lab goes on.
+// FuzzBoot checks that the boot does not panic with any user data.
 func FuzzBoot(f *testing.F) {
 	f.Add(0, joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n")
 	f.Add(0, joiningConfig+"  kubelet:\n    config: {maxPods: -1, clusterDNS: 5, evictionHard: [], registerWithTaints: {}, logging: 1}\n")
@@ -62,7 +62,7 @@ func FuzzBoot(f *testing.F) {
 	})
 }
 
-// corpus is the user data of the product's tests.
+// corpus returns the user data in the product's tests.
 func corpus(t testing.TB) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
@@ -88,8 +88,9 @@ func corpus(t testing.TB) (out []string) {
 	return out
 }
 
-// TestGatesOfOthers: the kubelet panics on a feature gate that it does not know. The console has it, and the lab goes on.
-func TestGatesOfOthers(t *testing.T) {
+// TestUnknownFeatureGate checks that the console contains the kubelet's panic on an unknown feature gate, and that the
+// lab does not panic.
+func TestUnknownFeatureGate(t *testing.T) {
 	t.Parallel()
 	s, console := bootWith(t, "AL2023",
 		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", around{})

@@ -10,9 +10,8 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
 
-// memoryKiB is the memory that the operating system of the instance sees. The
-// hypervisor and the kernel keep about one part in eighteen, and arm64 kernels
-// set 64 MiB aside. Measured on instances of the m, c and t families.
+// memoryKiB returns the memory that the operating system reports. The hypervisor and the kernel reserve about 1/18, and
+// arm64 kernels reserve 64 MiB more. Measured on instances of the m, c and t families.
 func (b *boot) memoryKiB() int64 {
 	kib := b.Facts.MemoryMiB * 1024
 	kib -= kib * 55 / 1000
@@ -22,8 +21,8 @@ func (b *boot) memoryKiB() int64 {
 	return kib
 }
 
-// addressablePods is how many pods can have an address of the instance's interfaces:
-// the value that eni-max-pods.txt of the images has for its type.
+// addressablePods returns the number of pods that can have an address of the instance's interfaces: the value for the
+// instance type in the images' eni-max-pods.txt.
 func (b *boot) addressablePods() int64 {
 	interfaces := b.Facts.Network.MaxInterfaces
 	for _, card := range b.Facts.Network.Cards {
@@ -34,9 +33,9 @@ func (b *boot) addressablePods() int64 {
 	return interfaces*(b.Facts.Network.IPv4PerInterface-1) + 2
 }
 
-// reserved is what the image's bootstrap keeps for Kubernetes: memory by pods,
-// cpu by cores. Source: bootstrap.sh and nodeadm of amazon-eks-ami; the helpers
-// kube_reserve_cpu and kube_reserve_memory of Bottlerocket, which are the same.
+// reserved returns the kubeReserved that the image's bootstrap sets: memory by the number of pods, CPU by the number of
+// vCPUs. Source: bootstrap.sh and nodeadm of amazon-eks-ami; the helpers kube_reserve_cpu and kube_reserve_memory of
+// Bottlerocket, which have the same rules.
 func (b *boot) reserved(pods int64) map[string]string {
 	return map[string]string{
 		"cpu":               fmt.Sprintf("%dm", reservedCPU(b.Facts.Processor.VCPUs*1000)),
@@ -45,8 +44,8 @@ func (b *boot) reserved(pods int64) map[string]string {
 	}
 }
 
-// reservedCPU walks the tiers of bootstrap.sh: shares of ten thousand of each
-// range of millicores.
+// reservedCPU returns the reserved millicores for a total in millicores. As in bootstrap.sh, each range of millicores
+// has a share, in 1/10000.
 func reservedCPU(total int64) int64 {
 	bounds := []int64{0, 1000, 2000, 4000, total}
 	shares := []int64{600, 100, 50, 25}
@@ -100,7 +99,7 @@ func (b *boot) resources(config *kubeletconfig.KubeletConfiguration) (capacity, 
 func take(from corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
 	left, ok := from[name]
 	if !ok {
-		return // pid, which is not allocatable
+		return // pid, which is not part of allocatable
 	}
 	left.Sub(amount)
 	if left.Sign() < 0 {
@@ -109,7 +108,7 @@ func take(from corev1.ResourceList, name corev1.ResourceName, amount resource.Qu
 	from[name] = left
 }
 
-// threshold reads an eviction threshold, an amount or a percentage of total.
+// threshold parses an eviction threshold: an amount, or a percentage of total.
 func threshold(text string, total resource.Quantity) (resource.Quantity, error) {
 	if text == "" {
 		return resource.Quantity{}, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// jq plays what user data does with jq to the kubelet's configuration: it assigns
-// values to paths, ".a.b=VALUE | .c=VALUE", and prints all of it. A bare "." only prints.
+// jq emulates the part of jq that user data uses to change the kubelet's configuration: assignments to paths,
+// ".a.b=VALUE | .c=VALUE". It prints the resulting document. The filter "." prints the document unchanged.
 func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	var words []string
 	for _, arg := range args {
@@ -35,7 +35,7 @@ func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	if err := json.NewDecoder(io.LimitReader(in, maxFile)).Decode(&document); err != nil {
 		if err == io.EOF {
-			return 0 // nothing comes of nothing
+			return 0 // an empty input results in an empty output
 		}
 		fmt.Fprintf(errs, "parse error: %v\n", err)
 		return 2
@@ -64,7 +64,7 @@ func assign(document *any, step string) (problem string) {
 	left, isPath := strings.CutPrefix(strings.TrimSpace(left), ".")
 	var value any
 	if !ok || !isPath || json.Unmarshal([]byte(right), &value) != nil {
-		return "the lab knows .a.b=VALUE only, and not " + step
+		return "the lab supports only filters .a.b=VALUE, not " + step
 	}
 	keys := strings.Split(left, ".")
 	at, ok := (*document).(map[string]any)

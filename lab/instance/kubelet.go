@@ -20,9 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// startKubelet reads flags and configuration with the kubelet's own code and
-// returns what a kubelet started with them does. The error is the one that the
-// kubelet would end with.
+// startKubelet parses the flags and the configuration with the kubelet's own code, and returns the settings of a
+// kubelet that is started with them. The error is the one with which a kubelet would end.
 func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -37,7 +36,7 @@ func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	flags.AddFlags(set)
-	options.AddKubeletConfigFlags(set, config) // a flag wins over the file
+	options.AddKubeletConfigFlags(set, config) // a flag overrides the file
 	if err := set.Parse(b.kubelet.args); err != nil {
 		return nil, fmt.Errorf("failed to parse kubelet flag: %w", err)
 	}
@@ -47,7 +46,7 @@ func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	if err := options.ValidateKubeletFlags(flags); err != nil {
 		return nil, fmt.Errorf("failed to validate kubelet flags: %w", err)
 	}
-	config.FailCgroupV1 = false // the check looks at this computer, which does not matter
+	config.FailCgroupV1 = false // the check reads the cgroup version of this computer, not of the instance
 	if err := validation.ValidateKubeletConfiguration(config, utilfeature.DefaultMutableFeatureGate); err != nil {
 		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w, path: %s", err, "/etc/kubernetes/kubelet/config.json")
 	}
@@ -72,16 +71,16 @@ func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
 	}, nil
 }
 
-// panicked is what the kubelet's own code panics with. The kubelet ends with it, for instance on a feature gate that it does not know.
+// panicked has the value of a panic in the kubelet's own code, for example because of an unknown feature gate.
 type panicked struct{ text string }
 
 func (p panicked) Error() string { return p.text }
 
-// errSwap is the kubelet's. Source: pkg/kubelet/cm/container_manager_linux.go.
+// errSwap is the kubelet's error on an instance with swap. Source: pkg/kubelet/cm/container_manager_linux.go.
 var errSwap = errors.New("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false: " +
 	"[Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority /swapfile                               file\t\t2097148\t\t0\t\t-2]")
 
-// kubeletConfig reads the kubelet's configuration file, or what holds without one.
+// kubeletConfig returns the configuration in the kubelet's file, or the defaults without a file.
 func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {
 	if len(b.kubelet.config) == 0 {
 		return options.NewKubeletConfiguration()
@@ -108,8 +107,7 @@ func (b *boot) arch() string {
 	return "amd64"
 }
 
-// words splits a line as systemd splits $VARIABLE in ExecStart: at spaces, with
-// quotes respected and then removed.
+// words splits a line as systemd splits $VARIABLE in ExecStart: at spaces outside of quotes. It removes the quotes.
 // Source: systemd.service(5), "Command lines".
 func words(line string) []string {
 	var out []string

@@ -20,7 +20,8 @@ import (
 
 var rewriteTables = flag.Bool("rewrite", false, "write the tables of the kubelet's fields and feature gates again")
 
-// TestKubeletTables: the fields and feature gates by which the product judges user data are the kubelet's own.
+// TestKubeletTables checks that the product's tables of kubelet fields and feature gates, which validate user data,
+// match the kubelet.
 func TestKubeletTables(t *testing.T) {
 	t.Parallel()
 	fields := map[string]string{}
@@ -50,12 +51,12 @@ func TestKubeletTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != want {
-			t.Errorf("%s differs from the kubelet's: go test ./instance -run TestKubeletTables -rewrite", path)
+			t.Errorf("%s differs from the kubelet: run go test ./instance -run TestKubeletTables -rewrite", path)
 		}
 	}
 }
 
-// lockedTo writes the value that a gate cannot leave; empty if it can.
+// lockedTo returns the fixed value of a locked gate, and an empty text for other gates.
 func lockedTo(spec featuregate.FeatureSpec) string {
 	if !spec.LockToDefault {
 		return ""
@@ -63,7 +64,7 @@ func lockedTo(spec featuregate.FeatureSpec) string {
 	return fmt.Sprintf(" %t", spec.Default)
 }
 
-// addFields adds the fields of a type by their paths, each with what JSON has to hold.
+// addFields adds the fields of a type by their paths, with the kind of JSON value that each requires.
 func addFields(out map[string]string, path string, of reflect.Type, depth int) {
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -84,7 +85,7 @@ func addFields(out map[string]string, path string, of reflect.Type, depth int) {
 	}
 }
 
-// kindOf names what JSON has to hold for a type, and the type of the fields below.
+// kindOf returns the kind of JSON value that a type requires, and the type of its fields, if any.
 func kindOf(of reflect.Type) (kind string, below reflect.Type) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

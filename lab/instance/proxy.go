@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// kubeletEnvironment is what drop-ins of the kubelet's unit, and the files that they name, put into its environment.
-// Source: systemd.exec(5), "Environment".
+// kubeletEnvironment returns the environment variables that drop-ins of the kubelet's unit set, directly or with
+// EnvironmentFile. Source: systemd.exec(5), "Environment".
 func (f *files) kubeletEnvironment() map[string]string {
 	out := map[string]string{}
 	f.mu.Lock()
@@ -27,8 +27,8 @@ func (f *files) kubeletEnvironment() map[string]string {
 				continue
 			}
 			for _, pair := range pairs {
-				if variable, what, ok := strings.Cut(strings.TrimSpace(pair), "="); ok {
-					out[variable] = strings.Trim(what, `"'`)
+				if variable, content, ok := strings.Cut(strings.TrimSpace(pair), "="); ok {
+					out[variable] = strings.Trim(content, `"'`)
 				}
 			}
 		}
@@ -36,8 +36,9 @@ func (f *files) kubeletEnvironment() map[string]string {
 	return out
 }
 
-// proxyFor returns host and port of the proxy that a program in such an environment uses for an https URL; empty: none.
-// Source: golang.org/x/net/http/httpproxy. Unlike there, no address counts as the instance's own: the lab's API server may be on 127.0.0.1.
+// proxyFor returns host and port of the proxy that a program with this environment uses for an https URL. It is empty
+// without a proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, it also uses a proxy for loopback
+// addresses, because the lab's API server listens on 127.0.0.1.
 func proxyFor(environment map[string]string, address string) string {
 	either := func(name string) string {
 		if value := environment[name]; value != "" {

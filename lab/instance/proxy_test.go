@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProxy: the kubelet asks the proxy that its environment names, and only for what NO_PROXY leaves.
+// TestProxy checks which proxy the kubelet uses for given environments, and for which hosts.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	const begin, call = "#!/bin/bash\nmkdir -p /etc/systemd/system/kubelet.service.d\n", "/etc/eks/bootstrap.sh demo --apiserver-endpoint https://abc.gr7.us-east-1.eks.amazonaws.com --b64-cluster-ca Q0E=\n"
@@ -31,7 +31,7 @@ func TestProxy(t *testing.T) {
 			t.Parallel()
 			settings, console := bootWith(t, c.family, c.data, around{})
 			if settings == nil {
-				t.Fatalf("no kubelet starts:\n%s", console)
+				t.Fatalf("no kubelet started:\n%s", console)
 			}
 			if settings.Proxy != c.want {
 				t.Errorf("the proxy is %q, want %q", settings.Proxy, c.want)

@@ -19,13 +19,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxOutput is how much a script may print, as the console keeps no more.
+// maxOutput is the maximum output of a script in bytes: the size of the console buffer.
 const maxOutput = 64 << 10
 
-// program stands in for a program of the image. It returns its exit code.
+// program emulates a program of the image. It returns the exit code.
 type program func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// sandbox runs shell scripts with make-believe programs and files.
+// sandbox runs shell scripts with emulated programs and files.
 type sandbox struct {
 	boot     *boot
 	programs map[string]program // by path or name
@@ -42,8 +42,7 @@ func (b *boot) sandbox() *sandbox {
 	return s
 }
 
-// run runs one script. Statements before a syntax error are carried out, as a
-// shell reads no further than it must.
+// run runs one script. As in a shell, the statements before a syntax error are executed.
 func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	text := strings.ReplaceAll(string(script), "\r\n", "\n")
 	first, _, _ := strings.Cut(text, "\n")
@@ -51,7 +50,7 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 		return fmt.Errorf("exec format error: %q", firstBytes(script, 24))
 	}
 	if !strings.Contains(first, "sh") {
-		s.boot.cloudInit("the lab runs shell scripts only, and takes this one as done: %s", first)
+		s.boot.cloudInit("the lab runs only shell scripts, and skips this script: %s", first)
 		return nil
 	}
 	runner, err := s.runner(first)
@@ -65,7 +64,7 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 	case errors.As(err, &exit):
 		return fmt.Errorf("exit status %d", uint8(exit))
 	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("the lab stopped it: it ran for longer than " + limit.String())
+		return errors.New("the lab stopped the script, because it ran for longer than  " + limit.String())
 	}
 	return err
 }
@@ -89,7 +88,7 @@ func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name
 }
 
 // readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is overwritten, as a shell does. The interpreter
-// here opens the file first. So the text goes to a second file, which then replaces the first.
+// opens the file before it runs jq. Therefore the output goes to a second file, which then replaces FILE.
 func readFirst(statement *syntax.Stmt) {
 	syntax.Walk(statement, func(node syntax.Node) bool {
 		s, ok := node.(*syntax.Stmt)
@@ -112,7 +111,7 @@ func readFirst(statement *syntax.Stmt) {
 	})
 }
 
-// substitutes says whether a command's words hold $(…).
+// substitutes reports whether a command contains $(…).
 func substitutes(call *syntax.CallExpr) (found bool) {
 	syntax.Walk(call, func(node syntax.Node) bool {
 		_, is := node.(*syntax.CmdSubst)
@@ -126,16 +125,14 @@ func literal(word string) *syntax.Word {
 	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: word}}}
 }
 
-// sink is what a script sends to >(…): the commands inside, which read it, and
-// the make-believe file where it is kept until the script has ended. A pipe
-// between them would need one of this computer's, and would never end after
-// `exec >`.
+// sink is a process substitution >(…) of a script: its commands, and the emulated file that keeps their input until the
+// script has ended. A pipe would need a file of this computer, and would never be closed after `exec >`.
 type sink struct {
 	file     string
 	commands []*syntax.Stmt
 }
 
-// divert replaces each >(…) in a statement by the file of a sink.
+// divert replaces each >(…) in a statement by the file of a new sink. n is the number of sinks so far.
 func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
 	var sinks []*sink
 	syntax.Walk(statement, func(node syntax.Node) bool {
@@ -155,7 +152,7 @@ func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
 	return sinks
 }
 
-// drain runs the commands of sinks over their input.
+// drain runs the commands of the sinks with the content of their files as input.
 func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
 	for _, k := range sinks {
 		data, _ := s.files.read(k.file)
@@ -165,14 +162,14 @@ func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
 		}
 		for _, statement := range k.commands {
 			if err := runner.Run(ctx, statement); err != nil {
-				break // it is not the script that failed
+				break // a failed sink does not make the script fail
 			}
 		}
 	}
 	return nil
 }
 
-// bashError puts a syntax error into bash's words.
+// bashError returns a syntax error in the wording of bash.
 func bashError(err error) string {
 	var syntaxError syntax.ParseError
 	if !errors.As(err, &syntaxError) {
@@ -212,8 +209,7 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 	return runner, nil
 }
 
-// exec runs a program: a stand-in, a script that an earlier command wrote, or
-// nothing.
+// exec runs an emulated or a downloaded program. Any other program is an error.
 func (s *sandbox) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
 	if arch, ok := s.downloaded(ctx, args[0]); ok {
@@ -241,7 +237,7 @@ func (s *sandbox) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// downloaded finds a program that a script has fetched, and says for which architecture it is.
+// downloaded returns the architecture of a program that a script has downloaded.
 func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok bool) {
 	places := []string{absolute(ctx, name)}
 	if !strings.Contains(name, "/") {
@@ -296,7 +292,7 @@ func absolute(ctx context.Context, name string) string {
 	return path.Clean(name)
 }
 
-// lines splits output into lines, and stops at a limit.
+// lines splits output into lines. It discards output beyond a limit.
 type lines struct {
 	mu   sync.Mutex
 	rest []byte
@@ -304,7 +300,7 @@ type lines struct {
 	say  func(string)
 }
 
-// Write takes output. It never fails: a program gets no error from a full console.
+// Write adds output. It never fails, because a full console does not cause an error in a program.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,7 +342,7 @@ func (nothing) Read([]byte) (int, error)    { return 0, io.EOF }
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 func (nothing) Close() error                { return nil }
 
-// info describes a make-believe file.
+// info describes an emulated file.
 type info struct {
 	name string
 	size int64

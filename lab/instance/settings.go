@@ -15,12 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// reading returns the error of a value of Bottlerocket's settings, in the
-// words of its API.
+// reading validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
 type reading func(value any) error
 
-// settingsModel is what the images for EKS know right below [settings]. The
-// product has tables of its own (package userdata), on purpose: one misreading cannot hide on both sides.
+// settingsModel returns the groups below [settings] that the images for EKS support. Package userdata of the product
+// has its own tables. The lab deliberately has separate tables, so that an error in one of them makes a test fail.
 // Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]reading {
 	model := systemModel()
@@ -31,8 +30,8 @@ func settingsModel() map[string]reading {
 	return model
 }
 
-// kubernetesModel is what they know below [settings.kubernetes].
-// Source: settings-extensions/kubernetes of bottlerocket-settings-sdk.
+// kubernetesModel returns the settings below [settings.kubernetes] that the images support. Source:
+// settings-extensions/kubernetes of bottlerocket-settings-sdk.
 func kubernetesModel() map[string]reading {
 	i32, percent := number("i32", -1<<31, 1<<31-1), number("a percentage", 0, 100)
 	resources := every(oneOf("cpu", "memory", "ephemeral-storage", "pid"), quantity)
@@ -64,7 +63,7 @@ func kubernetesModel() map[string]reading {
 	}
 }
 
-// object reads a table whose keys are those of the model; without a model, any table.
+// object accepts a table with the keys of the model. A nil model accepts any table.
 func object(model map[string]reading) reading {
 	return func(value any) error {
 		table, ok := value.(map[string]any)
@@ -87,7 +86,7 @@ func object(model map[string]reading) reading {
 	}
 }
 
-// every reads a table of any keys.
+// every accepts a table in which all keys and all values are valid.
 func every(key, value reading) reading {
 	return func(all any) error {
 		table, ok := all.(map[string]any)
@@ -170,7 +169,7 @@ func oneOf(variants ...string) reading {
 	}
 }
 
-// orInText reads a number, or one that is written as text.
+// orInText accepts a number, also as text.
 func orInText(read reading) reading {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -185,7 +184,7 @@ func orInText(read reading) reading {
 	}
 }
 
-// that reads text which has to have a form.
+// that accepts valid text. kind is the name of the type in error messages.
 func that(kind string, valid func(string) bool) reading {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -225,7 +224,7 @@ func duration(value any) error {
 	})(value)
 }
 
-// signalLimit reads an amount, or a percentage of what there is.
+// signalLimit accepts a quantity or a percentage.
 func signalLimit(value any) error {
 	return that("KubernetesThresholdValue", func(s string) bool {
 		percent, ok := strings.CutSuffix(s, "%")
@@ -256,7 +255,7 @@ func isQuantity(s string) bool {
 	return err == nil
 }
 
-// wrongType is what a value of another type leads to.
+// wrongType returns the error for a value of another type than want.
 func wrongType(value any, want string) error {
 	got := "map"
 	switch v := value.(type) {
@@ -274,7 +273,7 @@ func wrongType(value any, want string) error {
 	return refusal("invalid type: %s, expected %s", got, want)
 }
 
-// refusal is an error in the words of Bottlerocket's API.
+// refusal returns an error in the format of Bottlerocket's API.
 func refusal(format string, args ...any) error {
 	return fmt.Errorf("Json deserialize error: "+format, args...)
 }

@@ -75,18 +75,18 @@ var (
 	bootForms       = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$`)
 )
 
-// parameters reads those of a kernel: names with lists of values.
+// parameters accepts kernel parameters: names with lists of values.
 var parameters = every(that("BootConfigKey", bootForms.MatchString), list(that("BootConfigValue", func(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) &&
 		(!strings.Contains(s, "'") || !strings.Contains(s, `"`))
 })))
 
-// credential reads one of a registry.
+// credential accepts a credential of a container registry.
 var credential = object(map[string]reading{"registry": text, "username": text, "password": text, "auth": encoded, "identitytoken": text})
 
 func anyValue(any) error { return nil }
 
-// with is a model with the readings of two.
+// with returns a model with the entries of both models.
 func with(a, b map[string]reading) map[string]reading {
 	out := map[string]reading{}
 	for _, model := range []map[string]reading{a, b} {
@@ -97,7 +97,7 @@ func with(a, b map[string]reading) map[string]reading {
 	return out
 }
 
-// tableOr reads a table, or a list of elements.
+// tableOr accepts a table, or a list of elements.
 func tableOr(table, element reading) reading {
 	return func(value any) error {
 		if _, ok := value.(map[string]any); ok {
@@ -107,7 +107,7 @@ func tableOr(table, element reading) reading {
 	}
 }
 
-// link reads a URL, or a host without a scheme.
+// link accepts a URL, also without a scheme.
 func link(value any) error {
 	return that("Url", func(s string) bool {
 		if strings.ContainsAny(strings.TrimSpace(s), " \t\r\n") || strings.TrimSpace(s) == "" {
@@ -121,7 +121,7 @@ func link(value any) error {
 	})(value)
 }
 
-// apiclient reads a command, of which the first word is apiclient.
+// apiclient accepts a command whose first word is apiclient.
 func apiclient(value any) error {
 	if err := list(text)(value); err != nil {
 		return err
@@ -133,7 +133,7 @@ func apiclient(value any) error {
 	return nil
 }
 
-// hostsLine reads an address with its names.
+// hostsLine accepts a pair of an address and its host names.
 func hostsLine(value any) error {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {
@@ -142,7 +142,7 @@ func hostsLine(value any) error {
 	return errors.Join(address(pair[0]), list(hostname)(pair[1]))
 }
 
-// ociLimit reads a limit of the OCI runtime.
+// ociLimit accepts a resource limit of the OCI runtime: "unlimited" or a number, -1 for no limit.
 func ociLimit(value any) error {
 	if value == "unlimited" {
 		return nil

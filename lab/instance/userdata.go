@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// maxUserData bounds what user data may unpack to.
+// maxUserData is the maximum size of unpacked user data, in bytes. Longer data is truncated.
 const maxUserData = 1 << 20
 
-// part is one part of user data as cloud-init sees it.
+// part is one part of user data, as split by cloud-init.
 type part struct {
 	kind string // content type: "text/x-shellscript"
 	name string // file name, or "part-001"
 	body []byte
 }
 
-// Kinds of parts that mean something to an instance.
+// Content types of parts that the lab's images process.
 const (
 	kindShell      = "text/x-shellscript"
 	kindNodeConfig = "application/node.eks.aws"
 	kindPlain      = "text/x-not-multipart"
 )
 
-// split takes user data apart as cloud-init does: gzip is undone wherever it is
-// found, archives are opened, and what has no type is known by how it starts.
+// split splits user data as cloud-init does. It unpacks gzip data and MIME archives, and derives a missing content type
+// from the first line of a part.
 func split(data []byte) ([]part, error) {
 	data, err := gunzip(data)
 	if err != nil {
@@ -54,7 +54,7 @@ func split(data []byte) ([]part, error) {
 	return splitArchive(multipart.NewReader(bytes.NewReader(body), params["boundary"]))
 }
 
-// archive says whether data is a MIME archive, and parts its headers from its body.
+// archive splits data into MIME headers and body. The last result is false if data is not a MIME archive.
 func archive(data []byte) (textproto.MIMEHeader, []byte, bool) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	head, body, ok := strings.Cut(text, "\n\n")

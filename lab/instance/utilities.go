@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// utilities returns the programs of the images that user data commonly calls. Each
-// acts as in a real image, as far as its effect is visible in emulated files.
+// utilities returns the programs of the images that user data commonly calls. Each has the effects of the real program
+// that are visible in emulated files.
 func (b *boot) utilities(f *files) map[string]program {
 	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 }
 	programs := map[string]program{
@@ -132,7 +132,7 @@ func touch(f *files, args []string) int {
 	return 0
 }
 
-// carry is cp, or mv, of one file to another.
+// carry emulates cp or mv, by name, for one file.
 func carry(f *files, name string, args []string, errs io.Writer) int {
 	var paths []string
 	for _, arg := range args {
@@ -188,8 +188,8 @@ func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// curl reaches the metadata service. It also reaches programs that are to be stored in a file and whose address
-// contains their architecture, and nothing else.
+// curl emulates requests to the metadata service, and downloads of programs to a file if the URL contains the
+// architecture. All other requests fail.
 func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) int {
 	url, file := "", ""
 	for i, arg := range args {
@@ -232,7 +232,7 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 	return 0
 }
 
-// fallocate makes a file of a size, if the disk has room for it.
+// fallocate emulates the creation of a file. It fails if the file is larger than the disk.
 func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
 	for i, arg := range args {
 		if arg != "-l" || i+1 == len(args) {

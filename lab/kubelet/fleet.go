@@ -27,24 +27,25 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is the number of pods that are processed concurrently, over all nodes. Workers mostly wait for the API server. The number limits
-// how fast a thousand nodes become ready, because that needs their DaemonSet pods.
+// workers is the number of pods that are processed concurrently, over all nodes. Workers mostly wait for the API
+// server. The number limits how fast a thousand nodes become ready, because a node is ready only when its DaemonSet
+// pods run.
 const workers = 64
 
-// Fleet is all the kubelets of one lab. They share one watch of pods and one connection to the API server, which would be costly a thousand
-// times. Each kubelet writes with its own identity.
+// Fleet has all kubelets of one lab. They share one watch of pods and one connection to the API server, to save
+// resources with a thousand nodes. Each kubelet writes with its own identity.
 type Fleet struct {
 	config     rest.Config // address and certificate of the API server, without credentials
 	transport  http.RoundTripper
 	pace       Pace
 	networkPod string
-	proxyPod   string // label k8s-app of the pods without which the network pod cannot reach a Service; empty: not needed
+	proxyPod   string // label k8s-app of the pods that the network pod needs to reach a Service; empty: no such dependency
 	pods       cache.Indexer
 	queue      workqueue.TypedDelayingInterface[string] // "namespace/name"
 
 	mu     sync.Mutex
 	nodes  map[string]*Kubelet // by node name
-	nextIP map[bool]netip.Addr // by whether the address is IPv6
+	nextIP map[bool]netip.Addr // next pod address; the key is true for IPv6
 	logs   map[string]string   // paths, by "namespace/name" of the pod; see ShowLog
 }
 
@@ -132,12 +133,13 @@ func (f *Fleet) clientOf(s Settings) *http.Client {
 	}}
 }
 
-// brokenAccess returns the error, in the words of Go's HTTP client, if the server and certificate authority of a node do not lead to the
-// API server. It sends no request, because the address may belong to someone else.
+// brokenAccess returns an error, in the wording of Go's HTTP client, if the proxy, the server address or the
+// certificate authority of a node does not match the API server. It sends no request, because the address may belong to
+// another computer.
 func (f *Fleet) brokenAccess(s Settings) error {
 	want, err := url.Parse(f.config.Host)
 	if err != nil {
-		return fmt.Errorf("read the API server's address: %w", err)
+		return fmt.Errorf("parse the API server's address: %w", err)
 	}
 	got, err := url.Parse(s.Server)
 	switch {
@@ -159,8 +161,8 @@ func (f *Fleet) brokenAccess(s Settings) error {
 	return nil
 }
 
-// Doubted makes a node's kubelet report its status at once, because another writer has changed it. A real kubelet checks every ten seconds.
-// It does nothing for a node without a kubelet.
+// Doubted makes a node's kubelet report its status immediately, because another writer has changed the status. A real
+// kubelet checks every ten seconds. It does nothing for a node without a kubelet.
 func (f *Fleet) Doubted(node string) {
 	if k := f.node(node); k != nil {
 		select {
@@ -170,7 +172,7 @@ func (f *Fleet) Doubted(node string) {
 	}
 }
 
-// forget removes a kubelet, unless another one has the same name by now.
+// forget removes a kubelet, unless another kubelet has taken its name.
 func (f *Fleet) forget(k *Kubelet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +187,8 @@ func (f *Fleet) node(name string) *Kubelet {
 	return f.nodes[name]
 }
 
-// podIP returns a new pod address: IPv4 from the usual secondary range of a VPC, IPv6 from the last block of the VPC.
+// podIP returns a new pod address: IPv4 from 100.64.0.0/10, the usual secondary range of a VPC, or IPv6 from the last
+// block of the VPC.
 func (f *Fleet) podIP(six bool) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,14 +198,14 @@ func (f *Fleet) podIP(six bool) string {
 }
 
 func (f *Fleet) events() cache.ResourceEventHandler {
-	see := func(object any) {
+	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 			f.queue.Add(pod.Namespace + "/" + pod.Name)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    see,
-		UpdateFunc: func(_, object any) { see(object) },
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, object any) { enqueue(object) },
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = gone.Obj
@@ -216,7 +219,7 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 	}
 }
 
-// revisit enqueues all pods of a node, because the node can do more than before.
+// revisit enqueues all pods of a node, because pods that were waiting may be able to start now.
 func (f *Fleet) revisit(node string) {
 	pods, err := f.pods.IndexKeys(byNode, node)
 	if err != nil {
@@ -243,14 +246,15 @@ func (f *Fleet) work() {
 		if shutdown {
 			return
 		}
-		if again := f.sync(key); again > 0 {
-			f.queue.AddAfter(key, again)
+		if delay := f.sync(key); delay > 0 {
+			f.queue.AddAfter(key, delay)
 		}
 		f.queue.Done(key)
 	}
 }
 
-// sync advances one pod, and returns the delay until the next call; zero means when the pod changes.
+// sync advances one pod, and returns the delay until the next call. Zero means that the next call follows a change of
+// the pod.
 func (f *Fleet) sync(key string) time.Duration {
 	object, ok, err := f.pods.GetByKey(key)
 	if err != nil || !ok {
@@ -264,7 +268,8 @@ func (f *Fleet) sync(key string) time.Duration {
 	return k.syncPod(pod, time.Now())
 }
 
-// identity adds the node's token to each request, or fails as the node's network would.
+// identity adds the node's token to each request. It returns the error of the node's network if the network does not
+// work.
 type identity struct {
 	base   http.RoundTripper
 	token  func() (string, error)

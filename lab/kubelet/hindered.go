@@ -12,17 +12,17 @@ import (
 
 // Names in images whose behavior the lab emulates.
 const (
-	storageDriver = "aws-ebs-csi-driver" // asks the metadata service where it is
+	storageDriver = "aws-ebs-csi-driver" // reads its zone from the metadata service
 	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
-// hindered is the delay until an event reports why a pod does not start.
+// hindered is the delay until an event reports that a pod does not start.
 const hindered = 5 * time.Second
 
 // reportInterval is the interval of events with the same reason for a pod.
 const reportInterval = 10 * time.Second
 
-// hindrance returns the error with which a pod's program would end at each start on this node; empty if it runs.
+// hindrance returns the error of a pod that cannot start on this node. It is empty if the pod can start.
 func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.proxyPod != "" && !k.hasProxy():
@@ -36,8 +36,8 @@ func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	return ""
 }
 
-// otherArch returns the image of a container that is for another architecture than the node's, according to its tag: "app:1.2-amd64".
-// Empty: none.
+// otherArch returns the first image whose tag names another architecture than the node's: "app:1.2-amd64". It is empty
+// without such an image.
 func (k *Kubelet) otherArch(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -77,7 +77,8 @@ func (k *Kubelet) hasProxy() bool {
 	return false
 }
 
-// helped handles the effects of a pod that has started: other pods may start now, and devices appear.
+// helped applies the effects of a pod that has started: kube-proxy allows other pods to start, and a device plug-in
+// registers devices.
 func (k *Kubelet) helped(pod *corev1.Pod) {
 	if k.fleet.proxyPod != "" && pod.Labels["k8s-app"] == k.fleet.proxyPod {
 		k.fleet.revisit(k.NodeName)
@@ -96,7 +97,7 @@ func (k *Kubelet) helped(pod *corev1.Pod) {
 	}
 }
 
-// reportHindrance writes the event by which people find out.
+// reportHindrance writes an event with the reason why a pod does not start, at most once per reportInterval.
 func (k *Kubelet) reportHindrance(pod *corev1.Pod, state *podState, message string, at time.Time) {
 	if at.Sub(state.reportedAt) < reportInterval {
 		return

@@ -31,7 +31,7 @@ type Kubelet struct {
 	stop   context.CancelFunc
 
 	networkUp sync.Once
-	network   chan struct{} // closed once pods can have addresses
+	network   chan struct{} // closed when pods can have addresses
 	doubted   chan struct{} // holds a token when another writer has changed the Node's status
 
 	mu        sync.Mutex
@@ -47,7 +47,7 @@ func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.L
 	return c.Leases(corev1.NamespaceNodeLease), nil
 }
 
-// Stop ends the kubelet as a power failure does: without any further write.
+// Stop ends the kubelet without a further write, like a power failure.
 func (k *Kubelet) Stop() {
 	k.stop()
 	k.fleet.forget(k)
@@ -120,8 +120,8 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	if !apierrors.IsAlreadyExists(err) {
 		return node, err
 	}
-	// The Node exists already, so the kubelet takes it over. It updates the labels that it detects itself and its status, but not
-	// --node-labels, taints and the provider id.
+	// The Node exists already, so the kubelet uses it. The kubelet updates the status and the labels that it detects
+	// itself, but not --node-labels, taints and the provider ID.
 	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
 	_, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -209,7 +209,7 @@ func (k *Kubelet) status() corev1.NodeStatus {
 	}
 }
 
-// report writes the node's status. The cloud controller owns the addresses once it has initialized the node.
+// report writes the node's status. It does not write addresses, because the cloud controller sets them.
 func (k *Kubelet) report() error {
 	status := k.status()
 	status.Addresses = nil
@@ -281,7 +281,7 @@ func (k *Kubelet) logError(where, message string, err error) {
 	k.Say(klog('E', where, fmt.Sprintf("%q err=%q node=%q", message, err, k.NodeName)))
 }
 
-// klog formats a line as Kubernetes programs do.
+// klog returns a log line in the format of Kubernetes programs.
 func klog(severity rune, where, message string) string {
 	return fmt.Sprintf("%c%s    1893 %s] %s", severity, time.Now().UTC().Format("0102 15:04:05.000000"), where, message)
 }

@@ -18,8 +18,8 @@ import (
 // followEvery is the interval at which a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
-// ShowLog sets the file with the log of a pod's first container, which is that of the process that runs for the pod. Other pods run no
-// process, so their log is empty.
+// ShowLog sets the log file of a pod for which a process runs in the lab. All containers of the pod have this log. Pods
+// without ShowLog have an empty log.
 func (f *Fleet) ShowLog(namespace, name, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeLog(w, r, file)
 }
 
-// canRead returns why a container has no log, in the kubelet's words, and the status code.
+// canRead returns an error in the wording of the kubelet, and the status code, if a container has no log.
 func (f *Fleet) canRead(node, namespace, name, container string) (status int, err error) {
 	object, ok, err := f.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
@@ -85,12 +85,12 @@ func (f *Fleet) canRead(node, namespace, name, container string) (status int, er
 	return http.StatusOK, nil
 }
 
-// writeLog writes the requested part of a log: the last lines, a number of bytes, and new lines while it is followed.
+// writeLog writes the requested part of a log: the last lines, a number of bytes, and new lines if the log is followed.
 func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	asked := r.URL.Query()
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return // the reader sees the truncated log
+		return // the response is truncated
 	}
 	if n, err := strconv.Atoi(asked.Get("tailLines")); err == nil {
 		text = lastLines(text, n)

@@ -2,7 +2,7 @@ package kubelet
 
 import "testing"
 
-// TestLastLines: a log's last lines are whole, whether or not the last one has ended.
+// TestLastLines checks that the last lines of a log are complete lines, with or without a final newline.
 func TestLastLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

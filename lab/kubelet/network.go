@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noAddressRetry is how long a pod without an address waits for the next attempt.
+// noAddressRetry is the delay until the next attempt for a pod without an address.
 const noAddressRetry = time.Second
 
-// bringNetworkUp makes addresses available and the node Ready. The number of addresses depends on the environment of the network plug-in's
-// pod; plugin is nil if there is none.
+// bringNetworkUp makes addresses available and the node Ready. The number of addresses depends on the environment of
+// the network plug-in's pod; plugin is nil in a cluster without such a pod.
 func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	k.networkUp.Do(func() {
 		most := int64(math.MaxInt64)
@@ -32,7 +32,7 @@ func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	})
 }
 
-// giveAddress assigns an address to a pod, unless it has one. It returns false when none is free.
+// giveAddress assigns an address to a pod without an address. It returns false if no address is free.
 func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	return true
 }
 
-// reportNoAddress writes the event by which people find out.
+// reportNoAddress writes the event that the VPC CNI causes if no address is free.
 func (k *Kubelet) reportNoAddress(pod *corev1.Pod) {
 	now := metav1.Now()
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestGiveAddress: the network plug-in gives each pod an address while it has any; pods on the host's network need none. A new
-// pod gets the address of an ended one.
+// TestGiveAddress checks that the network plug-in assigns an address to each pod while it has any, and none to pods on
+// the host's network, and that a new pod gets the address of an ended one.
 func TestGiveAddress(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"10.0.0.7", "2600:1f18::7"} {
@@ -39,7 +39,7 @@ func TestGiveAddress(t *testing.T) {
 		}
 		k.pods["a"].ended = true
 		if give("c", false) == "" {
-			t.Error("the address of a pod that has ended is not given again")
+			t.Error("the address of an ended pod is not reused")
 		}
 	}
 }

@@ -13,23 +13,24 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// podState is a kubelet's state of a pod that the watch does not show yet. One worker at a time processes a pod; other workers read its
-// state under the kubelet's lock, so it is also written under the lock.
+// podState is the kubelet's own state of a pod, which can be newer than the watched pod. Only one worker at a time
+// processes a pod, but other workers read the state. Therefore it is read and written under the kubelet's lock.
 type podState struct {
 	seen       time.Time
-	started    time.Time // zero until it runs
-	stopping   time.Time // zero until its deletion is seen
-	ended      bool      // its last phase is written, or it is deleted
+	started    time.Time // zero until the pod runs
+	stopping   time.Time // zero until the watch reports the deletion
+	ended      bool      // the final phase was written, or the pod was deleted
 	requests   corev1.ResourceList
-	address    string    // that the network plug-in gave it; empty until then
-	reportedAt time.Time // time of the last event that says why it does not start
+	address    string    // address of the pod; empty until the network plug-in assigns one
+	reportedAt time.Time // time of the last event with the reason why the pod does not start
 }
 
-// syncPod advances a pod of this node, and returns the delay until the next call; zero means when the pod changes.
+// syncPod advances a pod of this node, and returns the delay until the next call. Zero means that the next call follows
+// a change of the pod.
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	state := k.remember(pod, now)
 	if !state.started.IsZero() && k.isNetworkPod(pod) {
-		k.bringNetworkUp(pod) // the plug-in's pod has run since before the kubelet was restarted
+		k.bringNetworkUp(pod) // the plug-in's pod was already running before a restart of the kubelet
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -115,7 +116,8 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	return again
 }
 
-// shortage returns the first resource of which the node has too little for the pod. The kubelet checks that again after the scheduler.
+// shortage returns the first resource that the node lacks for the pod. Like the scheduler, a kubelet checks this before
+// it admits a pod.
 func (k *Kubelet) shortage(own *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +156,7 @@ func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.D
 	return k.write(pod, ended(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
 }
 
-// untilEnd returns the remaining run time of a pod: -1 means without limit, 0 that it is over.
+// untilEnd returns the remaining run time of a pod: -1 for a pod without a limit, and 0 if the time is over.
 func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	life, err := time.ParseDuration(pod.Annotations[AnnotationRunFor])
 	if err != nil {
@@ -184,9 +186,9 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	if k.Leaving != nil {
 		k.Leaving()
 	}
-	atOnce := int64(0)
+	noGrace := int64(0)
 	err := k.client.Pods(pod.Namespace).Delete(k.ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: &atOnce,
+		GracePeriodSeconds: &noGrace,
 		Preconditions:      &metav1.Preconditions{UID: &pod.UID},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -197,8 +199,9 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	return 0
 }
 
-// write patches the pod's status as this node. After an error it returns the delay until the retry. The state is set before the write, so
-// that the kubelet admits no other pod meanwhile, and reset after an error.
+// write patches the pod's status as this node. After an error it returns the delay until the retry. remember sets the
+// state before the write, so that the kubelet does not admit another pod at the same time. After an error, remember
+// resets the state.
 func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, remember func(written bool)) time.Duration {
 	k.locked(func() { remember(true) })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// running returns the status of a pod all of whose containers run and are ready.
+// running returns the status of a pod whose containers all run and are ready.
 func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodStatus {
 	started := metav1.NewTime(now)
 	status := corev1.PodStatus{

@@ -8,9 +8,9 @@ import (
 
 // Settings are the flags and the configuration of one kubelet, and properties of its instance.
 type Settings struct {
-	NodeName   string
-	ProviderID string            // "aws:///us-east-1a/i-0…"; empty if the kubelet has no flag for it
-	IP         string            // of the cluster's IP family
+	NodeName   string            // name of the Node
+	ProviderID string            // "aws:///us-east-1a/i-0…"; empty if the kubelet's configuration does not set it
+	IP         string            // the node's address in the cluster's IP family
 	ClusterDNS []string          // DNS servers of its pods
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
@@ -20,28 +20,32 @@ type Settings struct {
 
 	// OwnNetwork means that the node runs a single pod with the node's address, and needs no network plug-in.
 	OwnNetwork bool
-	// Leaving is called before a pod is removed from the node. nil is not called.
+	// Leaving is called before a pod is removed from the node. nil disables the call.
 	Leaving func()
 
 	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node, given the environment of its own pod. nil means
 	// unlimited.
 	PodAddresses func(environment map[string]string) int64
 
+	// Capacity and Allocatable are the resources that the kubelet reports, without Devices.
 	Capacity, Allocatable corev1.ResourceList
 	// Devices are the resources that a device plug-in registers once it runs on the node: "nvidia.com/gpu".
 	Devices corev1.ResourceList
-	// HopLimit is the hop limit of the metadata service; with 1 only pods on the host network reach it. 0: unknown.
+	// HopLimit is the hop limit of the metadata service; with 1 only pods with hostNetwork can reach the service. 0:
+	// unknown.
 	HopLimit int64
 
 	Arch          string // "amd64" or "arm64"
-	OSImage       string
-	KernelVersion string
-	Version       string // of the kubelet
+	OSImage       string // name of the operating system
+	KernelVersion string // output of uname -r
+	Version       string // version of the kubelet
 
-	// Server and CA (PEM) are those of the kubelet's kubeconfig.
+	// Server and CA are the URL of the API server and the PEM certificate of its authority, as in the kubelet's
+	// kubeconfig.
 	Server string
 	CA     []byte
-	// Proxy is the host and port of the proxy through which the kubelet calls the server; it does not answer. Empty: none.
+	// Proxy is the host and port of the proxy through which the kubelet calls the server. The lab has no proxy, so
+	// these calls time out. Empty: no proxy.
 	Proxy string
 	// Reach returns why the instance cannot reach the server, or nil. It is called before each request. A nil function means that the
 	// server is always reachable.
@@ -53,7 +57,7 @@ type Settings struct {
 	Say func(line string)
 }
 
-// Pace is how long things take on a node. The zero value means no delays.
+// Pace has the delays of steps on a node. The zero value means no delays.
 type Pace struct {
 	CNI      time.Duration // from registration until the network plug-in is ready, without an aws-node pod
 	PodStart time.Duration // from binding a pod until it runs

@@ -2,7 +2,7 @@
 //
 // In: names to certify.
 // Out: certificates and keys in PEM, signed by the lab's own authority.
-// Never: a certificate that another lab, or this one after a restart, would accept.
+// Never: a certificate that another lab, or this lab after a restart, would accept.
 package pki
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// lifetime of all certificates: longer than any lab stays up.
+// lifetime is the lifetime of all certificates. No lab runs longer.
 const lifetime = 30 * 24 * time.Hour
 
 // Authority signs certificates.
@@ -31,7 +31,10 @@ type Authority struct {
 }
 
 // Pair is a certificate and its key, both in PEM.
-type Pair struct{ Cert, Key []byte }
+type Pair struct {
+	Cert []byte // certificate
+	Key  []byte // private key
+}
 
 // New creates an authority with a new key.
 func New() (*Authority, error) {

@@ -1,7 +1,7 @@
 // Package process starts child programs that never outlive this process.
 //
 // In: programs to start, each with a name, arguments and an environment.
-// Out: running children, their logs, and the moment each of them ends.
+// Out: running children, their logs, and a channel that is closed when a child ends.
 // Never: a child left behind, even when this process is killed with SIGKILL.
 package process
 
@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// Group is a set of child programs that share a folder for their logs and end with this process. On Linux the kernel kills each child when
-// the thread that started it ends. On all systems a guard process (see Guard) detects the end of this process and kills the remaining
-// children.
+// Group is a set of child programs with a common log folder. They end with this process. On Linux the kernel kills each
+// child when the thread that started it ends. On all systems a guard process (see Guard) detects the end of this
+// process and kills the remaining children.
 type Group struct {
 	logs  string
 	guard *guard
@@ -35,7 +35,7 @@ type Group struct {
 type Spec struct {
 	Name string   // name of the log file, and in errors: "kube-apiserver"
 	Path string   // the program
-	Args []string // its arguments, without the program's name
+	Args []string // arguments, without the program's name
 	Env  []string // added to this process's environment
 
 	// Attr changes the system attributes of the start. nil changes nothing.
@@ -58,8 +58,8 @@ func NewGroup(self, dir string) (*Group, error) {
 	return g, nil
 }
 
-// starter runs every start on one thread that lives as long as the group: the parent-death signal follows the thread that forked, not the
-// process.
+// starter starts all children on one thread that exists as long as the group. The kernel sends the parent-death signal
+// when the thread that forked ends, not when the process ends.
 func (g *Group) starter() {
 	runtime.LockOSThread()
 	for start := range g.start {
@@ -109,7 +109,8 @@ func (g *Group) reap(p *Process) {
 	close(p.done)
 }
 
-// Close interrupts every child, kills those that still run after grace, waits until all have ended, and dismisses the guard.
+// Close interrupts every child, kills the children that still run after grace, waits until all have ended, and ends the
+// guard.
 func (g *Group) Close(grace time.Duration) {
 	g.mu.Lock()
 	if g.closed {
@@ -143,8 +144,8 @@ func (g *Group) Close(grace time.Duration) {
 
 // Process is one child program.
 type Process struct {
-	Name    string
-	LogPath string
+	Name    string // name of the program, see Spec.Name
+	LogPath string // path of the log file
 
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -174,7 +175,7 @@ func (p *Process) Err() error {
 // Interrupt sends an interrupt to the child.
 func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
 
-// Kill ends the child as `kill -9` does, and waits until it is gone.
+// Kill sends SIGKILL to the child and waits until it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done

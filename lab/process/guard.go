@@ -17,7 +17,8 @@ import (
 // GuardArg is the first argument that makes the program run Guard.
 const GuardArg = "guard"
 
-// guard is the parent's end of the pipe to the guard process. The kernel closes it when the parent dies, for whatever reason.
+// guard is the parent's end of the pipe to the guard process. The kernel closes the pipe when the parent ends for any
+// reason.
 type guard struct {
 	cmd *exec.Cmd
 
@@ -41,7 +42,7 @@ func startGuard(self, dir string) (*guard, error) {
 func (g *guard) watch(pid int)  { g.say(fmt.Sprintf("+%d\n", pid)) }
 func (g *guard) forget(pid int) { g.say(fmt.Sprintf("-%d\n", pid)) }
 
-// dismiss ends the guard. It then removes nothing.
+// dismiss ends the guard process, which then kills no process and removes no folder.
 func (g *guard) dismiss() {
 	g.say("bye\n")
 	_ = g.pipe.Close()
@@ -54,8 +55,8 @@ func (g *guard) say(line string) {
 	_, _ = io.WriteString(g.pipe, line)
 }
 
-// Guard is the main function of the guard process. It reads the process ids of its parent's children from in. When in ends without a
-// dismissal, it kills them and removes dir.
+// Guard is the main function of the guard process. It reads the process ids of its parent's children from in. If in
+// ends without a dismissal, Guard kills these processes and removes dir.
 func Guard(dir string, in io.Reader) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	pids := map[int]struct{}{}
@@ -78,7 +79,7 @@ func Guard(dir string, in io.Reader) {
 	for pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	// They are not children of this process, so it polls instead of waiting.
+	// The processes are not children of the guard, so it polls instead of waiting.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(2 * time.Second)

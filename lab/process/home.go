@@ -11,9 +11,10 @@ import (
 	"syscall"
 )
 
-// Home is the folder of one lab, locked while its process lives.
+// Home is the folder of one lab. The process of the lab holds a lock on it.
 type Home struct {
-	Path string
+	Path string // absolute path of the folder
+
 	lock *os.File
 }
 
@@ -23,8 +24,8 @@ func NewHome() (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One lab at a time makes or removes folders: between the creation of a folder and
-	// its lock, the folder looks unused.
+	// This lock allows only one lab at a time to create or remove folders. Between its creation and its lock, a new
+	// folder looks unused.
 	baseLock, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder of labs: %w", err)
@@ -61,8 +62,8 @@ func Homes() ([]string, error) {
 		return nil, err
 	}
 	type home struct {
-		path string
-		born int64
+		path    string
+		created int64
 	}
 	var alive []home
 	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
@@ -73,7 +74,7 @@ func Homes() ([]string, error) {
 		}
 		alive = append(alive, home{path, info.ModTime().UnixNano()})
 	}
-	slices.SortFunc(alive, func(a, b home) int { return cmp.Compare(b.born, a.born) })
+	slices.SortFunc(alive, func(a, b home) int { return cmp.Compare(b.created, a.created) })
 	out := make([]string, 0, len(alive))
 	for _, h := range alive {
 		out = append(out, h.path)
@@ -96,9 +97,9 @@ func homes() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the mode of the folder of labs: %w", err)
 	}
-	// Its name is predictable, and it contains keys.
+	// The folder's name is predictable and the folder contains keys, so check its owner and mode.
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || ok && int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("the folder of labs, %s, is not this user's alone: remove it, or set TMPDIR to a folder of yours", base)
+		return "", fmt.Errorf("the folder of labs, %s, has another owner or mode than 0700: remove the folder, or set TMPDIR to your own folder", base)
 	}
 	return base, nil
 }

@@ -6,15 +6,16 @@ import (
 	"syscall"
 )
 
-// need is the required free space in bytes. A lab uses some 120 MB within its first seconds, logs and etcd grow from there, and etcd does
-// not survive a full disk.
+// need is the required free space in bytes. A lab uses about 120 MB within its first seconds. Then logs and etcd grow,
+// and etcd ends if the disk is full.
 const need = 500e6
 
-// temporary returns the folder in which labs create their folders. It must exist, because a missing one is probably mistyped.
+// temporary returns the folder in which labs create their folders. The folder must exist, because a path that does not
+// exist is probably misspelt.
 func temporary() (string, error) {
 	dir := os.TempDir()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("the lab needs a folder to work in, and TMPDIR (%s) is none: make it, or set TMPDIR to another folder", dir)
+		return "", fmt.Errorf("TMPDIR (%s) is not a folder: create the folder, or set TMPDIR to another one", dir)
 	}
 	return dir, nil
 }
@@ -31,10 +32,10 @@ func hasRoom(dir string) error {
 	return enough(dir, disk.Bavail*uint64(disk.Bsize))
 }
 
-// enough returns an error if the free bytes of a folder do not suffice.
+// enough returns an error if free, the free bytes of a folder, is less than need.
 func enough(dir string, free uint64) error {
 	if free >= need {
 		return nil
 	}
-	return fmt.Errorf("the lab needs %d MB under TMPDIR (%s), and there are %d MB: make room, or set TMPDIR to another folder", int(need/1e6), dir, free/1e6)
+	return fmt.Errorf("the lab needs %d MB of free space under TMPDIR (%s), which has %d MB: free some space, or set TMPDIR to another folder", int(need/1e6), dir, free/1e6)
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestEnough: a lab does not begin what its disk has no room for.
+// TestEnough checks the error for each amount of free disk space.
 func TestEnough(t *testing.T) {
 	t.Parallel()
 	for free, want := range map[uint64]string{
-		0:           "the lab needs 500 MB under TMPDIR (/x), and there are 0 MB: make room, or set TMPDIR to another folder",
-		60_999_999:  "the lab needs 500 MB under TMPDIR (/x), and there are 60 MB: make room, or set TMPDIR to another folder",
-		499_999_999: "the lab needs 500 MB under TMPDIR (/x), and there are 499 MB: make room, or set TMPDIR to another folder",
+		0:           "the lab needs 500 MB of free space under TMPDIR (/x), which has 0 MB: free some space, or set TMPDIR to another folder",
+		60_999_999:  "the lab needs 500 MB of free space under TMPDIR (/x), which has 60 MB: free some space, or set TMPDIR to another folder",
+		499_999_999: "the lab needs 500 MB of free space under TMPDIR (/x), which has 499 MB: free some space, or set TMPDIR to another folder",
 		500_000_000: "",
 		1 << 63:     "",
 	} {
@@ -27,7 +27,7 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestHomeWithoutFolder: what TMPDIR names must be there and be a folder, and is not made.
+// TestHomeWithoutFolder checks that TMPDIR must name an existing folder, and that NewHome does not create it.
 func TestHomeWithoutFolder(t *testing.T) {
 	base := t.TempDir()
 	file, missing := filepath.Join(base, "file"), filepath.Join(base, "missing")
@@ -39,17 +39,17 @@ func TestHomeWithoutFolder(t *testing.T) {
 		_, err := NewHome()
 		_, listed := Homes()
 		for _, err := range []error{err, listed} {
-			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is none") {
+			if err == nil || !strings.Contains(err.Error(), "TMPDIR ("+dir+") is not a folder") {
 				t.Errorf("%s: %v", dir, err)
 			}
 		}
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Errorf("%s was made", missing)
+		t.Errorf("%s was created", missing)
 	}
 }
 
-// TestHome: a folder is made where TMPDIR says, is among those that are alive, and goes.
+// TestHome checks that NewHome creates a folder in TMPDIR, that Homes lists it, and that Remove deletes it.
 func TestHome(t *testing.T) {
 	base := t.TempDir()
 	if err := hasRoom(base); err != nil {
@@ -61,12 +61,12 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	if alive, err := Homes(); err != nil || len(alive) != 1 || alive[0] != home.Path || !strings.HasPrefix(home.Path, base) {
-		t.Errorf("alive are %v (%v), want %s", alive, err, home.Path)
+		t.Errorf("the homes are %v (%v), want %s", alive, err, home.Path)
 	}
 	if err := home.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if alive, err := Homes(); err != nil || len(alive) != 0 {
-		t.Errorf("alive are %v (%v) after the end", alive, err)
+		t.Errorf("the homes are %v (%v) after Remove", alive, err)
 	}
 }

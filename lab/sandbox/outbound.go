@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// usualPorts are the ports that the sandbox always listens at, to write down calls to addresses that are not outbound.
+// usualPorts returns the ports at which the sandbox always listens, to record calls to addresses that are not outbound.
 func usualPorts() []string { return []string{"53", "80", "443"} }
 
-// blockedCalls is the file of calls that lead nowhere.
+// blockedCalls writes the file of calls to addresses that are not outbound.
 type blockedCalls struct {
 	mu   sync.Mutex
 	file *os.File
@@ -59,7 +59,7 @@ func (s Spec) open() error {
 		if err != nil {
 			return fmt.Errorf("open an inbound socket: %w", err)
 		}
-		go accept(l, func(c net.Conn) { lead(c, "tcp", address) })
+		go accept(l, func(c net.Conn) { connect(c, "tcp", address) })
 	}
 	return nil
 }
@@ -68,14 +68,14 @@ func (s Spec) open() error {
 func (s Spec) answer(c net.Conn, log *blockedCalls) {
 	address := c.LocalAddr().String()
 	if socket, ok := s.Outbound[address]; ok {
-		lead(c, "unix", socket)
+		connect(c, "unix", socket)
 		return
 	}
 	log.note("tcp", address)
 	_ = c.Close()
 }
 
-// listenForNames notes questions for names, and answers none: so does the address of a Service that no pod is behind.
+// listenForNames records DNS queries without answering them, like the address of a Service without pods.
 func listenForNames(l net.PacketConn, log *blockedCalls) {
 	packet := make([]byte, 512)
 	for {
@@ -87,7 +87,7 @@ func listenForNames(l net.PacketConn, log *blockedCalls) {
 	}
 }
 
-// questionOf is the name that a DNS packet asks for.
+// questionOf returns the name in a DNS query.
 func questionOf(packet []byte) string {
 	const header = 12
 	var labels []string
@@ -112,13 +112,13 @@ func accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Forward leads every call at a listener to an address, until the listener is closed.
+// Forward forwards each connection of a listener to an address, until the listener is closed.
 func Forward(l net.Listener, network, address string) {
-	accept(l, func(c net.Conn) { lead(c, network, address) })
+	accept(l, func(c net.Conn) { connect(c, network, address) })
 }
 
-// lead carries bytes both ways until both sides have ended.
-func lead(from net.Conn, network, address string) {
+// connect copies bytes between a connection and an address, in both directions, until both sides have closed.
+func connect(from net.Conn, network, address string) {
 	defer from.Close()
 	to, err := net.Dial(network, address)
 	if err != nil {
@@ -126,10 +126,10 @@ func lead(from net.Conn, network, address string) {
 	}
 	defer to.Close()
 	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{to, from}, {from, to}} {
+	for _, direction := range [][2]net.Conn{{to, from}, {from, to}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			if half, ok := way[0].(interface{ CloseWrite() error }); ok {
+			_, _ = io.Copy(direction[0], direction[1])
+			if half, ok := direction[0].(interface{ CloseWrite() error }); ok {
 				_ = half.CloseWrite()
 			}
 		})

@@ -1,9 +1,9 @@
-// Package sandbox runs a program as a container runtime runs the one of a pod: files, a user and a network of its own.
+// Package sandbox runs a program as a container runtime does: with its own files, user and network.
 //
-// In: the root folder of its file system, a user id, an environment, and the outbound addresses that it can reach.
-// Out: a program on a root that is read-only for all users, without any capability, that reaches its outbound addresses and nothing else.
-// The package writes down its other calls (names, instance metadata, the agent of Pod Identity).
-// Never: this host's files or network; root, where the kernel lets every user create namespaces.
+// In: the root folder of the program's file system, a user ID, an environment, and the outbound addresses that the program can reach.
+// Out: a running program without capabilities, on a root that is read-only for all users. It can reach only its outbound addresses.
+// The package records all other calls (DNS, instance metadata, the Pod Identity agent).
+// Never: access to this host's files or network. Root is not needed if the kernel lets every user create namespaces.
 package sandbox
 
 import (
@@ -16,25 +16,28 @@ import (
 // Arg is the first argument that makes the lab's binary run Main.
 const Arg = "cell"
 
-// Spec says what runs in a sandbox.
+// Spec describes the program of a sandbox and its surroundings.
 type Spec struct {
-	Root    string   // folder on this host that the program has as its root, read-only
+	Root    string   // folder on this host that is the program's read-only root
 	Program string   // path of the program below Root
-	Args    []string // its arguments, without its own name
-	Env     []string // all of its environment: NAME=value
-	User    int      // its user and group id: not 0
-	Host    string   // the name of its host, as a pod's is that of the pod
+	Args    []string // arguments, without the program's name
+	Env     []string // complete environment: NAME=value
+	User    int      // user and group ID: not 0
+	Host    string   // host name
 
 	// Outbound maps an address in the sandbox, "172.20.0.1:443", to a Unix socket of this host.
 	Outbound map[string]string
-	// Inbound maps a Unix socket of this host, which is created, to an address in the sandbox, "127.0.0.1:8081".
+	// Inbound maps a Unix socket of this host, which the sandbox creates, to an address in the sandbox,
+	// "127.0.0.1:8081".
 	Inbound map[string]string
-	// BlockedCalls is a file that gets a line for each call to an address that is not outbound: "tcp 169.254.169.254:80". The sandbox
-	// listens only at the ports of the outbound addresses and at those of DNS, HTTP and HTTPS; calls to other ports are refused.
+	// BlockedCalls is a file that gets a line for each call to an address that is not outbound: "tcp
+	// 169.254.169.254:80". The sandbox listens only at the ports of the outbound addresses, and at the ports of DNS,
+	// HTTP and HTTPS. It refuses calls to other ports without recording them.
 	BlockedCalls string
 }
 
-// Save writes a spec to a file and returns the arguments that have the lab's binary run it. The caller starts it with Isolate.
+// Save writes a spec to a file and returns the arguments with which the lab's binary runs the sandbox. The caller
+// starts the binary with Isolate.
 func (s Spec) Save(file string) ([]string, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -46,7 +49,7 @@ func (s Spec) Save(file string) ([]string, error) {
 	return []string{Arg, file}, nil
 }
 
-// load reads what Save wrote.
+// load reads a spec that Save has written.
 func load(file string) (Spec, error) {
 	var s Spec
 	text, err := os.ReadFile(file)
@@ -54,7 +57,7 @@ func load(file string) (Spec, error) {
 		err = json.Unmarshal(text, &s)
 	}
 	if err == nil && (s.User == 0 || !filepath.IsAbs(s.Root) || !filepath.IsAbs(s.Program)) {
-		err = fmt.Errorf("user %d, root %q and program %q: want a user id above 0 and absolute paths", s.User, s.Root, s.Program)
+		err = fmt.Errorf("user %d, root %q and program %q: the user ID must be above 0 and the paths must be absolute", s.User, s.Root, s.Program)
 	}
 	if err != nil {
 		return s, fmt.Errorf("read the spec of a sandbox: %w", err)

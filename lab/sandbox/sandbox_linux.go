@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkArg in place of a spec has Main try whether sandboxes can be made here.
+// checkArg, instead of the path of a spec, makes Main check whether the kernel allows sandboxes.
 const checkArg = "check"
 
-// Isolate has a process start in namespaces of its own: files, network, host name. It is to run Main.
+// Isolate starts a process in its own namespaces of mounts, network, host name and IPC. The process must run Main.
 func Isolate(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 	if os.Geteuid() == 0 {
@@ -28,24 +28,25 @@ func Isolate(attr *syscall.SysProcAttr) {
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
-// Possible returns why no sandbox can be made on this host; nil if one can. self is a program whose first argument Arg runs Main.
+// Possible returns an error if this host does not allow sandboxes. self is a program whose first argument Arg runs
+// Main.
 func Possible(self string) error {
 	cmd := exec.Command(self, Arg, checkArg)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	Isolate(cmd.SysProcAttr)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("the kernel allows no namespaces: %w\n%s", err, out)
+		return fmt.Errorf("the kernel does not allow namespaces: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// Main is the process that makes a sandbox around itself, starts the program in it and waits for it. It passes signals on, and ends as
-// the program does; when it is killed, the program is, too.
+// Main turns its process into a sandbox, starts the program and waits for it. Main forwards signals and returns the
+// program's exit code. If Main's process is killed, the kernel kills the program.
 func Main(file string) int {
-	runtime.LockOSThread() // what the program inherits, it inherits from a thread
+	runtime.LockOSThread() // the program inherits the capabilities of this thread
 	code, err := run(file)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cell:", err)
+		fmt.Fprintln(os.Stderr, "sandbox:", err)
 		return 1
 	}
 	return code
@@ -63,7 +64,7 @@ func run(file string) (int, error) {
 		return 0, err
 	}
 	if err := syscall.Sethostname([]byte(s.Host)); err != nil {
-		return 0, fmt.Errorf("name the host: %w", err)
+		return 0, fmt.Errorf("set the host name: %w", err)
 	}
 	if err := s.open(); err != nil {
 		return 0, err
@@ -93,8 +94,8 @@ func run(file string) (int, error) {
 	return 0, err
 }
 
-// command returns the program as a user without any right. If this process is root, the user is one of the host, too. Otherwise it is one
-// of a separate namespace, and outside of the namespace the user of this process.
+// command returns the command of the program, with an unprivileged user. If this process is root, User is also the user
+// ID on the host. Otherwise User exists only in a user namespace, and is mapped to the user of this process.
 func (s Spec) command() *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path: s.Program, Args: append([]string{s.Program}, s.Args...), Env: s.Env, Dir: "/", Stdout: os.Stdout, Stderr: os.Stderr,
@@ -110,7 +111,7 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// inNamespace reports whether root is root in a namespace alone.
+// inNamespace reports whether this process is root only in a user namespace.
 func inNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -121,7 +122,7 @@ func inNamespace() bool {
 	return err == nil && (outside != 0 || size < 1<<31)
 }
 
-// freeze makes a folder a file system of its own that cannot be written to, and makes sure of it.
+// freeze mounts a folder as a read-only file system, and checks that a write fails.
 func freeze(root string) error {
 	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
@@ -131,50 +132,51 @@ func freeze(root string) error {
 		return fmt.Errorf("mount the root read-only: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(root, "written"), nil, 0o600); !errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("the root can be written to: %w", err)
+		return fmt.Errorf("the root is not read-only: %w", err)
 	}
 	return nil
 }
 
-// renounce has nothing that this thread starts ever have a capability, or get one from a program's file.
+// renounce prevents programs that this thread starts from having a capability, or from gaining one through a file.
 func renounce() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // a kernel that does not have it
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: the kernel does not have this capability
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("renounce new privileges: %w", err)
+		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	return nil
 }
 
-// seclude keeps mounts to this process, and routes every address of the sandbox's network to the sandbox itself.
+// seclude makes mounts private to this process, and routes every address of the sandbox's network to the sandbox
+// itself.
 func seclude() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts to the sandbox: %w", err)
+		return fmt.Errorf("make mounts private to the sandbox: %w", err)
 	}
 	const loopback = 1
-	link := binary.NativeEndian.AppendUint32(nil, 0) // ifinfomsg: family, type; then index, flags, which of them change
+	link := binary.NativeEndian.AppendUint32(nil, 0) // ifinfomsg: family and type; then index, flags, and mask of changed flags
 	link = binary.NativeEndian.AppendUint32(link, loopback)
 	link = binary.NativeEndian.AppendUint32(link, unix.IFF_UP)
 	link = binary.NativeEndian.AppendUint32(link, unix.IFF_UP)
-	if err := ask(unix.RTM_NEWLINK, 0, link); err != nil {
+	if err := netlink(unix.RTM_NEWLINK, 0, link); err != nil {
 		return fmt.Errorf("bring up the sandbox's network: %w", err)
 	}
-	// A route for all addresses, of the kind that says: they are mine.
+	// A route of type RTN_LOCAL for all addresses makes every address local.
 	route := []byte{unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0}
-	route = binary.NativeEndian.AppendUint16(route, 8) // an attribute: its length, its kind, its value
+	route = binary.NativeEndian.AppendUint16(route, 8) // attribute: length, type, value
 	route = binary.NativeEndian.AppendUint16(route, unix.RTA_OIF)
 	route = binary.NativeEndian.AppendUint32(route, loopback)
-	if err := ask(unix.RTM_NEWROUTE, unix.NLM_F_CREATE, route); err != nil {
-		return fmt.Errorf("have all addresses lead to the sandbox: %w", err)
+	if err := netlink(unix.RTM_NEWROUTE, unix.NLM_F_CREATE, route); err != nil {
+		return fmt.Errorf("route all addresses to the sandbox: %w", err)
 	}
 	return nil
 }
 
-// ask sends one request to the kernel's network, and returns what it says.
-func ask(kind, flags uint16, body []byte) error {
+// netlink sends one request to the kernel's network configuration, and returns its error.
+func netlink(kind, flags uint16, body []byte) error {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
@@ -187,15 +189,15 @@ func ask(kind, flags uint16, body []byte) error {
 	if err := unix.Sendto(socket, append(message, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return err
 	}
-	answer := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(socket, answer, 0)
+	response := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(socket, response, 0)
 	if err != nil {
 		return err
 	}
 	if n < unix.SizeofNlMsghdr+4 {
-		return fmt.Errorf("the kernel's answer is %d bytes long", n)
+		return fmt.Errorf("the kernel's response has only %d bytes", n)
 	}
-	if code := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 {
+	if code := int32(binary.NativeEndian.Uint32(response[unix.SizeofNlMsghdr:])); code != 0 {
 		return syscall.Errno(-code)
 	}
 	return nil

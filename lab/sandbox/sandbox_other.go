@@ -9,11 +9,11 @@ import (
 
 var errNotHere = errors.New("sandboxes need Linux")
 
-// Isolate does nothing where there is no Linux.
+// Isolate does nothing, because sandboxes need Linux.
 func Isolate(*syscall.SysProcAttr) {}
 
-// Possible returns why no sandbox can be made on this host.
+// Possible returns an error, because sandboxes need Linux.
 func Possible(string) error { return errNotHere }
 
-// Main makes no sandbox here.
+// Main returns an exit code for failure, because sandboxes need Linux.
 func Main(string) int { return 1 }

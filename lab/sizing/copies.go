@@ -19,10 +19,11 @@ import (
 	"github.com/joiner-sh/joiner/lab/controlplane"
 )
 
-// leaseRenewal is the interval for renewing the leases of copies, which have no kubelet. A node counts as unreachable after 50 seconds.
+// leaseRenewal is the interval for renewing the leases of copies, which have no kubelet. Without a renewal, a node
+// counts as unreachable after 50 seconds.
 const leaseRenewal = 15 * time.Second
 
-// copies creates n nodes, starting with the given number.
+// copies creates n copies of the first node. Their names contain consecutive numbers from number.
 func (c *crowd) copies(ctx context.Context, number, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
@@ -146,8 +147,8 @@ func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// fill adds running pods to a node. Their owner is the NodePool, because no controller manages pods of such an owner: a ReplicaSet's
-// controller would replace pods that it does not know yet.
+// fill adds running pods to a node. Their owner is the NodePool, because no controller manages the pods of a NodePool.
+// The controller of a ReplicaSet could create more pods before it has observed the stored pods.
 func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{
@@ -172,7 +173,7 @@ func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	return c.lab.Store(ctx, objects)
 }
 
-// usualImages returns the images that a kubelet reports: up to 50, with two names each.
+// usualImages returns the images that a kubelet reports: 30 images with two names each. A kubelet reports up to 50.
 func usualImages() []corev1.ContainerImage {
 	var out []corev1.ContainerImage
 	for i := range 30 {

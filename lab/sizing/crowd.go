@@ -29,22 +29,23 @@ const (
 	burstMark    = "sizing/burst" // label of the first pod and of the pods of a burst
 )
 
-// crowd builds a cluster with many nodes. The controller launches the first node, which joins as any node of the lab does. The other nodes
-// are copies of it: instances that run without booting, each with a NodeClaim and a Node.
+// crowd builds a cluster with many nodes. The controller launches the first node, which joins like every node of the
+// lab. The other nodes are copies of it: instances that run without booting, each with a NodeClaim and a Node.
 type crowd struct {
 	lab *lab.Lab
 	say func(string)
 
 	pool      types.UID
-	claim     *karpenterv1.NodeClaim // of the first node
-	node      *corev1.Node
-	instance  world.Instance
-	names     []string // names of the copied Nodes
-	lastAdded string   // name of the last pod
+	claim     *karpenterv1.NodeClaim // NodeClaim of the first node
+	node      *corev1.Node           // the first node
+	instance  world.Instance         // instance of the first node
+	names     []string               // names of the copied Nodes
+	lastAdded string                 // name of the last pod
 }
 
-// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on prices. Its budget is
-// 100 %, because not-ready nodes count against budgets: a copy has no kubelet, and is not ready for a while if its lease is renewed late.
+// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on
+// prices. Its budget is 100 %, because nodes that are not ready count against budgets. A copy has no kubelet, and is
+// temporarily not ready if its lease is renewed late.
 func (c *crowd) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -77,7 +78,7 @@ metadata: {name: %[5]s}
 
 // grow creates the cluster with the given number of copies. It stops the controller before it creates them.
 func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
-	if err := c.spareCopies(ctx); err != nil {
+	if err := c.excludeCopies(ctx); err != nil {
 		return err
 	}
 	if err := c.lab.Apply(ctx, c.manifest()); err != nil {
@@ -103,8 +104,8 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	return c.served(ctx)
 }
 
-// spareCopies excludes copies, which have no kubelet, from the DaemonSets in kube-system.
-func (c *crowd) spareCopies(ctx context.Context) error {
+// excludeCopies excludes copies, which have no kubelet, from the DaemonSets in kube-system.
+func (c *crowd) excludeCopies(ctx context.Context) error {
 	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
 	sets, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -198,7 +199,7 @@ func (c *crowd) served(ctx context.Context) error {
 	})
 }
 
-// until polls until ok returns true. The timeout error contains what, the state that is awaited.
+// until polls until ok returns true. The timeout error contains what, a description of the expected state.
 func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))

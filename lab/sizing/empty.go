@@ -15,8 +15,8 @@ import (
 
 const (
 	emptied    = 5               // number of nodes that become empty, one after the other
-	emptyPause = 7 * time.Second // pause between them, so that they start at different points of the controller's intervals
-	emptyLook  = 50 * time.Millisecond
+	emptyPause = 7 * time.Second // pause between two nodes, so that they become empty at different times of the controller's intervals
+	emptyPoll  = 50 * time.Millisecond
 	emptyLimit = 2 * time.Minute
 )
 
@@ -26,18 +26,18 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	longest := time.Duration(0)
 	for number := range emptied {
 		app := fmt.Sprintf("app-%05d", number)
-		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // no container runs that would need a grace period
+		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // copies have no kubelet that would delete the pod after a grace period
 		for k := range PodsPerNode {
 			if err := c.lab.Kube.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("%s-%02d", app, k), now); err != nil {
 				return 0, fmt.Errorf("empty a node: %w", err)
 			}
 		}
 		began := time.Now()
-		if err := c.leaves(ctx, c.claimName(number)); err != nil {
+		if err := c.untilDeleted(ctx, c.claimName(number)); err != nil {
 			return 0, err
 		}
 		took := time.Since(began)
-		c.say(fmt.Sprintf("  An empty node is on its way out after %.1f s", took.Seconds()))
+		c.say(fmt.Sprintf("  The NodeClaim of an empty node was deleted after %.1f s", took.Seconds()))
 		longest = max(longest, took)
 		if err := rest(ctx, emptyPause); err != nil {
 			return 0, err
@@ -46,8 +46,8 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	return longest, nil
 }
 
-// leaves waits until the NodeClaim is being deleted or has been deleted.
-func (c *crowd) leaves(ctx context.Context, name string) error {
+// untilDeleted waits until the NodeClaim is being deleted or has been deleted.
+func (c *crowd) untilDeleted(ctx context.Context, name string) error {
 	deadline, printed := time.Now().Add(emptyLimit), ""
 	for {
 		claim := &karpenterv1.NodeClaim{}
@@ -57,12 +57,12 @@ func (c *crowd) leaves(ctx context.Context, name string) error {
 		}
 		if stays, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && stays.Message != printed {
 			printed = stays.Message
-			c.say("  An empty node stays: " + printed)
+			c.say("  An empty node is not disrupted:  " + printed)
 		}
 		if err != nil || time.Now().After(deadline) {
-			return fmt.Errorf("wait for the empty node of %s to leave: %w\n%s", name, err, c.lab.Evidence(ctx))
+			return fmt.Errorf("wait until the NodeClaim %s of an empty node is deleted: %w\n%s", name, err, c.lab.Evidence(ctx))
 		}
-		if err := rest(ctx, emptyLook); err != nil {
+		if err := rest(ctx, emptyPoll); err != nil {
 			return err
 		}
 	}

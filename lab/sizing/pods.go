@@ -133,7 +133,7 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// waiting returns a pending pod that requests a tenth of a node: more than is free on a copy.
+// waiting returns a pending pod that requests a tenth of a node. A copy has less free, so the pod needs a new node.
 func waiting(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
@@ -152,7 +152,7 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 		return 0, err
 	}
 	began := time.Now()
-	if err := c.pour(ctx, pods); err != nil {
+	if err := c.createPods(ctx, pods); err != nil {
 		return 0, err
 	}
 	err = c.until(ctx, 10*time.Minute, fmt.Sprintf("%d more pods to run", pods), func(ctx context.Context) (bool, error) {
@@ -166,7 +166,7 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 				ran++
 			}
 		}
-		return ran == pods+1, nil // the very first pod is one of them
+		return ran == pods+1, nil // the first pod has the same label
 	})
 	if err != nil {
 		return 0, err
@@ -179,8 +179,8 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 	return took, err
 }
 
-// pour creates pods concurrently.
-func (c *crowd) pour(ctx context.Context, pods int) error {
+// createPods creates pods concurrently.
+func (c *crowd) createPods(ctx context.Context, pods int) error {
 	var next atomic.Int64
 	var makers sync.WaitGroup
 	failed := make(chan error, 16)

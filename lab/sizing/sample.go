@@ -11,7 +11,7 @@ import (
 // sample is the resource usage of a process since its start.
 type sample struct {
 	CPU    time.Duration // CPU time
-	Memory int64         // resident now, in bytes
+	Memory int64         // current resident memory, in bytes
 	Peak   int64         // maximum resident memory, in bytes
 }
 
@@ -22,11 +22,11 @@ const tick = 10 * time.Millisecond
 func sampleOf(pid int) (sample, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return sample{}, fmt.Errorf("ask how much the controller took: %w", err)
+		return sample{}, fmt.Errorf("read the resource usage of the controller: %w", err)
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return sample{}, fmt.Errorf("ask how much the controller took: %w", err)
+		return sample{}, fmt.Errorf("read the resource usage of the controller: %w", err)
 	}
 	return parseSample(string(stat), string(status))
 }
@@ -36,13 +36,13 @@ func parseSample(stat, status string) (sample, error) {
 	end := strings.LastIndexByte(stat, ')') // end of the program's name, which may contain any character
 	fields := strings.Fields(stat[end+1:])
 	if end < 0 || len(fields) < 13 {
-		return sample{}, fmt.Errorf("read how much the controller took: %q is not what the kernel writes", stat)
+		return sample{}, fmt.Errorf("parse the resource usage of the controller: %q is not in the format of /proc/PID/stat", stat)
 	}
 	var s sample
 	for _, field := range fields[11:13] { // utime and stime
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return sample{}, fmt.Errorf("read how much the controller took: %w", err)
+			return sample{}, fmt.Errorf("parse the resource usage of the controller: %w", err)
 		}
 		s.CPU += time.Duration(n) * tick
 	}
@@ -53,7 +53,7 @@ func parseSample(stat, status string) (sample, error) {
 		}
 		kib, err := strconv.ParseInt(f[1], 10, 64)
 		if err != nil {
-			return sample{}, fmt.Errorf("read how much the controller took: %w", err)
+			return sample{}, fmt.Errorf("parse the resource usage of the controller: %w", err)
 		}
 		if f[0] == "VmRSS:" {
 			s.Memory = kib << 10

@@ -2,7 +2,7 @@
 //
 // In: the sizes, and the joiner program.
 // Out: for each size the memory and CPU usage of the real controller, beside a real API server, as a table.
-// Never: a figure that was not measured, or two labs at a time.
+// Never: a number that was not measured, or two labs at the same time.
 package sizing
 
 import (
@@ -21,7 +21,7 @@ const PodsPerNode = 30
 
 // Plan describes the measurement.
 type Plan struct {
-	Joiner string            // path of the program
+	Joiner string            // path of the joiner program
 	Sizes  []Size            // in the order of measurement
 	Rest   time.Duration     // how long to measure the idle controller; zero: a minute
 	Say    func(line string) // receives progress lines
@@ -29,7 +29,7 @@ type Plan struct {
 
 // Size is the size of a cluster.
 type Size struct {
-	Nodes  int   // nodes of the controller, without the first one, which they are copies of
+	Nodes  int   // number of copied nodes; the first node, which they are copies of, is not counted
 	Memory int64 // the controller's memory limit, in MiB
 }
 
@@ -67,7 +67,7 @@ func Run(ctx context.Context, p Plan) ([]Measured, error) {
 	return out, nil
 }
 
-// settle is how long the controller has after its start to become idle.
+// settle is the time in which the controller must become idle after its start.
 const settle = 20 * time.Second
 
 func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
@@ -161,14 +161,14 @@ func ready(ctx context.Context, c *lab.Controller) error {
 	})
 }
 
-// burst returns how many new nodes a cluster of a size gets at once, and the number of pods on them: a fiftieth of the nodes, at least 5,
-// at most 50.
+// burst returns the number of new nodes for the burst of pods, and the number of these pods. The burst needs 2 % of the
+// nodes, at least 5 and at most 50.
 func burst(nodes int) (more, pods int) {
 	more = min(max(nodes/50, 5), 50)
 	return more, more * burstPerNode
 }
 
-// rest waits.
+// rest waits for d. It returns an error if the context ends first.
 func rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

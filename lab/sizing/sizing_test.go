@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestParseSample reads what the kernel writes of a process, whose name has spaces.
+// TestParseSample parses the kernel's data about a process whose name has spaces.
 func TestParseSample(t *testing.T) {
 	t.Parallel()
 	stat := "4711 (a b) c) S 1 4711 4711 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 200 18446744073709551615"
@@ -15,11 +15,11 @@ func TestParseSample(t *testing.T) {
 		t.Errorf("the sample is %+v (%v), want %+v", got, err, want)
 	}
 	if _, err := parseSample("nonsense", status); err == nil {
-		t.Error("nonsense is read")
+		t.Error("invalid data is parsed without an error")
 	}
 }
 
-// TestMarkdown: each size is a line.
+// TestMarkdown checks that the table has a line for each size.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	got := Markdown([]Measured{{
@@ -29,11 +29,11 @@ func TestMarkdown(t *testing.T) {
 	}})
 	want := "| 1,000 | 30,000 | 1024 MiB | 200 MiB | 12m | 1.5 s | 3.0 s | 200 on 20 | 40 s | 9.0 s | 300 MiB | 2.9 s |\n"
 	if len(got) < len(want) || got[len(got)-len(want):] != want {
-		t.Errorf("the table is\n%s, and should end\n%s", got, want)
+		t.Errorf("the table is\n%s, want it to end with\n%s", got, want)
 	}
 }
 
-// TestBurst: a fiftieth more, but never very few or very many.
+// TestBurst checks the size of a burst: a fiftieth of the nodes, within limits.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]int{100: 5, 500: 10, 1000: 20, 5000: 50} {

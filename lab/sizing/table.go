@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// String returns a line for the terminal.
+// String returns the result as one line of text.
 func (m Measured) String() string {
-	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; idle %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
+	return fmt.Sprintf("%d nodes: ready after %.1f s with %.1f s of CPU time; idle %d MiB and %.0fm CPU; %d pods on %d new nodes in %.0f s with %.1f s of CPU time; an empty node is deleted after %.1f s; peak %d MiB",
 		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(),
 		m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
 }

@@ -78,7 +78,10 @@ func TestStatusConditions(t *testing.T) {
 		ConditionAMIsReady, ConditionSubnetsReady, ConditionSecurityGroupsReady,
 		ConditionInstanceProfileReady, ConditionValidationSucceeded, ConditionPlacementGroupReady,
 	}
-	for name, gated := range map[string][]string{"reserved capacity disabled": nil, "reserved capacity enabled": {ConditionCapacityReservationsReady}} {
+	for name, gated := range map[string][]string{
+		"reserved capacity disabled": nil,
+		"reserved capacity enabled":  {ConditionCapacityReservationsReady},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			class := &EC2NodeClass{}

@@ -1,7 +1,7 @@
 // Package v1 defines EC2NodeClass, the kind of the API group karpenter.k8s.aws/v1.
 //
 // In: manifests and API objects, as JSON.
-// Out: Go values with the fields, names and meaning of the AWS provider of Karpenter 1.14.1, and the labels, annotations, tags and resource names that belong to them.
+// Out: Go values with the fields, names and meaning of the AWS provider of Karpenter 1.14.1, and its labels, annotations and tags.
 // Never: a call to an API server or to AWS, a clock, or a decision about an instance.
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema. Names and pointers of

@@ -44,7 +44,7 @@ const (
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
 	// AnnotationNodePoolHashVersion is the version of the algorithm of AnnotationNodePoolHash.
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
-	// AnnotationTerminationTimestamp on a NodeClaim is the time, in RFC 3339, at which its pods are deleted forcibly.
+	// AnnotationTerminationTimestamp is the time, in RFC 3339, at which the pods of a NodeClaim are deleted forcibly.
 	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
 	// AnnotationMinValuesRelaxed on a NodeClaim is "true" if minValues could not be satisfied, else "false".
 	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"

@@ -19,8 +19,8 @@ func running() (string, error) {
 	return choose(homes, os.Getenv("KUBECONFIG"))
 }
 
-// choose returns the folder of the lab whose kubeconfig the variable KUBECONFIG names, or of the only lab. With several labs and no match
-// it is an error: another lab may be in use by another person.
+// choose returns the folder of the lab whose kubeconfig the variable KUBECONFIG names, or of the only lab. Several labs
+// without a match are an error, because a lab could belong to another person.
 func choose(homes []string, variable string) (string, error) {
 	for _, path := range filepath.SplitList(variable) {
 		for _, home := range homes {

@@ -18,7 +18,7 @@ import (
 func playFault() *cobra.Command {
 	undo := false
 	cmd := &cobra.Command{
-		Use: "fault NAME", Short: "inject a fault into the running lab, which joiner doctor then finds; KUBECONFIG selects one of several labs; `lab fault list` lists the faults",
+		Use: "fault NAME", Short: "inject a fault that joiner doctor must find into the running lab; KUBECONFIG selects one of several labs",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return err
@@ -41,7 +41,7 @@ func playFault() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "undo the fault, and delete its objects")
 	cmd.AddCommand(&cobra.Command{
-		Use: "list", Short: "list all faults: name, the check that finds it, and what it does", Args: cobra.NoArgs,
+		Use: "list", Short: "list all faults: name, the check that must find the fault, and a description", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listFaults(cmd.OutOrStdout()) },
 	})
 	return cmd
@@ -61,7 +61,7 @@ func diagnosisReport() *cobra.Command {
 	var only []string
 	p := faults.Plan{Labs: 2, Pairs: 12, Seed: 1}
 	cmd := &cobra.Command{
-		Use: "diagnosis-report", Short: "play all faults in labs of their own, and write what joiner doctor found", Args: withJoiner(&joiner),
+		Use: "diagnosis-report", Short: "play all faults in new labs, and write a report of the findings of joiner doctor", Args: withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := faults.Tools(ctx); err != nil {
@@ -93,17 +93,17 @@ func diagnosisReport() *cobra.Command {
 			return conclude(cmd.OutOrStdout(), report)
 		},
 	}
-	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
+	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
 	cmd.Flags().StringVarP(&path, "output", "o", "", "write the report to this file, as Markdown")
-	cmd.Flags().StringSliceVar(&only, "only", nil, "play these faults alone, by name")
-	cmd.Flags().BoolVar(&p.NoCalm, "no-healthy", false, "leave out the scenes in which nothing is wrong")
-	cmd.Flags().IntVar(&p.Labs, "labs", p.Labs, "how many labs play side by side")
-	cmd.Flags().IntVar(&p.Pairs, "pairs", p.Pairs, "how many pairs of faults are played at once")
-	cmd.Flags().Uint64Var(&p.Seed, "seed", p.Seed, "draws the pairs")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "play only the faults with these names")
+	cmd.Flags().BoolVar(&p.NoHealthy, "no-healthy", false, "skip the scenes without a fault")
+	cmd.Flags().IntVar(&p.Labs, "labs", p.Labs, "number of labs that run in parallel")
+	cmd.Flags().IntVar(&p.Pairs, "pairs", p.Pairs, "number of pairs of faults to play")
+	cmd.Flags().Uint64Var(&p.Seed, "seed", p.Seed, "seed for the selection of the pairs")
 	return cmd
 }
 
-// chosen returns the faults with the given names; without names all.
+// chosen returns the faults with the given names; without names it returns all faults.
 func chosen(names []string) ([]faults.Fault, error) {
 	if len(names) == 0 {
 		return faults.All(), nil
@@ -119,13 +119,13 @@ func chosen(names []string) ([]faults.Fault, error) {
 	return out, nil
 }
 
-// conclude prints the numbers, and returns an error if a requirement is not met.
+// conclude prints the summary of the report, and returns an error if the results miss a target.
 func conclude(out io.Writer, r faults.Report) error {
 	s := r.Summary()
-	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d fixed by pasting; median %.1f s, worst %.1f s\n",
+	fmt.Fprintf(out, "%d faults: %d found as the first finding, %d found, %d before the launch, %d fixed by the printed commands; median %.1f s, worst %.1f s\n",
 		s.Faults, s.First, s.AtAll, s.Early, s.Pasted, s.Median.Seconds(), s.Worst.Seconds())
 	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Healthy.Scenes, s.Alarms)
-	short := r.Short()
+	short := r.Failures()
 	for _, line := range short {
 		fmt.Fprintln(out, cmp.Or(line, "?"))
 	}
@@ -133,7 +133,7 @@ func conclude(out io.Writer, r faults.Report) error {
 	case 0:
 		return nil
 	case 1:
-		return errors.New("1 thing is not as it has to be")
+		return errors.New("1 target was missed")
 	}
-	return fmt.Errorf("%d things are not as they have to be", len(short))
+	return fmt.Errorf("%d targets were missed", len(short))
 }

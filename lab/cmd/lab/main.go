@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return exitBadInput
 }
 
-// root returns the command lab. It sets isParsed once a command line was understood.
+// root returns the command lab. The command sets isParsed after it has parsed a valid command line.
 func root(isParsed *bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this host",
@@ -73,7 +73,7 @@ func root(isParsed *bool) *cobra.Command {
 
 func kubeconfig() *cobra.Command {
 	return &cobra.Command{
-		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; of several that which KUBECONFIG names", Args: cobra.NoArgs,
+		Use: "kubeconfig", Short: "print the path of the running lab's kubeconfig; KUBECONFIG selects one of several labs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			home, err := running()
 			if err != nil {
@@ -105,7 +105,7 @@ func showDemo() *cobra.Command {
 			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab up afterwards, until Ctrl-C")
+	cmd.Flags().StringVar(&o.Joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the lab running after the demo, until Ctrl-C")
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestBadInput: an invalid command line prints one line, has exit code 2, and starts nothing.
+// TestBadInput checks that an invalid command line prints one line, has exit code 2, and starts nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -21,11 +21,11 @@ func TestBadInput(t *testing.T) {
 		"up now":                          `unknown command "now" for "lab up"`,
 		"up --colour red":                 "unknown flag: --colour",
 		"fault":                           "accepts 1 arg(s), received 0",
-		"fault no-such":                   `there is no fault "no-such": ` + "`lab fault list` has them all",
+		"fault no-such":                   `there is no fault "no-such"; list the faults with ` + "`lab fault list`",
 		"fault list all":                  `unknown command "all" for "lab fault list"`,
-		"up --cluster my/lab":             `--cluster "my/lab" is no name that EKS takes: use `,
-		"up --cluster=":                   `--cluster "" is no name that EKS takes`,
-		"up --cluster -x":                 `--cluster "-x" is no name that EKS takes`,
+		"up --cluster my/lab":             `--cluster "my/lab" is not a valid EKS cluster name: use `,
+		"up --cluster=":                   `--cluster "" is not a valid EKS cluster name`,
+		"up --cluster -x":                 `--cluster "-x" is not a valid EKS cluster name`,
 		"up --authentication-mode aws":    `--authentication-mode "aws" is unknown: use CONFIG_MAP, API or API_AND_CONFIG_MAP`,
 		"up --region mars-north-1":        `--region: region "mars-north-1" is not in the embedded table`,
 		"up --joiner /nowhere/joiner":     "--joiner: exec: \"/nowhere/joiner\": stat /nowhere/joiner: no such file or directory; build one with: go build",
@@ -34,7 +34,7 @@ func TestBadInput(t *testing.T) {
 		"sizing --joiner /nowhere/joiner": "--joiner: exec: ",
 		"diagnosis-report --joiner /nowhere/joiner": "--joiner: exec: ",
 		"demo now": `unknown command "now" for "lab demo"`,
-		"up --cluster " + longName + " --lifelike": "is no name that EKS takes",
+		"up --cluster " + longName + " --lifelike": "is not a valid EKS cluster name",
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), &out, &errs)
@@ -47,7 +47,7 @@ func TestBadInput(t *testing.T) {
 
 var longName = strings.Repeat("x", 101)
 
-// TestFaultList: each fault stands in a line of its own, with its check.
+// TestFaultList checks that each fault has one line with its name and its check.
 func TestFaultList(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
@@ -56,16 +56,16 @@ func TestFaultList(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) < 60 {
-		t.Errorf("there are %d faults, and at least 60 are wanted", len(lines))
+		t.Errorf("%d faults, want at least 60", len(lines))
 	}
 	for _, line := range lines {
 		if words := strings.Fields(line); len(words) < 4 || !strings.Contains(words[1], "-") {
-			t.Errorf("a line is %q", line)
+			t.Errorf("the line %q does not start with the name and the check", line)
 		}
 	}
 }
 
-// TestQuoted: a shell reads the printed text back unchanged.
+// TestQuoted checks that a shell parses the quoted text back to the original.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
@@ -78,14 +78,14 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		name, value, _ := strings.Cut(variable, "=")
-		said, err := exec.Command("sh", "-c", "export "+got+`; printf %s "$`+name+`"`).Output()
-		if err != nil || string(said) != value {
-			t.Errorf("a shell reads %q (%v), want %q", said, err, value)
+		parsed, err := exec.Command("sh", "-c", "export "+got+`; printf %s "$`+name+`"`).Output()
+		if err != nil || string(parsed) != value {
+			t.Errorf("a shell parses it to %q (%v), want %q", parsed, err, value)
 		}
 	}
 }
 
-// TestChoose: when several labs run, `lab fault` breaks only the one that the user has named.
+// TestChoose checks that `lab fault` uses the lab in KUBECONFIG, or the only lab, and fails otherwise.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -125,10 +125,10 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestConclude: the count of unmet requirements has the right plural.
+// TestConclude checks the singular and plural of the number of missed targets.
 func TestConclude(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
+	for n, want := range map[int]string{1: "1 target was missed", 2: "2 targets were missed"} {
 		var out bytes.Buffer
 		if err := conclude(&out, faults.Report{Healthy: faults.Healthy{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -136,7 +136,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestByHand: the controller is started by hand as it was named.
+// TestByHand checks that the printed command quotes the path of the program.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	if got, want := byHand("lab", "/tmp/my joiner"), "CLUSTER_NAME=lab BIND_ADDRESS=127.0.0.1 '/tmp/my joiner' controller"; got != want {
@@ -144,16 +144,16 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestFirstManifest: nothing is left to fill in.
+// TestFirstManifest checks that all placeholders are replaced.
 func TestFirstManifest(t *testing.T) {
 	t.Parallel()
 	text := first("123")
 	for _, want := range []string{"role: KarpenterNodeRole\n", `karpenter.sh/discovery: "123"` + "\n", "kind: NodePool\n"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q", want)
+			t.Errorf("the manifest lacks %q", want)
 		}
 	}
 	if strings.Contains(text, "$") {
-		t.Errorf("something is not filled in:\n%s", text)
+		t.Errorf("a placeholder is not replaced:\n%s", text)
 	}
 }

@@ -25,11 +25,11 @@ func measureSizes() *cobra.Command {
 	var nodes []int
 	p := sizing.Plan{}
 	cmd := &cobra.Command{
-		Use: "sizing", Short: "measure what the controller needs in clusters of several sizes", Args: withJoiner(&joiner),
+		Use: "sizing", Short: "measure the CPU and memory of the controller in clusters of several sizes", Args: withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range nodes {
 				if n < 1 || n > 5000 {
-					return fmt.Errorf("--nodes %d: use 1 to 5000, which is what the subnets of a lab have room for", n)
+					return fmt.Errorf("--nodes %d: must be 1 to 5000, the number of nodes that fit into the subnets of a lab", n)
 				}
 				p.Sizes = append(p.Sizes, sizing.Size{Nodes: n, Memory: limitOf(n)})
 			}
@@ -55,9 +55,9 @@ func measureSizes() *cobra.Command {
 			return errors.Join(err, writeBetween(path, sizing.Markdown(all)))
 		},
 	}
-	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
-	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between its marks")
-	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "how many nodes the clusters have")
+	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
+	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between the two marker comments")
+	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "numbers of nodes of the clusters")
 	cmd.Flags().DurationVar(&p.Rest, "rest", time.Minute, "how long the idle controller is measured")
 	return cmd
 }
@@ -84,7 +84,7 @@ func writeBetween(path, text string) error {
 	before, rest, ok := strings.Cut(string(page), tableBegin)
 	_, after, closed := strings.Cut(rest, tableEnd)
 	if !ok || !closed {
-		return fmt.Errorf("write the table: %s has no marks for it", path)
+		return fmt.Errorf("write the table: %s does not have the two marker comments", path)
 	}
 	if err := os.WriteFile(path, []byte(before+tableBegin+text+tableEnd+after), 0o644); err != nil {
 		return fmt.Errorf("write the table: %w", err)

@@ -21,24 +21,25 @@ type kept struct {
 	out, errs  io.Writer
 }
 
-// stay prints how to reach the lab, reports if the controller ends, and returns when the context ends or the lab fails.
+// stay prints the environment variables of the lab, reports if the controller ends, and returns when the context ends
+// or the lab fails.
 func (k kept) stay(ctx context.Context) error {
 	if err := faults.Serve(ctx, k.lab); err != nil {
 		return err
 	}
-	// On EKS the kubeconfig contains the cluster's name; in the lab it does not. Commands under test must not depend on these variables:
-	// fixes and guides set the name themselves.
+	// CLUSTER_NAME is printed because the lab's kubeconfig, unlike that of EKS, does not contain the cluster's name.
+	// Commands under test must not depend on these variables: fixes and guides set the name themselves.
 	var exports strings.Builder
 	for _, variable := range append(k.lab.Environment(), "CLUSTER_NAME="+k.lab.Cluster, "NODE_ROLE="+lab.NodeRole) {
 		exports.WriteString("export " + quoted(variable) + "\n")
 	}
 	if _, err := io.WriteString(k.out, exports.String()); err != nil {
-		return fmt.Errorf("print how to reach the lab: %w", err)
+		return fmt.Errorf("print the variables of the lab: %w", err)
 	}
 	if err := welcome(k.errs, k.lab, k.controller != nil); err != nil {
 		return err
 	}
-	var ended <-chan struct{} // nil: there is no controller that could end
+	var ended <-chan struct{} // nil without a controller
 	if k.controller != nil {
 		ended = k.controller.Done()
 	}
@@ -51,7 +52,7 @@ func (k kept) stay(ctx context.Context) error {
 		case <-ended:
 			ended = nil
 			if ctx.Err() == nil { // Ctrl-C ends both
-				fmt.Fprintf(k.errs, "The controller is gone; the lab stays up without it. %v\nTo start it again, with the variables above:\n  %s\n", k.controller.Err(), byHand(k.lab.Cluster, k.joiner))
+				fmt.Fprintf(k.errs, "The controller has ended; the lab keeps running. %v\nTo start the controller again, with the variables above:\n  %s\n", k.controller.Err(), byHand(k.lab.Cluster, k.joiner))
 			}
 		}
 	}

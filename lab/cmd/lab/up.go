@@ -23,7 +23,7 @@ type upFlags struct {
 func up() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
-		Use: "up", Short: "start a lab, print how to reach it, and keep it until Ctrl-C",
+		Use: "up", Short: "start a lab, print its environment variables, and keep it running until Ctrl-C",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
 				return err
@@ -39,10 +39,10 @@ func up() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&f.Cluster, "cluster", "lab", "name of the EKS cluster")
-	cmd.Flags().StringVar(&f.Region, "region", "us-east-1", "AWS region; one of the embedded catalog")
+	cmd.Flags().StringVar(&f.Region, "region", "us-east-1", "AWS region; must be in the embedded catalog")
 	cmd.Flags().StringVar(&f.AuthMode, "authentication-mode", ekscluster.AuthBoth, strings.Join(authModes[:2], ", ")+" or "+authModes[2])
 	cmd.Flags().StringVar(&f.joiner, "joiner", "", "also run this joiner program as the controller")
-	cmd.Flags().BoolVar(&f.lifelike, "lifelike", false, "let instances and pods take some time to start, as in reality")
+	cmd.Flags().BoolVar(&f.lifelike, "lifelike", false, "start instances and pods with realistic delays")
 	return cmd
 }
 
@@ -53,10 +53,10 @@ var (
 	clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 )
 
-// check rejects flags that would fail only after half of the lab is up, or never.
+// check rejects flags that would otherwise fail only while the lab starts, or not at all.
 func (f *upFlags) check() error {
 	if !clusterName.MatchString(f.Cluster) {
-		return fmt.Errorf("--cluster %q is no name that EKS takes: use up to 100 letters, digits, hyphens and underscores, a letter or digit first", f.Cluster)
+		return fmt.Errorf("--cluster %q is not a valid EKS cluster name: use up to 100 letters, digits, hyphens and underscores, starting with a letter or digit", f.Cluster)
 	}
 	if !slices.Contains(authModes, f.AuthMode) {
 		return fmt.Errorf("--authentication-mode %q is unknown: use %s or %s", f.AuthMode, strings.Join(authModes[:2], ", "), authModes[2])

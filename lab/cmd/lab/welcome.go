@@ -25,17 +25,17 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	fmt.Fprintf(w, "Nodes may have the role %s. Subnets and security groups have the tag karpenter.sh/discovery: %s\n",
 		lab.NodeRole, l.Cluster)
 	if l.AuthMode == ekscluster.AuthAPI {
-		fmt.Fprintf(w, "This cluster does not read aws-auth. To let the role in:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
+		fmt.Fprintf(w, "This cluster does not read aws-auth. To map the role:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
 			l.Cluster, l.Roles.ARN(lab.NodeRole))
 	}
-	if isControlled { // without a Deployment, which says the namespace
+	if isControlled { // the namespace must be given, because there is no Deployment of the controller
 		fmt.Fprint(w, "The controller is in namespace kube-system. To pause it:\n  joiner pause --namespace kube-system\n")
 	} else {
 		fmt.Fprintf(w, "To run a controller, with the variables above:\n  %s\n", byHand(l.Cluster, "joiner"))
 	}
-	fmt.Fprintf(w, "To begin, with a node class, a NodePool and three pods:\n  kubectl apply -f %s\n",
+	fmt.Fprintf(w, "To create a node class, a NodePool and three pods:\n  kubectl apply -f %s\n",
 		strings.TrimPrefix(quoted("="+path), "="))
-	fmt.Fprint(w, "To break the lab, and to find out why nodes do not join:\n  bin/lab fault list\n  bin/lab fault entry-of-wrong-type\n  joiner doctor\n  bin/lab fault --undo entry-of-wrong-type\nMore of it: lab/README.md\n")
+	fmt.Fprint(w, "To inject a fault, and to find out why nodes do not join:\n  bin/lab fault list\n  bin/lab fault entry-of-wrong-type\n  joiner doctor\n  bin/lab fault --undo entry-of-wrong-type\nMore information: lab/README.md\n")
 	return nil
 }
 
