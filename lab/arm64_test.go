@@ -150,7 +150,7 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		}
 		said, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
 		if said.Status != metav1.ConditionFalse || said.Reason != "OtherArchitecture" ||
-			!strings.Contains(said.Message, "line 2: it names something of amd64") {
+			!strings.Contains(said.Message, "line 2: it names a file for amd64") {
 			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", said.Status, said.Reason, said.Message)
 		}
 		return c.StatusConditions().IsReady(), nil

@@ -61,8 +61,8 @@ func TestNoTable(t *testing.T) {
 	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",
 		"settings.kubernetes.node-labels = []"} {
 		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
-		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "has to be a table") {
-			t.Errorf("%q: %v, want an error that says what has to be a table", text, err)
+		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "must be a table") {
+			t.Errorf("%q: %v, want an error that says what must be a table", text, err)
 		}
 	}
 }

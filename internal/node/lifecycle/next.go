@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Next returns the phase of a node and the next action. It is total: each Seen has exactly one answer. Repeating an action is
-// harmless.
+// Next returns the phase of a node and the next action. It returns exactly one step for any state. Every action is
+// idempotent.
 func Next(seen Seen, now time.Time) Step {
 	switch phase := phaseOf(seen); phase {
 	case Wanted:
@@ -79,12 +79,12 @@ func wantedNoMore(c Claim, now time.Time) string {
 	return ""
 }
 
-// launchBy is when a claim without an instance is deleted.
+// launchBy returns when a claim without an instance is deleted.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim gets that
-// launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API server's, every claim
-// looks too old.
+// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim
+// gets that launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API
+// server's, every claim would seem too old.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
@@ -95,7 +95,7 @@ func bought(seen Seen, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// Also after the timeout: a node that has joined is worth more than a new one.
+		// The Node is registered even after the timeout: a node that has joined is worth more than a new one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -154,7 +154,8 @@ func ready(seen Seen, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
 }
 
-// alive decides what all phases with an instance have in common. The second result is false if the phase decides further.
+// alive returns the step for the states that all phases with an instance share. The second result is false if the phase
+// decides.
 func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
 	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
@@ -180,7 +181,7 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	return step.to(action), action != ""
 }
 
-// upkeep returns what a node that may live needs before all else, or nothing.
+// upkeep returns the most urgent repair of a node that stays, or nothing.
 func upkeep(seen Seen) Action {
 	switch n := seen.Node; {
 	case n.Count == 1 && n.Reborn:
@@ -193,7 +194,7 @@ func upkeep(seen Seen) Action {
 	return ""
 }
 
-// lostAt is when a Node that is missing counts as lost, zero for never.
+// lostAt returns when a missing Node counts as lost, zero for never.
 func lostAt(n Node) time.Time {
 	if n.Lost.IsZero() {
 		return time.Time{}
@@ -201,7 +202,7 @@ func lostAt(n Node) time.Time {
 	return n.Lost.Add(LostTimeout)
 }
 
-// confirmAt is when the Node is compared again that has not been compared yet, zero if there is none.
+// confirmAt returns when a Node that is not confirmed yet is compared again, zero if there is none.
 func (n Node) confirmAt(now time.Time) time.Time {
 	if n.Unconfirmed == "" {
 		return time.Time{}

@@ -177,7 +177,7 @@ type Reader struct {
 	Files  map[string]Text
 	// written is what files are made of, in the order in which it is written.
 	Written []Written
-	Opaque  []string  // why it may come otherwise: what only the instance can know
+	Opaque  []string  // why the result may differ: what only the instance can know
 	Ours    int       // the part that Joiner wrote; 0: none, or all of it is rewritten
 	Flag    *Argument // the one that says with which taints the node registers; nil: none does
 }

@@ -106,17 +106,17 @@ spec:
 func TestSettingsOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ userData, want string }{
-		"text for a number": {`log-level = "4"`, "settings.kubernetes.log-level has to be a number, and is text"},
-		"a number for text": {"cluster-domain = 4", "settings.kubernetes.cluster-domain has to be text, and is a number"},
-		"text for a truth":  {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default has to be true or false, and is text"},
-		"text for a list":   {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls has to be a list, and is text"},
+		"text for a number": {`log-level = "4"`, "settings.kubernetes.log-level must be a number, but is text"},
+		"a number for text": {"cluster-domain = 4", "settings.kubernetes.cluster-domain must be text, but is a number"},
+		"text for a truth":  {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default must be true or false, but is text"},
+		"text for a list":   {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls must be a list, but is text"},
 		"a number in a list": {"allowed-unsafe-sysctls = [1]",
-			"an entry of settings.kubernetes.allowed-unsafe-sysctls has to be text, and is a number"},
-		"a number in a table": {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu has to be text, and is a number"},
+			"an entry of settings.kubernetes.allowed-unsafe-sysctls must be text, but is a number"},
+		"a number in a table": {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu must be text, but is a number"},
 		"a truth as a label": {"[settings.kubernetes.node-labels]\ngpu = true",
-			"settings.kubernetes.node-labels.gpu has to be text, and is true or false"},
+			"settings.kubernetes.node-labels.gpu must be text, but is true or false"},
 		"a table for a number": {"[settings.kubernetes.pod-pids-limit]\nsoft = 1",
-			"settings.kubernetes.pod-pids-limit has to be a number, and is a table"},
+			"settings.kubernetes.pod-pids-limit must be a number, but is a table"},
 	} {
 		fatal, ok := readNode(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+c.userData+"\n")).Fatal()
 		if !ok || !strings.HasPrefix(fatal.String(), "spec.userData, line ") || !strings.Contains(fatal.Cause, c.want) {

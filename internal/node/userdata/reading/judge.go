@@ -31,7 +31,7 @@ func judge(r *userdata.Reader) {
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
 	if len(r.Opaque) > 0 {
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "it may come otherwise: %s", r.Opaque[0])
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "the result may differ: %s", r.Opaque[0])
 	}
 }
 
@@ -105,8 +105,8 @@ func nothingStarts(r *userdata.Reader) {
 	case r.In.Family == userdata.FamilyCustom && r.System() == "",
 		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
 		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{},
-			"only the image knows what it makes of its user data").
-			Suggest("see to it that the kubelet gets", kubelet.StartupFlag)
+			"only the image determines how it reads its user data").
+			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)
 	case len(r.Opaque) > 0:
 		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{},
 			"nothing in it is seen to start the kubelet: %s", r.Opaque[0])
@@ -235,8 +235,8 @@ func judgeArch(r *userdata.Reader) {
 		}
 		if has(other) && !has(r.In.Arch) {
 			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n},
-				"it names something of %s, and the image is of %s, which cannot run it", other, r.In.Arch).
-				Suggest("take what uname -m says", "")
+				"it names a file for %s, and the image is for %s, which cannot run it", other, r.In.Arch).
+				Suggest("use the output of uname -m", "")
 			return
 		}
 	}

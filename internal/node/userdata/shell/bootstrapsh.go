@@ -57,7 +57,7 @@ func sorryAL2023(r *userdata.Reader, c command) {
 		certainty = userdata.Likely
 	}
 	r.Report(userdata.OtherFamily, certainty, r.ScriptHarm(), c.at,
-		"%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", userdata.BySh).
+		"%s does not work on an image of AL2023: it prints an error, and its arguments are lost", userdata.BySh).
 		Suggest("write a NodeConfig for nodeadm instead, as a MIME part of type "+userdata.TypeNodeConfig, "")
 }
 
@@ -185,7 +185,7 @@ func (s *shCall) fill() {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
 		s.dead = true
 		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At,
-			"%s takes its first argument that is no option for the cluster's name, and this is none", userdata.BySh).
+			"%s uses its first argument that is not an option as the cluster's name, but this is not a cluster name", userdata.BySh).
 			Suggest("write the name of the cluster first", "")
 	case len(s.rest) > 0:
 		s.start.Cluster = s.rest[0].Value()

@@ -24,7 +24,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	for _, arg := range c.Args {
 		for _, one := range w.vars.Fields(arg, w.spot(arg.Pos())) {
 			if w.nounset && sure && len(one.Unset) > 0 && !hasDefault(arg) {
-				w.end(one.At, "the script ends here, for "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
+				w.end(one.At, "the script ends here, because "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
 			}
 			cmd.words, cmd.spans = append(cmd.words, one), append(cmd.spans, arg)
 		}
@@ -129,7 +129,7 @@ func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax
 		inner.words, inner.spans = c.words[skip+i:], c.spans[skip+i:]
 		w.do(inner, s)
 		if base == "exec" && c.sure {
-			w.end(c.at, "the script ends here, for exec puts another program in its place")
+			w.end(c.at, "the script ends here, because exec replaces it with another program")
 		}
 		return
 	}

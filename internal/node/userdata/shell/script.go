@@ -315,7 +315,7 @@ func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 // settled ends the script where set -e does so after a test that never holds.
 func (w *walker) settled(s *syntax.Stmt, sure bool) {
 	if holds, known := w.holds(s); sure && known && !holds && w.errexit {
-		w.end(w.spot(s.Pos()), "the script ends here, for the test fails and set -e is on")
+		w.end(w.spot(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}
 }
 
