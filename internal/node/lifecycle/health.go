@@ -14,8 +14,8 @@ type Ailment struct {
 
 // Symptom is the status of a Node's condition and the time of its last transition.
 type Symptom struct {
-	Condition, Status string
-	Since             time.Time
+	Condition, Status string    // condition type and status
+	Since             time.Time // last transition of the condition
 }
 
 // RepairRetry is the interval of checks of a node that is not repaired because too many nodes are unhealthy.

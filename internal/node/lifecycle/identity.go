@@ -21,7 +21,7 @@ type Identity struct {
 }
 
 // Claimant is a Node that claims to be the Node of an instance.
-type Claimant struct {
+type Claimant struct { // name of the Node
 	Name      string
 	Instance  string   // instance ID in its spec.providerID
 	Addresses []string // its addresses of type InternalIP

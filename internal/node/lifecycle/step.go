@@ -63,8 +63,8 @@ const (
 
 // Step is the phase of a node and its next action.
 type Step struct {
-	Phase  Phase
-	Action Action
+	Phase  Phase  // current phase
+	Action Action // next action
 
 	// Reason is a Reason constant with Delete, a Wait constant with Wait, and empty otherwise.
 	Reason string

@@ -26,8 +26,8 @@ const MaxValue = 4096
 
 // Word is one word of a command after expansion.
 type Word struct {
-	Text  string // contains Mark where the text is vague
-	At    Spot
+	Text  string   // contains Mark where the text is vague
+	At    Spot     // position of the word
 	Unset []string // variables in it that are never set
 	Whole bool     // whether the word is a single literal in the user data, quoted or not
 }

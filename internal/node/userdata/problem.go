@@ -70,10 +70,10 @@ const (
 // Problem is one error in user data. Its texts contain only names from the user data: of options, flags, settings,
 // variables, taints and clusters. They contain no values, which may be secrets.
 type Problem struct {
-	Kind      Kind      `json:"kind"`
-	Certainty Certainty `json:"certainty"`
-	Harm      Harm      `json:"harm"`
-	At        Spot      `json:"at"`
+	Kind      Kind      `json:"kind"`          // what is wrong
+	Certainty Certainty `json:"certainty"`     // how certain the problem is
+	Harm      Harm      `json:"harm"`          // consequence of the problem
+	At        Spot      `json:"at"`            // position in the user data
 	Cause     string    `json:"cause"`         // one sentence, without its full stop
 	Fix       string    `json:"fix,omitempty"` // how to fix it
 	// Write is the literal text to write instead; empty if it depends on the user.

@@ -13,7 +13,7 @@ import (
 // Leaf is a value in a document that is not a table.
 type Leaf struct {
 	Path  string // "spec.kubelet.config.maxPods"
-	Value any
+	Value any    // value of the leaf, possibly a list
 }
 
 // Leaves returns the leaves of a document, sorted by path. Lists are leaves.

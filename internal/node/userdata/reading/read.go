@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/windows"
 )
 
-// Read reads user data. It is total: whatever the data, there is a Reading.
+// Read reads user data. It returns a Reading for any input.
 func Read(in userdata.Input) userdata.Reading {
 	r := &userdata.Reader{In: in}
 	r.Out.Form, r.Out.Kubelet.Config = userdata.FormUnknown, map[string]any{}
@@ -27,14 +27,12 @@ func Read(in userdata.Input) userdata.Reading {
 	return r.Out
 }
 
-// Foreign reads the user's own user data by itself, where nothing could be merged
-// with it, and returns what is wrong with its form: a form of another family, a
-// message without parts, text that is no TOML. The second result says whether
-// there is anything.
+// Foreign reads the user's own user data alone, if nothing could be merged into it. It returns a problem of its form: a
+// form of another family, a message without parts, invalid TOML. The second result reports whether there is a problem.
 func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
-		in.Image = "" // whether it is the right one is another question
+		in.Image = "" // the check of the image is separate
 	}
 	for _, p := range Read(in).Problems {
 		switch p.Kind {
@@ -46,7 +44,7 @@ func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	return userdata.Problem{}, false
 }
 
-// read finds out what the data is, and has it read as the instance would.
+// read determines the format of the data and reads it like the instance.
 func read(r *userdata.Reader) {
 	data := r.In.Data
 	if data == nil {
@@ -69,7 +67,7 @@ func read(r *userdata.Reader) {
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})
 }
 
-// readForm reads a text by its form and by who reads it.
+// readForm reads a text by its form and by the operating system.
 func readForm(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormOf(t.Body)
 	system := r.System()

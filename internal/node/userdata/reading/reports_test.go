@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// reported are classes written after public bug reports, with the right answers. An answer is what each problem has to hold; no
-// answer means no problem. The first is fatal where it begins with an exclamation mark.
+// reported are EC2NodeClasses written after public bug reports, with the expected problems. Each expected text must be
+// part of the problem; no text means no problem. If the first begins with an exclamation mark, the user data is fatal.
 var reported = map[string][]string{
 	"N01":  {"!malformed header line"},
 	"N02":  {"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29), and wins: write spec.kubelet.maxPods"},
@@ -72,7 +72,7 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// problemsOf are the problems of the EC2NodeClass in a file, on a cluster of Kubernetes 1.36.
+// problemsOf returns the problems of the EC2NodeClass in a file, for a cluster with Kubernetes 1.36.
 func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -89,7 +89,7 @@ func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 			} `json:"spec"`
 		}
 		if err := yaml.Unmarshal([]byte(doc), &class); err != nil {
-			continue // a NodePool, whose fields are others
+			continue // a NodePool, which has other fields
 		}
 		if class.Kind == "EC2NodeClass" {
 			return problemsOfClass(t, class.Spec.AMISelectorTerms[0]["alias"], class.Spec.UserData, class.Spec.Kubelet)
@@ -124,7 +124,7 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 		}
 		return []string{err.Error()}, true
 	}
-	in.Data, in.Cluster = data, "" // the reports are about clusters of other names
+	in.Data, in.Cluster = data, "" // the reports are about clusters with other names
 	r := reading.Read(in)
 	for _, p := range r.Problems {
 		problems = append(problems, p.String())
@@ -133,7 +133,8 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 	return problems, fatal
 }
 
-// TestBottlerocketSettings: what Bottlerocket's API rejects is reported before launch, with where it stands; what it takes is not.
+// TestBottlerocketSettings: settings that Bottlerocket's API rejects are reported before launch with their position.
+// Valid settings are not reported.
 func TestBottlerocketSettings(t *testing.T) {
 	t.Parallel()
 	for userData, want := range map[string]string{
@@ -227,7 +228,7 @@ func TestBottlerocketSettings(t *testing.T) {
 	}
 }
 
-// goodSettings are what Bottlerocket takes.
+// goodSettings are settings that Bottlerocket accepts.
 var goodSettings = []string{
 	"[settings.kubelet-device-plugins.nvidia]\nenabled = true\ndevice-sharing-strategy = \"mps\"\n[settings.kubelet-device-plugins.nvidia.mps]\nreplicas = 4",
 	"[settings.kubelet-device-plugins.nvidia]\ndevice-partitioning-strategy = \"mig\"\n[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"a100.40gb\" = \"1g.5gb\"\n\"h100.80gb\" = \"2\"",
@@ -266,7 +267,8 @@ var goodSettings = []string{
 	"[settings.kubernetes.credential-providers.ecr-credential-provider]\nenabled = true\ncache-duration = \"30m\"\nimage-patterns = [\"*.dkr.ecr.us-east-1.amazonaws.com\"]",
 }
 
-// TestKubeletConfiguration: fields that the kubelet ignores are reported, and those with which it does not start are fatal.
+// TestKubeletConfiguration: fields that the kubelet ignores are reported, and fields with which it does not start are
+// fatal.
 func TestKubeletConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
@@ -353,7 +355,8 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
-// TestNodeadmGates: gates of the kubelet do nothing among nodeadm's, and nodes named by instance ID need another mapping.
+// TestNodeadmGates: the kubelet's feature gates have no effect among nodeadm's, and nodes named by instance ID need
+// another mapping.
 func TestNodeadmGates(t *testing.T) {
 	t.Parallel()
 	for gates, want := range map[string]string{
@@ -377,7 +380,7 @@ func TestNodeadmGates(t *testing.T) {
 	}
 }
 
-// TestIgnoredTables: what a user writes beside [settings] is reported.
+// TestIgnoredTables: the user's tables outside of [settings] are reported.
 func TestIgnoredTables(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string]string{
@@ -408,7 +411,8 @@ func TestNodeadmValues(t *testing.T) {
 	}
 }
 
-// TestOverridden: each value of the user's that has no effect is reported, with what counts and where to set it.
+// TestOverridden: each of the user's values without effect is reported, with the effective value and the place to set
+// it.
 func TestOverridden(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "
@@ -445,7 +449,7 @@ func TestOverridden(t *testing.T) {
 	}
 }
 
-// TestShortErrors: an error quotes no more of the user's text than is readable.
+// TestShortErrors: an error quotes at most a readable part of the user's text.
 func TestShortErrors(t *testing.T) {
 	t.Parallel()
 	word := strings.Repeat("x", 50_000)
@@ -459,7 +463,7 @@ func TestShortErrors(t *testing.T) {
 	}
 }
 
-// TestSizesFirst: user data that EC2 cannot take is neither merged nor read, however long it takes to be parsed.
+// TestSizesFirst: user data that exceeds EC2's limit is neither merged nor read.
 func TestSizesFirst(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("[settings.a]\n", 60_000)
@@ -475,7 +479,7 @@ func TestSizesFirst(t *testing.T) {
 	}
 }
 
-// TestOtherSystems: user data of another system, and flags with words that the kubelet does not know, are reported.
+// TestOtherSystems: user data for another system, and flags with invalid words, are reported.
 func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	const call = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '%s'\n"
