@@ -17,8 +17,8 @@ func TestTimeLimit(t *testing.T) {
 		client aws.HTTPClient
 		want   time.Duration
 	}{
-		"no client":                 {nil, longestAnswer},
-		"client of the SDK":         {awshttp.NewBuildableClient(), longestAnswer},
+		"no client":                 {nil, attemptTimeout},
+		"client of the SDK":         {awshttp.NewBuildableClient(), attemptTimeout},
 		"client with its own limit": {awshttp.NewBuildableClient().WithTimeout(time.Second), time.Second},
 	} {
 		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // applying Genuine twice must have no further effect

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// patience is the time limit of a merged call, including all its attempts.
-const patience = 2 * time.Minute
+// mergedCallTimeout is the time limit of a merged call, including all its attempts.
+const mergedCallTimeout = 2 * time.Minute
 
 // gather merges concurrent requests for single keys into one call. The first caller waits a moment for other callers
 // and then runs the call for all of them.
@@ -91,7 +91,7 @@ func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	keys := slices.Sorted(slices.Values(r.keys))
 	g.mu.Unlock()
 	// All waiting callers share the call: it must not end because the first caller's context ends.
-	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
 	defer cancel()
 	r.values, r.errs, r.err = g.call(all, keys)
 }

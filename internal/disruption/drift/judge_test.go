@@ -198,8 +198,8 @@ func TestPartsText(t *testing.T) {
 	}
 }
 
-// TestUntold: what AWS has not returned is unknown, unless the user ignores it.
-func TestUntold(t *testing.T) {
+// TestUnknown: what AWS has not returned is unknown, unless the user ignores it.
+func TestUnknown(t *testing.T) {
 	t.Parallel()
 	yes, group := true, ""
 	told := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
@@ -215,7 +215,7 @@ func TestUntold(t *testing.T) {
 		"all reasons ignored": {Node{Known: true},
 			Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
-		if got := Untold(c.node, c.wish); !slices.Equal(got, c.want) {
+		if got := Unknown(c.node, c.wish); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

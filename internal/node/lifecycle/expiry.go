@@ -20,7 +20,7 @@ func expiry(c Claim) time.Time {
 func expired(seen Seen, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node
-	most, r := patience(c), seen.Claim.Replacement
+	most, r := replacementWait(c), seen.Claim.Replacement
 	isServing := phase == Ready && n.Count == 1 && n.Ready
 	giveUp := time.Time{}
 	if !r.Since.IsZero() {
@@ -37,9 +37,9 @@ func expired(seen Seen, now time.Time, phase Phase) Step {
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
 }
 
-// patience is the maximum wait of an expired node. The wait for its replacement is subtracted from the termination
+// replacementWait is the maximum wait of an expired node. The wait for its replacement is subtracted from the termination
 // grace period, so that the node is removed in time. At least half of the period remains for its pods.
-func patience(c Claim) time.Duration {
+func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
 		return ReplaceWithin
 	}

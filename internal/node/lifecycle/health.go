@@ -62,13 +62,13 @@ func Diagnose(symptoms []Symptom) Ailment {
 // replacements do not help.
 func MayRepair(unwell, total int) bool { return unwell <= (total+4)/5 }
 
-// isGivenUp reports whether the node must be replaced because of its ailment.
-func (n Node) isGivenUp(now time.Time) bool {
+// mustBeReplaced reports whether the node must be replaced because of its ailment.
+func (n Node) mustBeReplaced(now time.Time) bool {
 	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.Held
 }
 
-// checkup returns the time of the next check of an unhealthy node; zero: only a change matters.
-func (n Node) checkup(now time.Time) time.Time {
+// nextHealthCheck returns the time of the next check of an unhealthy node; zero: only a change matters.
+func (n Node) nextHealthCheck(now time.Time) time.Time {
 	switch {
 	case n.Ailment.Condition == "":
 		return time.Time{}

@@ -51,7 +51,7 @@ func wanted(seen Seen, now time.Time) Step {
 	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
 		return step.to(Record)
 	}
-	if reason := wantedNoMore(c, now); reason != "" {
+	if reason := deletionReason(c, now); reason != "" {
 		return step.delete(reason)
 	}
 	giveUp := earliest(c.launchBy(), expiry(c))
@@ -64,8 +64,8 @@ func wanted(seen Seen, now time.Time) Step {
 	return step.to(Launch)
 }
 
-// wantedNoMore returns why a claim without an instance is deleted; empty if it stays.
-func wantedNoMore(c Claim, now time.Time) string {
+// deletionReason returns why a claim without an instance is deleted; empty if it stays.
+func deletionReason(c Claim, now time.Time) string {
 	switch {
 	case c.Shortage:
 		return ReasonShortage
@@ -125,7 +125,7 @@ func joined(seen Seen, now time.Time) Step {
 	if done {
 		return step
 	}
-	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.checkup(now))
+	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now))
 	switch {
 	case n.Count == 0:
 		return step.wait(WaitNode, earliest(earliest(until, lostAt(n)), n.confirmAt(now)))
@@ -151,7 +151,7 @@ func ready(seen Seen, now time.Time) Step {
 	if n := seen.Node; n.Count == 0 {
 		return step.wait(WaitNode, earliest(earliest(expiry(seen.Claim), lostAt(n)), n.confirmAt(now)))
 	}
-	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
+	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
 // alive returns the step for the states that all phases with an instance share. The second result is false if the phase
@@ -172,17 +172,17 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case gone && !seen.Node.Ready:
 		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
 		return step.delete(ReasonMachineGone), true
-	case seen.Claim.Registered && seen.Node.isGivenUp(now):
+	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
 	case seen.Claim.Expired(now):
 		return expired(seen, now, phase), true
 	}
-	action := upkeep(seen)
+	action := urgentAction(seen)
 	return step.to(action), action != ""
 }
 
-// upkeep returns the most urgent repair of a node that stays, or nothing.
-func upkeep(seen Seen) Action {
+// urgentAction returns the most urgent repair of a node that stays, or nothing.
+func urgentAction(seen Seen) Action {
 	switch n := seen.Node; {
 	case n.Count == 1 && n.Reborn:
 		return Register

@@ -56,7 +56,7 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 func Grant(in userdata.Input, w Correction) string {
 	own := in.Own
 	if w.Flag != "" {
-		if text, ok := recall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
+		if text, ok := rewriteCall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
 			own = text
 		} else {
 			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
@@ -122,7 +122,7 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
 		return joining(in, own)
 	}
-	if text, ok := recall(in, own, ""); ok {
+	if text, ok := rewriteCall(in, own, ""); ok {
 		return []string{text}
 	}
 	return nil
@@ -225,8 +225,8 @@ func counterpart(line string) string {
 	return line
 }
 
-// asked returns a line that queries the architecture of the instance instead of naming it.
-func asked(line string) string {
+// queryingArch returns a line that queries the architecture of the instance instead of naming it.
+func queryingArch(line string) string {
 	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
 		for _, word := range counterparts[i] {
 			if strings.Contains(line, word) {

@@ -23,7 +23,7 @@ func judge(r *userdata.Reader) {
 		nothingStarts(r)
 		return
 	}
-	several(r)
+	severalStarts(r)
 	s := r.Starts[0] // only the first start takes effect: later ones find the kubelet running
 	r.Out.Cluster, r.Out.Endpoint, r.Out.NodeIP = s.Cluster, s.Endpoint, s.IP
 	effective(r, s)
@@ -80,8 +80,8 @@ func effective(r *userdata.Reader, s userdata.Start) {
 // hidden copies later findings about the first start to s.
 func hidden(r *userdata.Reader, s *userdata.Start) { s.Hidden = s.Hidden || r.Starts[0].Hidden }
 
-// several reports user data that starts the kubelet more than once.
-func several(r *userdata.Reader) {
+// severalStarts reports user data that starts the kubelet more than once.
+func severalStarts(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].Sure {
 		return
 	}
@@ -121,9 +121,9 @@ func nothingStarts(r *userdata.Reader) {
 	}
 }
 
-// settle sets the final harm of problems that prevent one part from working: it depends on whether another part makes
+// settleHarm sets the final harm of problems that prevent one part from working: it depends on whether another part makes
 // the instance join.
-func settle(r *userdata.Reader) {
+func settleHarm(r *userdata.Reader) {
 	harm := userdata.JoinsAmiss
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
 		harm = userdata.NeverJoins

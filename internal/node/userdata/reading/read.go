@@ -20,7 +20,7 @@ func Read(in userdata.Input) userdata.Reading {
 	if r.JudgeImage() {
 		read(r)
 		judge(r)
-		settle(r)
+		settleHarm(r)
 		place(r)
 	}
 	r.Out.Problems = userdata.Ordered(r.Out.Problems)

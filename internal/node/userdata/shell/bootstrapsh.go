@@ -34,7 +34,7 @@ type shCall struct {
 // bootstrapCall reads a call of bootstrap.sh.
 func bootstrapCall(r *userdata.Reader, c command) {
 	if r.System() == catalog.AL2023 {
-		sorryAL2023(r, c)
+		callOnAL2023(r, c)
 		return
 	}
 	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, spans: map[string]int{}}
@@ -49,8 +49,8 @@ func bootstrapCall(r *userdata.Reader, c command) {
 	}
 }
 
-// sorryAL2023 reports a call of bootstrap.sh on AL2023, where it does not work.
-func sorryAL2023(r *userdata.Reader, c command) {
+// callOnAL2023 reports a call of bootstrap.sh on AL2023, where it does not work.
+func callOnAL2023(r *userdata.Reader, c command) {
 	certainty := userdata.Certain
 	if !c.sure {
 		certainty = userdata.Likely

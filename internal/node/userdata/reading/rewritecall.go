@@ -24,10 +24,10 @@ type calling struct {
 	more    string // arguments of the kubelet that come first, each followed by a blank
 }
 
-// recall returns the script with a corrected call of bootstrap.sh. Each option is a separate word, the kubelet's
+// rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word, the kubelet's
 // arguments are in one pair of quotes, unknown arguments are removed, and the startup taint is added. ok is false if
 // words of the call are known only on the instance.
-func recall(in userdata.Input, own, drop string) (text string, ok bool) {
+func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	args := bootWords(own)
 	if args == nil {
 		return "", false
@@ -105,7 +105,7 @@ func (c *calling) take(args []*syntax.Word) bool {
 		text, plain := fixed(args[i])
 		name, value, assigned := strings.Cut(text, "=")
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
-		option := optionMeant(name)
+		option := similarOption(name)
 		switch {
 		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
 			c.options = append(c.options, [2]string{raw, rawValue})
@@ -128,8 +128,8 @@ func (c *calling) take(args []*syntax.Word) bool {
 	return true
 }
 
-// optionMeant returns the option that a word is, or probably a misspelling of.
-func optionMeant(name string) string {
+// similarOption returns the option that a word is, or probably a misspelling of.
+func similarOption(name string) string {
 	if slices.Contains(shell.ShOptions, name) || !strings.HasPrefix(name, "--") || kubelet.KnownFlag(name[2:]) {
 		return name
 	}
@@ -199,12 +199,12 @@ func (c *calling) write(name string) (string, bool) {
 		}
 		out = append(out, o[0], o[1])
 	}
-	flags := c.more + strings.Join(tidied(c.in, c.kubelet, c.drop), " ")
+	flags := c.more + strings.Join(correctedArgs(c.in, c.kubelet, c.drop), " ")
 	return strings.Join(append(out, kubelet.ExtraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
 }
 
-// tidied returns the kubelet's corrected arguments, with the startup taint and without drop.
-func tidied(in userdata.Input, all []string, drop string) []string {
+// correctedArgs returns the kubelet's corrected arguments, with the startup taint and without drop.
+func correctedArgs(in userdata.Input, all []string, drop string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {
 		flags = append(flags, userdata.Flag{Text: one})
