@@ -30,6 +30,7 @@ type round[V any] struct {
 	err    error            // of the whole call
 }
 
+// newGather returns a gather that merges up to most keys within window into one call.
 func newGather[V any](window time.Duration, most int,
 	call func(context.Context, []string) (map[string]V, map[string]error, error)) *gather[V] {
 	return &gather[V]{window: window, most: most, call: call}
@@ -76,6 +77,7 @@ func (g *gather[V]) join(key string) (*round[V], bool) {
 	return r, false
 }
 
+// run waits for window, and then makes the call of the round.
 func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	defer close(r.done)
 	timer := time.NewTimer(g.window)

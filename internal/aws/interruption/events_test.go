@@ -15,7 +15,7 @@ func TestEvents(t *testing.T) {
 	events := interruption.Events()
 	seen := map[interruption.Kind]bool{
 		interruption.NoOp: true, interruption.InstanceTerminated: true, // also a state change
-		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true, // from EC2's status checks, not from events
+		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true,
 	}
 	for _, e := range events {
 		n, err := interruption.Parse(envelope(e.Source, e.DetailType, detail))

@@ -24,6 +24,7 @@ func Next(seen Seen, now time.Time) Step {
 	}
 }
 
+// phaseOf returns the phase, which depends on the claim, and for a missing claim on its Node.
 func phaseOf(seen Seen) Phase {
 	c := seen.Claim
 	switch {
@@ -41,6 +42,7 @@ func phaseOf(seen Seen) Phase {
 	return Ready
 }
 
+// wanted returns the step for a claim without an instance.
 func wanted(seen Seen, now time.Time) Step {
 	c := seen.Claim
 	step := Step{Phase: Wanted}
@@ -89,6 +91,7 @@ func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
+// bought returns the step for a launched instance whose Node is not registered.
 func bought(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Bought)
 	if done {
@@ -120,6 +123,7 @@ func bought(seen Seen, now time.Time) Step {
 	return step.wait(WaitNode, giveUp)
 }
 
+// joined returns the step for a registered Node that is not initialized.
 func joined(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Joined)
 	if done {
@@ -143,6 +147,7 @@ func joined(seen Seen, now time.Time) Step {
 	return step.to(Initialize)
 }
 
+// ready returns the step for an initialized node.
 func ready(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Ready)
 	if done {

@@ -1,6 +1,6 @@
 // Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its instance.
 //
-// In: what was seen of a NodeClaim, its instance and its Node, and the time.
+// In: the observed state of a NodeClaim, its instance and its Node, and the time.
 // Out: the phase of the node and one action.
 // Never: a client, a clock, or two actions at once.
 package lifecycle

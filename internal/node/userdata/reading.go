@@ -1,9 +1,9 @@
 // Package userdata has what all formats of user data share: input and result of reading it, and the problems found.
 // Package userdata/reading reads it.
 //
-// In: the AMI family, what is known of the image and of the cluster, and user data in any of its forms.
+// In: the AMI family, the known facts about the image and the cluster, and user data in any of its forms.
 // Out: Reading: how the kubelet is started, where each argument came from, and typed problems. Reader collects them.
-// Never: a word of the user's in a problem, except names that are no secrets.
+// Never: text from the user data in a problem, except names that are not secret.
 package userdata
 
 import (

@@ -147,7 +147,7 @@ func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
 			"settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
-			Suggest("take it out", "")
+			Suggest("remove it", "")
 		return false
 	}
 	for _, key := range []string{"api-server", "cluster-certificate", "cluster-name"} {

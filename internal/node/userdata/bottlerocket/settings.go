@@ -79,7 +79,7 @@ func unknownSetting(r *userdata.Reader, path, key string, known []string, spot u
 	if near != "" {
 		p.Suggest("write", near)
 	} else {
-		p.Suggest("take it out", "")
+		p.Suggest("remove it", "")
 	}
 }
 

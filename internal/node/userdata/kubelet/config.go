@@ -258,7 +258,7 @@ func (c *configCheck) unknown(table, path, name string) {
 	case table == "" && KnownFlag(dashed):
 		p.Suggest("write it as a flag, into spec.kubelet.flags: --"+dashed, "")
 	default:
-		p.Suggest("take it out", "")
+		p.Suggest("remove it", "")
 	}
 }
 
@@ -306,7 +306,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 			certainty = userdata.Certain
 		}
 		r.Report(userdata.SettingInvalid, certainty, harm, spot, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
-			Suggest("take it out", "")
+			Suggest("remove it", "")
 	case known:
 	default:
 		certainty := userdata.Likely // a kubelet of another version may know it
@@ -314,7 +314,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 			certainty = userdata.Certain
 		}
 		p := r.Report(userdata.SettingUnknown, certainty, harm, spot, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newest, userdata.Quoted(name))
-		p.Suggest("take it out", "")
+		p.Suggest("remove it", "")
 		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
 			p.Suggest("write", near)
 		}

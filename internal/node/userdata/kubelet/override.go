@@ -165,7 +165,7 @@ func insteadOf(path string, custom bool) string {
 		case word == "localStorage", word == "000-mount-instance-storage":
 			return "write spec.instanceStorePolicy of the EC2NodeClass"
 		case word == "cluster", word == "api-server", word == "cluster-certificate", word == "cluster-name":
-			return "take it out: Joiner writes what is known of the cluster"
+			return "remove it: Joiner writes the facts about the cluster"
 		case classFields[word] != "":
 			return "write spec.kubelet." + classFields[word] + " of the EC2NodeClass"
 		}

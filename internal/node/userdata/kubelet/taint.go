@@ -289,9 +289,9 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 	case IsKubernetes(key) && !IsKubeletsOwn(key):
 		fix = "write it into the NodePool: spec.template.metadata.labels"
 		if !IsKey(key) {
-			fix = "take it out: an instance tag of that name belongs into spec.tags of the EC2NodeClass"
+			fix = "remove it: an instance tag of that name belongs in spec.tags of the EC2NodeClass"
 		}
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet may not set %s on its own node, since %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
 	case !IsKey(key):
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
 			whyNoKey(key), refused).Suggest(fix, "")

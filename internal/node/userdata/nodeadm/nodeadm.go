@@ -227,7 +227,7 @@ func unknownFields(r *userdata.Reader, one oneConfig) {
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
 			} else {
-				p.Suggest("take it out", "")
+				p.Suggest("remove it", "")
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 		default:
 			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
 				"nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
-			p.Suggest("take it out", "")
+			p.Suggest("remove it", "")
 			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
 				p.Suggest("write", near)
 			}

@@ -98,7 +98,7 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	case userdata.ProxyCatches:
 		return []string{l.replaced(p.At.Line, func(line string) string { return kubelet.Excepted(line, p.Write) })}
 	case userdata.OtherArch:
-		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, asked)}
+		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, queryingArch)}
 	case userdata.UnknownPart:
 		if in.Family != userdata.FamilyCustom || parsed(own) == nil {
 			return nothing(in)

@@ -1,8 +1,9 @@
 // Package reading reads user data as the instance would run it, judges how it starts the kubelet, and corrects it.
 //
-// In: userdata.Input: the AMI family, what is known of the image and of the cluster, and user data in any form.
+// In: userdata.Input: the AMI family, the known facts about the image and the cluster, and user data in any form.
 // Out: userdata.Reading with its problems; corrected user data.
-// Never: anything run, read or asked; nor a word of the user's in a problem, except names that are no secrets.
+// Never: a command run, a file read or a call made; text from the user data in a problem, except names that are not
+// secret.
 package reading
 
 import (

@@ -25,7 +25,7 @@ var reported = map[string][]string{
 	"N04":  nil,
 	"N05":  {"settings.bootstrap-containers.myscript has no source, and releases of Bottlerocket such as this one, before 1.31,"},
 	"N06":  {"!line 2, column 1: settings.kernel.sysctl.net.core.somaxconn must be text, but is a number"},
-	"N08":  {"!line 2, column 1: the kubelet may not set the label kubernetes.io/cluster/demo on its own node"},
+	"N08":  {"!line 2, column 1: the kubelet is not allowed to set the label kubernetes.io/cluster/demo on its own node"},
 	"N11":  {"the script changes"},
 	"N12":  nil,
 	"N12b": nil,

@@ -242,7 +242,7 @@ func (s *shCall) extra(extra userdata.Word) {
 	for _, name := range extra.Unset {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At,
 			"%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
-			Suggest("set it before, or take it out", "")
+			Suggest("set it before, or remove it", "")
 	}
 	s.start.Hidden = extra.IsVague()
 	where := extra.At
