@@ -119,7 +119,7 @@ func (n Node) write() (string, error) {
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
 		return n.windows()
 	}
-	return "", fmt.Errorf("there is no AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
+	return "", fmt.Errorf("unknown AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
 }
 
 func (n Node) check() error {
@@ -129,7 +129,7 @@ func (n Node) check() error {
 			return fmt.Errorf("the cluster's %s is not known", f.name)
 		}
 		if strings.ContainsAny(f.value, " \t\r\n'\"\\") {
-			return fmt.Errorf("the cluster's %s has a character that it may not have: %q", f.name, f.value)
+			return fmt.Errorf("the cluster's %s has an invalid character: %q", f.name, f.value)
 		}
 	}
 	for _, t := range n.Taints {
@@ -146,7 +146,7 @@ func (n Node) check() error {
 		return fmt.Errorf("spec.kubelet.clusterDNS: %s takes one address, there are %d", n.Family, len(n.Kubelet.ClusterDNS))
 	}
 	if len(n.Kubelet.More) > 0 && n.Family != catalog.AL2023 {
-		return fmt.Errorf("spec.kubelet: %s has no way to set %s", n.Family, strings.Join(slices.Sorted(maps.Keys(n.Kubelet.More)), ", "))
+		return fmt.Errorf("spec.kubelet: %s does not support %s", n.Family, strings.Join(slices.Sorted(maps.Keys(n.Kubelet.More)), ", "))
 	}
 	return n.Kubelet.check()
 }

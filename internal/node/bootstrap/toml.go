@@ -32,7 +32,7 @@ type tomlEntry struct {
 // by one. It rejects exactly the texts that TOML 1.0 rejects, because the instance would reject them too.
 func parseTOML(text string) (*tomlDoc, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("it is not written in UTF-8")
+		return nil, errors.New("it is not UTF-8")
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if i := strings.IndexFunc(text, isControl); i >= 0 {

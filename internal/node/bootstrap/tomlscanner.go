@@ -125,7 +125,7 @@ func (s *tomlScanner) key() (string, error) {
 	if c := s.peek(); c == '"' || c == '\'' {
 		start := s.at
 		if strings.HasPrefix(s.text[start:], strings.Repeat(string(rune(c)), 3)) {
-			return "", errors.New("the name of a setting may not have three quotes")
+			return "", errors.New("the name of a setting must not have three quotes")
 		}
 		if err := s.quoted(); err != nil {
 			return "", err

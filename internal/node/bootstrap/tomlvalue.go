@@ -125,7 +125,7 @@ func (s *tomlScanner) quoted() error {
 // letter skips one character of a string, or one escape.
 func (s *tomlScanner) letter(escapes, lines bool) error {
 	if s.peek() == '\n' && !lines {
-		return errors.New("a string ends with its line")
+		return errors.New("a string does not end on its line")
 	}
 	if s.take() == '\\' && escapes {
 		return s.escape(lines)
@@ -145,17 +145,17 @@ func (s *tomlScanner) escape(lines bool) error {
 		digits = 8
 	case ' ', '\t', '\n':
 		if !lines || !s.continues(c) {
-			return errors.New("a backslash stands before a space")
+			return errors.New("a backslash precedes a space")
 		}
 		return nil
 	default:
-		return fmt.Errorf("there is no escape \\%s; a backslash is written \\\\", string(rune(c)))
+		return fmt.Errorf("unknown escape \\%s; write a backslash as \\\\", string(rune(c)))
 	}
 	from := s.at
 	s.at = min(s.at+digits, len(s.text))
 	n, err := strconv.ParseUint(s.text[from:s.at], 16, 32)
 	if err != nil || s.at-from != digits || n > 0x10ffff || n >= 0xd800 && n < 0xe000 {
-		return fmt.Errorf("the escape \\%s is no character", s.text[from-1:s.at])
+		return fmt.Errorf("the escape \\%s is not a character", s.text[from-1:s.at])
 	}
 	return nil
 }

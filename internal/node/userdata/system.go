@@ -103,7 +103,7 @@ func (r *Reader) JudgeImage() bool {
 		return true
 	}
 	r.Report(ImageMismatch, Certain, NeverJoins, Spot{},
-		"it is %s, and the image %s is one of %s, which cannot read what is written for %s", r.In.Family, r.In.Image, image, r.In.Family).
+		"it is %s, and the image %s is one of %s, which cannot read user data for %s", r.In.Family, r.In.Image, image, r.In.Family).
 		Suggest("set spec.amiFamily to "+image+", or select an image of "+r.In.Family, "")
 	return false
 }

@@ -19,7 +19,7 @@ const (
 	MaxNesting  = 4 // nesting depth of MIME messages
 )
 
-var errUnfolds = errors.New("it unfolds to more than can be read")
+var errUnfolds = errors.New("it unpacks to more than can be read")
 
 // Unpack decodes base64 and gzip, like Amazon Linux' cloud-init and nodeadm.
 func Unpack(data []byte) ([]byte, error) {

@@ -63,7 +63,7 @@ func otherForm(r *userdata.Reader, t userdata.Text) bool {
 	}
 	r.Out.Form = form
 	r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At,
-		"it is %s, and Bottlerocket runs nothing: it reads settings in TOML", form).
+		"it is %s, but Bottlerocket runs no scripts: it reads settings in TOML", form).
 		Suggest("write it as [settings.kubernetes], or choose another AMI family", "")
 	return true
 }

@@ -222,7 +222,7 @@ func unknownFields(r *userdata.Reader, one oneConfig) {
 			}
 			path := strings.TrimPrefix(table+"."+name, ".")
 			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss,
-				userdata.FirstKnown(one.spots[path], one.at), "nodeadm knows no such field%s%s of a NodeConfig, and ignores it",
+				userdata.FirstKnown(one.spots[path], one.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
 				userdata.Quoted(name), userdata.Within(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)

@@ -109,7 +109,7 @@ func nothingStarts(r *userdata.Reader) {
 			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)
 	case len(r.Opaque) > 0:
 		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{},
-			"nothing in it is seen to start the kubelet: %s", r.Opaque[0])
+			"no part of it is known to start the kubelet: %s", r.Opaque[0])
 	default:
 		what := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
