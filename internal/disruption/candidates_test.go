@@ -77,19 +77,19 @@ func TestGrant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		budget       string
-		wishes       string // "a b, c"
+		groups       string // "a b, c"
 		granted      string
 		stays        string
 		going        string
 		otherReasons bool
 	}{
-		{budget: "2", wishes: "a b, c", granted: "a b", stays: "c"},
-		{budget: "1", wishes: "a b, c", granted: "c", stays: "a b"},
-		{budget: "2", wishes: "a b c d, e", granted: "a e", stays: "b c d"},
-		{budget: "3", wishes: "a b, c", granted: "b c", stays: "", going: "a"}, // a is being removed already
-		{budget: "2", wishes: "b c, d", granted: "d", stays: "b c", going: "a"},
-		{budget: "0", wishes: "a", stays: "a"},
-		{budget: "0", wishes: "a", granted: "a", otherReasons: true},
+		{budget: "2", groups: "a b, c", granted: "a b", stays: "c"},
+		{budget: "1", groups: "a b, c", granted: "c", stays: "a b"},
+		{budget: "2", groups: "a b c d, e", granted: "a e", stays: "b c d"},
+		{budget: "3", groups: "a b, c", granted: "b c", stays: "", going: "a"}, // a is being removed already
+		{budget: "2", groups: "b c, d", granted: "d", stays: "b c", going: "a"},
+		{budget: "0", groups: "a", stays: "a"},
+		{budget: "0", groups: "a", granted: "a", otherReasons: true},
 	} {
 		budget := Budget{Nodes: c.budget}
 		if c.otherReasons {
@@ -101,11 +101,11 @@ func TestGrant(t *testing.T) {
 			r.Going = true
 			in.Records[n] = r
 		}
-		var wishes [][]string
-		for w := range strings.SplitSeq(c.wishes, ",") {
-			wishes = append(wishes, slices.DeleteFunc(strings.Fields(w), func(n string) bool { return n == c.going }))
+		var groups [][]string
+		for w := range strings.SplitSeq(c.groups, ",") {
+			groups = append(groups, slices.DeleteFunc(strings.Fields(w), func(n string) bool { return n == c.going }))
 		}
-		granted, stays, rooms := Grant(in, Underutilized, wishes)
+		granted, stays, rooms := Grant(in, Underutilized, groups)
 		var stay []string
 		for _, s := range stays {
 			if s.Cause != Budgeted || s.Detail != c.budget {
@@ -114,7 +114,7 @@ func TestGrant(t *testing.T) {
 			stay = append(stay, s.Node)
 		}
 		if got := strings.Join(granted, " "); got != c.granted || strings.Join(stay, " ") != c.stays {
-			t.Errorf("budget %s, wishes %s: granted %q, stays %q; want %q, %q", c.budget, c.wishes, got, stay, c.granted, c.stays)
+			t.Errorf("budget %s, groups %s: granted %q, stays %q; want %q, %q", c.budget, c.groups, got, stay, c.granted, c.stays)
 		}
 		if len(rooms) != 1 || rooms[0].Nodes < len(granted) {
 			t.Errorf("room for %+v, and %d go", rooms, len(granted))

@@ -172,8 +172,8 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	typ := func(name string, cpus int64) catalog.Type {
 		out := catalog.Type{Name: name, Capacity: resources.Amounts{CPU: 1000 * cpus}}
 		for _, zone := range []string{"a", "b"} {
-			for _, way := range []string{catalog.OnDemand, catalog.Spot} {
-				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: true})
+			for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
+				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: capacityType, Price: 1, Available: true})
 			}
 		}
 		return out
@@ -242,9 +242,9 @@ func TestShortOfWhat(t *testing.T) {
 	}
 	allSpot := Short{CapacityType: catalog.Spot}
 	for name, c := range map[string]struct {
-		way, code string
-		override  *awstypes.LaunchTemplateAndOverridesResponse
-		want      []Short
+		capacityType, code string
+		override           *awstypes.LaunchTemplateAndOverridesResponse
+		want               []Short
 	}{
 		"no capacity":                      {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
 		"unfulfillable":                    {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
@@ -260,7 +260,7 @@ func TestShortOfWhat(t *testing.T) {
 		"not a shortage of the account":  {catalog.Spot, "UnauthorizedOperation", override, nil},
 	} {
 		e := awstypes.CreateFleetError{ErrorCode: aws.String(c.code), LaunchTemplateAndOverrides: c.override}
-		if diff := cmp.Diff(c.want, shortOf(c.way, e, awserr.FromCode("CreateFleet", c.code, ""))); diff != "" {
+		if diff := cmp.Diff(c.want, shortOf(c.capacityType, e, awserr.FromCode("CreateFleet", c.code, ""))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -269,8 +269,8 @@ func TestShortOfWhat(t *testing.T) {
 func TestShortagesApply(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	offering := func(zone, way string, available bool) catalog.Offering {
-		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
+	offering := func(zone, capacityType string, available bool) catalog.Offering {
+		return catalog.Offering{Zone: zone, CapacityType: capacityType, Price: 1, Available: available}
 	}
 	c := catalog.Catalog{Types: []catalog.Type{
 		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true),

@@ -150,11 +150,11 @@ func TestThousandLaunches(t *testing.T) {
 		const count = 1000
 		line, estate, blueprint := newWire(t)
 		var mu sync.Mutex
-		told := map[string]int{}
+		observed := map[string]int{}
 		client, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[a.Action]++
+			observed[a.Action]++
 		})), ec2.Cluster{Name: "prod", UID: "uid"})
 		if err != nil {
 			t.Fatal(err)
@@ -168,8 +168,8 @@ func TestThousandLaunches(t *testing.T) {
 			if refused := line.refused[action]; 100*refused > made {
 				t.Errorf("%s: %d of %d calls were refused", action, refused, made)
 			}
-			if told[action] != made {
-				t.Errorf("%s: observed %d calls of %d", action, told[action], made)
+			if observed[action] != made {
+				t.Errorf("%s: observed %d calls of %d", action, observed[action], made)
 			}
 		}
 		// EC2 allows 50 launches at once and 5 per second after that: 190 s. The budget leaves a small part of that to

@@ -16,16 +16,16 @@ import (
 )
 
 // shop returns a market of types with these cores in one zone, with a price per core for each capacity type.
-func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
+func shop(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	var types []catalog.Type
 	for _, n := range cores {
 		name := fmt.Sprintf("any-%02d", n)
 		full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
 		typ := catalog.Type{Name: name, Capacity: full, Allocatable: full,
 			Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
-		for way, price := range ways {
-			o := catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true}
-			if way == catalog.Reserved {
+		for capacityType, price := range prices {
+			o := catalog.Offering{Zone: "a", CapacityType: capacityType, Price: price * catalog.Price(n), Available: true}
+			if capacityType == catalog.Reserved {
 				o.Reservation = catalog.Reservation{ID: "cr-" + name, Type: catalog.ReservationDefault, Left: 1}
 			}
 			typ.Offerings = append(typ.Offerings, o)
@@ -37,10 +37,10 @@ func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 
 // row describes one node of a type with pods of these millicores.
 type row struct {
-	cores int64
-	way   string
-	price catalog.Price
-	pods  []int64
+	cores        int64
+	capacityType string
+	price        catalog.Price
+	pods         []int64
 }
 
 // rows returns a fleet of nodes n0, n1 and so on.
@@ -52,7 +52,7 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default",
 			Joined: true, Initialized: true,
 			Capacity: full, Allocatable: full,
-			Labels: requirements.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a",
+			Labels: requirements.Labels{catalog.LabelCapacityType: r.capacityType, catalog.LabelZone: "a",
 				catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
 		for k, ask := range r.pods {
 			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k),

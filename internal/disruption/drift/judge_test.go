@@ -202,20 +202,20 @@ func TestPartsText(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	yes, group := true, ""
-	told := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
+	known := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
 	for name, c := range map[string]struct {
-		node Node
-		wish Desired
-		want []Reason
+		node    Node
+		desired Desired
+		want    []Reason
 	}{
-		"everything known": {Node{Known: true}, told, nil},
+		"everything known": {Node{Known: true}, known, nil},
 		"nothing known": {Node{}, Desired{},
 			[]Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
-		"instance unknown": {Node{}, told, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
+		"instance unknown": {Node{}, known, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
 		"all reasons ignored": {Node{Known: true},
-			Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
+			Desired{Groups: known.Groups, Subnets: known.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
-		if got := Unknown(c.node, c.wish); !slices.Equal(got, c.want) {
+		if got := Unknown(c.node, c.desired); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

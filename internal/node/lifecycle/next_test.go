@@ -18,11 +18,11 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // axis is one property of the input, with all its values. The first value is the usual one.
 type axis struct {
-	name string
-	ways []way
+	name   string
+	values []value
 }
 
-type way struct {
+type value struct {
 	name string
 	set  func(*Seen)
 }
@@ -32,7 +32,7 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 func axes() []axis {
 	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
 	return []axis{
-		{"claim", []way{
+		{"claim", []value{
 			{"wanted", func(s *Seen) {}},
 			{"launched", func(s *Seen) { s.Claim.Launched = true }},
 			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
@@ -45,7 +45,7 @@ func axes() []axis {
 			{"outdated-soon", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
 			{"none", func(s *Seen) { s.Claim = Claim{} }},
 		}},
-		{"age", []way{
+		{"age", []value{
 			{"1s", func(s *Seen) { s.Claim.Created = ago(time.Second) }},
 			{"5m", func(s *Seen) { s.Claim.Created = ago(LaunchTimeout) }},
 			{"15m", func(s *Seen) { s.Claim.Created = ago(RegistrationTimeout) }},
@@ -69,15 +69,15 @@ func axes() []axis {
 			}},
 			{"replaced", expiredWith(ReplacementReady, time.Minute)},
 		}},
-		{"expires", []way{
+		{"expires", []value{
 			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
 			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
 		}},
-		{"finalizer", []way{
+		{"finalizer", []value{
 			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
 			{"no", func(s *Seen) { s.Claim.Finalizer = false }},
 		}},
-		{"deleted", []way{
+		{"deleted", []value{
 			{"no", func(s *Seen) {}},
 			{"yes", func(s *Seen) { s.Claim.Deleted = ago(time.Second) }},
 			{"grace", func(s *Seen) { s.Claim.Deleted, s.Claim.Grace = ago(time.Second), &zero }},
@@ -85,7 +85,7 @@ func axes() []axis {
 				s.Claim.Deleted, s.Claim.Grace, s.Claim.Deadline = ago(2*minute), &minute, ago(minute)
 			}},
 		}},
-		{"launch", []way{
+		{"launch", []value{
 			{"free", func(s *Seen) { s.Claim.NodeClass = NodeClassReady }},
 			{"class?", func(s *Seen) { s.Claim.NodeClass = NodeClassUnknown }},
 			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
@@ -103,7 +103,7 @@ func axes() []axis {
 				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
 			}},
 		}},
-		{"machine", []way{
+		{"machine", []value{
 			{"unknown", func(s *Seen) { s.Machine.State = MachineUnknown }},
 			{"running", func(s *Seen) { s.Machine.State = MachineRunning }},
 			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
@@ -111,7 +111,7 @@ func axes() []axis {
 			{"foreign", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Foreign: true} }},
 			{"unmarked", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Unmarked: true} }},
 		}},
-		{"node", []way{
+		{"node", []value{
 			{"none", func(s *Seen) {}},
 			{"mismatch", func(s *Seen) { s.Node = Node{Mismatch: "another name"} }},
 			{"unconfirmed", func(s *Seen) { s.Node = Node{Mismatch: "another name", Unconfirmed: "no address"} }},
@@ -175,7 +175,7 @@ func everything(f func(names []string, seen Seen)) {
 			f(names, seen)
 			return
 		}
-		for _, w := range all[i].ways {
+		for _, w := range all[i].values {
 			next := seen
 			w.set(&next)
 			names[i] = w.name
@@ -330,7 +330,7 @@ func TestNextAnswers(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n")
 	last := ""
-	for _, seen := range tellable() {
+	for _, seen := range readableCases() {
 		block := answersByNode(seen.Seen)
 		if block != last {
 			out.WriteString(last + "\n")
@@ -346,14 +346,14 @@ func answersByNode(seen Seen) string {
 	var answers []string
 	nodes := map[string][]string{}
 	most := ""
-	for _, way := range axes()[nodeAxis].ways {
+	for _, value := range axes()[nodeAxis].values {
 		next := seen
-		way.set(&next)
-		answer := tell(Next(next, now))
+		value.set(&next)
+		answer := formatStep(Next(next, now))
 		if nodes[answer] == nil {
 			answers = append(answers, answer)
 		}
-		nodes[answer] = append(nodes[answer], way.name)
+		nodes[answer] = append(nodes[answer], value.name)
 		if len(nodes[answer]) > len(nodes[most]) {
 			most = answer
 		}
@@ -377,14 +377,14 @@ func answersByNode(seen Seen) string {
 
 const nodeAxis, machineAxis, deletedAxis = 7, 6, 4
 
-type tale struct {
+type readableCase struct {
 	name string
 	Seen
 }
 
-// tellable returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
-func tellable() []tale {
-	var out []tale
+// readableCases returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
+func readableCases() []readableCase {
+	var out []readableCase
 	everything(func(names []string, seen Seen) {
 		if names[nodeAxis] != "none" {
 			return
@@ -392,7 +392,7 @@ func tellable() []tale {
 		unusual := 0
 		parts := []string{"claim " + names[0]}
 		for i, a := range axes()[:nodeAxis] {
-			if i == 0 || names[i] == a.ways[0].name {
+			if i == 0 || names[i] == a.values[0].name {
 				continue
 			}
 			parts = append(parts, a.name+" "+names[i])
@@ -401,13 +401,13 @@ func tellable() []tale {
 			}
 		}
 		if unusual == 0 || unusual == 1 && names[deletedAxis] == "no" && names[machineAxis] == "unknown" {
-			out = append(out, tale{strings.Join(parts, ", "), seen})
+			out = append(out, readableCase{strings.Join(parts, ", "), seen})
 		}
 	})
 	return out
 }
 
-func tell(step Step) string {
+func formatStep(step Step) string {
 	parts := []string{string(step.Phase), string(step.Action), step.Reason, step.Detail}
 	if !step.Until.IsZero() {
 		parts = append(parts, "for", step.Until.Sub(now).String())
