@@ -25,11 +25,11 @@ func (r *Reader) UnknownPart(p Part) {
 			Suggest("set spec.amiFamily to one of Windows, or write it for "+r.In.Family, "")
 	default:
 		if p.Kind == TypePlain && strings.HasPrefix(p.Text.Body, "#include") {
-			r.Opaque = append(r.Opaque, "the user data includes more from elsewhere")
+			r.Opaque = append(r.Opaque, "the user data includes text from another source")
 			return
 		}
-		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is no shell script, which begins with #!, no cloud-config and no NodeConfig").
-			Suggest("begin it as what it is, or give the part its Content-Type", "")
+		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is not a shell script, which begins with #!, not a cloud-config and not a NodeConfig").
+			Suggest("begin it with the line that identifies its type, or set the part's Content-Type", "")
 	}
 }
 

@@ -187,7 +187,7 @@ func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.St
 		}
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At,
 			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
-			Suggest("take the flag out, and write spec.kubelet."+field+" of the EC2NodeClass", "")
+			Suggest("remove the flag, and write spec.kubelet."+field+" of the EC2NodeClass", "")
 	}
 }
 

@@ -92,12 +92,12 @@ func (c *configCheck) enforcement() {
 		case needs != "" && !c.isSet(needs):
 			c.rejects("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:
-			c.rejects("enforceNodeAllocatable", "take out the others", "enforceNodeAllocatable has none beside others")
+			c.rejects("enforceNodeAllocatable", "remove the other entries", "enforceNodeAllocatable has none and other entries")
 		}
 	}
 	for _, field := range []string{"systemReservedCgroup", "kubeReservedCgroup"} {
 		if c.isSet(field) && c.isSet("reservedSystemCPUs") {
-			c.rejects(field, "take one of them out", "%s does not go with reservedSystemCPUs", field)
+			c.rejects(field, "remove one of them", "%s cannot be combined with reservedSystemCPUs", field)
 		}
 	}
 }

@@ -198,7 +198,7 @@ const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 // startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
-		return "take the flag out, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
+		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
 	}
 	switch s.By {
 	case userdata.BySh:

@@ -86,8 +86,8 @@ func severalStarts(r *userdata.Reader) {
 		return
 	}
 	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At,
-		"it starts the kubelet by %s itself, which comes first, so what a later part says is lost", r.Starts[0].By)
-	p.Suggest("take the call out: Joiner writes it", "")
+		"it starts the kubelet by %s itself, which comes first, so the settings of a later part are lost", r.Starts[0].By)
+	p.Suggest("remove the call: Joiner writes it", "")
 	if r.In.Family == userdata.FamilyCustom {
 		p.Suggest("start it once", "")
 	}
@@ -186,7 +186,7 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	if end.IsSet() && !end.Vague && r.In.Endpoint != "" &&
 		!strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
 		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At,
-			"the API server that it names is not this cluster's").Suggest("write", r.In.Endpoint)
+			"its API server is not this cluster's").Suggest("write", r.In.Endpoint)
 	}
 }
 

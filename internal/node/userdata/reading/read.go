@@ -54,7 +54,7 @@ func read(r *userdata.Reader) {
 	if len(data) > userdata.MaxBytes {
 		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
 			"it has %d bytes, and EC2 takes %d", len(data), userdata.MaxBytes).
-			Suggest("shorten it, or pack it with gzip, which cloud-init and nodeadm undo", "")
+			Suggest("shorten it, or compress it with gzip, which cloud-init and nodeadm decompress", "")
 	}
 	if len(data) > userdata.MaxInput {
 		return
@@ -62,7 +62,7 @@ func read(r *userdata.Reader) {
 	plain, err := userdata.Unpack(data)
 	if err != nil {
 		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "%s",
-			err.Error()).Suggest("pack it again, or write it as it is", "")
+			err.Error()).Suggest("compress it again, or write it without compression", "")
 		return
 	}
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})

@@ -131,7 +131,7 @@ func (s *shCall) judgeRest() {
 // lostForm reports the form --option=value, which the script does not support.
 func (s *shCall) lostForm(w userdata.Word, name, value string) {
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s knows %s only with its value as the next word: with = between them it ignores both, and the kubelet gets none of it", userdata.BySh, name)
+		"%s accepts %s only with its value as the next word: with = between them it ignores both, and the kubelet gets neither", userdata.BySh, name)
 	p.Suggest("write them as two words", "")
 	if name == kubelet.ExtraArgs {
 		p.Write = s.corrected(value)
@@ -145,7 +145,7 @@ func (s *shCall) outside(w userdata.Word) {
 		name = "an argument of the kubelet"
 	}
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s takes one word only, and %s stands outside of it: a quote ends too early, or there is none, and the kubelet never gets it", kubelet.ExtraArgs, name)
+		"%s takes one word only, and %s is outside of it: a quote ends too early or is missing, and the kubelet never gets it", kubelet.ExtraArgs, name)
 	p.Suggest("put all arguments of the kubelet between one pair of single quotes", "")
 	var all []string
 	if first, ok := s.options[kubelet.ExtraArgs]; ok {
@@ -160,7 +160,7 @@ func (s *shCall) outside(w userdata.Word) {
 // unknownOption reports an unknown option and returns the similar known one.
 func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s knows no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
+		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
 	near := userdata.Nearest(name, ShOptions)
 	if near != "" {
 		p.Suggest("write", near)
@@ -232,8 +232,8 @@ func (s *shCall) problemOnce(option string, value userdata.Word) {
 func (s *shCall) extra(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
 		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
-			"the kubelet's arguments have a single quote in them, at which systemd stops to read them, and the kubelet gets none").
-			Suggest("take the inner quotes out: no argument needs them", "")
+			"the kubelet's arguments contain a single quote, at which systemd stops reading, and the kubelet gets none of them").
+			Suggest("remove the inner quotes: no argument needs them", "")
 		if fix := s.corrected(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
 			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = fix
 		}

@@ -56,7 +56,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 	switch {
 	case strings.HasPrefix(body, "#!") && strings.HasSuffix(first, "\r"):
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at,
-			"its lines end as those of Windows do, and Linux finds no interpreter for the script").
+			"its lines end with carriage returns, so Linux finds no interpreter for the script").
 			Suggest("end each line with a line feed alone", "")
 		return
 	case !strings.HasPrefix(body, "#!") &&
@@ -72,7 +72,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	case p.Kind == userdata.TypeBoothook:
 	case !isShell(first):
-		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not one of a shell")
+		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not a shell script")
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
@@ -136,7 +136,7 @@ func (w *walker) broken(err error, started bool) {
 		spot.Line, spot.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
 		switch {
 		case strings.Contains(parse.Text, "without closing quote"):
-			certainty, what = userdata.Certain, "the quote that is opened here is never closed, and swallows the rest of the script"
+			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the rest of the script is part of it"
 		case strings.Contains(parse.Text, "here-document"):
 			what = "the here-document that begins here is never ended"
 		}
@@ -164,7 +164,7 @@ func (w *walker) unreached(stmts []*syntax.Stmt) {
 			}
 			harm := w.r.ScriptHarm()
 			w.r.Report(userdata.NeverReached, userdata.Certain, harm, *w.ended, "%s, before it starts the kubelet in line %d", w.why, line).
-				Suggest("take that out, or move it behind", "")
+				Suggest("remove that, or move it after the start", "")
 			return false
 		})
 	}
