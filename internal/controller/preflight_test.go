@@ -72,7 +72,7 @@ func TestPreflight(t *testing.T) {
 		"a mode that there is not": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
 			wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
 		"what cannot be written": {
-			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs nothing",
+			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs no scripts",
 			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
 		},
 	} {

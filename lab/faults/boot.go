@@ -135,7 +135,7 @@ func familyFaults() []Fault {
 			Name:  "script-for-bottlerocket",
 			What:  "Bottlerocket: the user data is a shell script",
 			Check: "BOOT-7",
-			Cause: "Bottlerocket runs nothing",
+			Cause: "Bottlerocket runs no scripts",
 		},
 			bottlerocket, "#!/bin/bash\necho hello\n"),
 		own(Fault{
