@@ -154,7 +154,7 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		}
 		condition, _ := c.StatusConditions().Find(awsv1.ConditionPreflightPassed)
 		if condition.Status != metav1.ConditionFalse || condition.Reason != "OtherArchitecture" ||
-			!strings.Contains(condition.Message, "line 2: it names something of amd64") {
+			!strings.Contains(condition.Message, "line 2: it names a file for amd64") {
 			return false, fmt.Errorf("PreflightPassed is %s, %s: %s", condition.Status, condition.Reason, condition.Message)
 		}
 		return c.StatusConditions().IsReady(), nil

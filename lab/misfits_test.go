@@ -39,7 +39,7 @@ var misfits = map[string]misfit{
 	},
 	"settings-quoted": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    log-level = \"4\"", arch: "arm64",
-		wantCondition: "spec.userData, line 2, column 1: settings.kubernetes.log-level has to be a number, and is text",
+		wantCondition: "spec.userData, line 2, column 1: settings.kubernetes.log-level must be a number, but is text",
 	},
 	"settings-unknown": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: |\n    [settings.kubernetes]\n    max-podz = 3", arch: "arm64",
@@ -51,7 +51,7 @@ var misfits = map[string]misfit{
 	},
 	"nodeconfig-broken": {
 		spec: "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    apiVersion: node.eks.aws/v1alpha1\n    kind: NodeConfig\n    spec: [", arch: "amd64",
-		wantCondition: "spec.userData, line 3: is no NodeConfig",
+		wantCondition: "spec.userData, line 3: is not a NodeConfig",
 	},
 	"family-of-another-image": {
 		spec: "amiFamily: AL2\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-*-standard-1.36-v20260715}]", arch: "amd64",

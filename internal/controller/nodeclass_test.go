@@ -86,13 +86,13 @@ func TestNodeClassStatus(t *testing.T) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}},
 					text("[settings]\nmotd = hello\n")
 			},
-			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is no TOML"},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is not valid TOML"},
 		},
 		"invalid YAML as user data": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
 			},
-			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 3: is no NodeConfig"},
+			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 3: is not a NodeConfig"},
 		},
 		"an unknown kubelet setting": {
 			change: func(c *awsv1.EC2NodeClass) {
@@ -150,8 +150,8 @@ func TestNodeClassStatus(t *testing.T) {
 				c.Spec.UserData = text("[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n")
 			},
 			want: map[string]string{
-				awsv1.ConditionValidationSucceeded: "False UserDataInvalid settings.kernel.sysctl.net.core.somaxconn has to be text",
-				awsv1.ConditionPreflightPassed:     "False SettingInvalid settings.kernel.sysctl.net.core.somaxconn has to be text",
+				awsv1.ConditionValidationSucceeded: "False UserDataInvalid settings.kernel.sysctl.net.core.somaxconn must be text",
+				awsv1.ConditionPreflightPassed:     "False SettingInvalid settings.kernel.sysctl.net.core.somaxconn must be text",
 			},
 		},
 		"no such placement group": {

@@ -44,7 +44,7 @@ func TestPreflight(t *testing.T) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-1.31-v*"}}
 	}
 	misspelt := rocket("[settings.kubernetes]\nmax-podz = 3\n")
-	const fatal = "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket, which then takes none of the settings and does not join: write: max-pods"
+	const fatal = "spec.userData, line 2, column 1: settings.kubernetes.max-podz is unknown to Bottlerocket, which then applies none of the settings and does not join: write: max-pods"
 	const write = "write them as two words: --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 	for name, c := range map[string]struct {
 		change           func(*awsv1.EC2NodeClass)
@@ -72,7 +72,7 @@ func TestPreflight(t *testing.T) {
 		"an unknown mode": {change: mode("no", func(*awsv1.EC2NodeClass) {}), passed: "False PreflightInvalid",
 			wantPart: "enforce, warn or off", ready: metav1.ConditionTrue},
 		"user data that cannot be rendered": {
-			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs nothing",
+			change: mode("off", rocket("#!/bin/bash\necho hello\n")), passed: "False UserDataInvalid", wantPart: "Bottlerocket runs no scripts",
 			ready: metav1.ConditionFalse, wantValidation: "it is a shell script",
 		},
 	} {

@@ -54,7 +54,7 @@ func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 		return stay
 	}
 	if reason == Underutilized {
-		if stay := in.tooDear(policy, record, expected); stay.Cause != "" {
+		if stay := in.keptFromSaving(policy, record, expected); stay.Cause != "" {
 			return stay
 		}
 	}
@@ -86,8 +86,8 @@ func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	return Stay{}
 }
 
-// tooDear returns what keeps a node from being disrupted to save money.
-func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
+// keptFromSaving returns what keeps a node from being disrupted to save money.
+func (in Input) keptFromSaving(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:
 		return Stay{Cause: Never}
@@ -105,7 +105,7 @@ func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
 // Grant takes groups of nodes to disrupt together, the best first. It returns the nodes that the budgets of all their
 // pools allow at once, sorted, and the nodes that stay. Groups that fit as a whole come first. The first nodes of the
 // remaining groups use up the rest of the budgets.
-func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays []Stay, rooms []Room) {
+func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {
 		g.pools[in.Snapshot.Nodes[i].Name] = in.Snapshot.Nodes[i].Pool
@@ -119,11 +119,11 @@ func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays 
 		}
 	}
 	var later []string
-	for _, wish := range wishes {
-		if g.fits(wish) {
-			granted = append(granted, g.take(wish)...)
+	for _, group := range groups {
+		if g.fits(group) {
+			granted = append(granted, g.take(group)...)
 		} else {
-			later = append(later, wish...)
+			later = append(later, group...)
 		}
 	}
 	for _, node := range later {

@@ -23,22 +23,22 @@ func TestCandidates(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  Policy
 		change  func(*Input)
-		saves   Cause // why n stays when money is to be saved; empty: it may go
-		freshen Cause // and when it has drifted
+		saves   Cause // why n stays if it would be disrupted to save money; empty: it may be disrupted
+		freshen Cause // the same for drift
 	}{
-		"nothing keeps it":    {policy: usual},
-		"paused":              {policy: change(func(p *Policy) { p.Paused = "annotation" }), saves: Paused, freshen: Paused},
-		"only empty nodes":    {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saves: OnlyIdle},
-		"never":               {policy: change(func(p *Policy) { p.After = nil }), saves: Never},
-		"young":               {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saves: TooYoung, freshen: TooYoung},
-		"no rest yet":         {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saves: TooSoon},
-		"somebody keeps it":   {policy: usual, change: on(func(r *Record) { r.Keep = "a pod" }), saves: Kept, freshen: Kept},
-		"not ready":           {policy: usual, change: on(func(r *Record) { r.Ready = false }), saves: Unready, freshen: Unready},
-		"failed a moment ago": {policy: usual, change: on(func(r *Record) { r.Held = now.Add(time.Minute) }), saves: Held, freshen: Held},
-		"failed long ago":     {policy: usual, change: on(func(r *Record) { r.Held = now })},
-		"a pod may not leave": {policy: usual, change: on(func(r *Record) { r.Blocked = "pod" }), saves: Blocked, freshen: Blocked},
-		"it must in the end":  {policy: usual, change: on(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saves: Blocked},
-		"pods are expected":   {policy: usual, change: expect, saves: Expected},
+		"not protected":               {policy: usual},
+		"paused":                      {policy: change(func(p *Policy) { p.Paused = "annotation" }), saves: Paused, freshen: Paused},
+		"only empty nodes":            {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saves: OnlyIdle},
+		"never":                       {policy: change(func(p *Policy) { p.After = nil }), saves: Never},
+		"young":                       {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saves: TooYoung, freshen: TooYoung},
+		"consolidateAfter not passed": {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saves: TooSoon},
+		"annotation":                  {policy: usual, change: on(func(r *Record) { r.Keep = "a pod" }), saves: Kept, freshen: Kept},
+		"not ready":                   {policy: usual, change: on(func(r *Record) { r.Ready = false }), saves: Unready, freshen: Unready},
+		"failed recently":             {policy: usual, change: on(func(r *Record) { r.Held = now.Add(time.Minute) }), saves: Held, freshen: Held},
+		"failed long ago":             {policy: usual, change: on(func(r *Record) { r.Held = now })},
+		"blocked pod":                 {policy: usual, change: on(func(r *Record) { r.Blocked = "pod" }), saves: Blocked, freshen: Blocked},
+		"blocked pod with a deadline": {policy: usual, change: on(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saves: Blocked},
+		"expected pods":               {policy: usual, change: expect, saves: Expected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestCandidates(t *testing.T) {
 			for reason, want := range map[Reason]Cause{Underutilized: c.saves, Drifted: c.freshen} {
 				nodes, stays := Candidates(in, reason)
 				if goes := slices.Equal(nodes, []string{"n"}); goes != (want == "") || !goes && len(nodes) > 0 {
-					t.Errorf("%s: %v go, want n to stay for %q", reason, nodes, want)
+					t.Errorf("%s: %v are candidates, want n to stay for %q", reason, nodes, want)
 				}
 				if want != "" && (len(stays) != 1 || stays[0].Cause != want || stays[0].Node != "n") {
 					t.Errorf("%s: stays %+v, want n for %s", reason, stays, want)
@@ -77,19 +77,19 @@ func TestGrant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		budget       string
-		wishes       string // "a b, c"
+		groups       string // "a b, c"
 		granted      string
 		stays        string
 		going        string
 		otherReasons bool
 	}{
-		{budget: "2", wishes: "a b, c", granted: "a b", stays: "c"},
-		{budget: "1", wishes: "a b, c", granted: "c", stays: "a b"},
-		{budget: "2", wishes: "a b c d, e", granted: "a e", stays: "b c d"},
-		{budget: "3", wishes: "a b, c", granted: "b c", stays: "", going: "a"}, // a is on its way already
-		{budget: "2", wishes: "b c, d", granted: "d", stays: "b c", going: "a"},
-		{budget: "0", wishes: "a", stays: "a"},
-		{budget: "0", wishes: "a", granted: "a", otherReasons: true},
+		{budget: "2", groups: "a b, c", granted: "a b", stays: "c"},
+		{budget: "1", groups: "a b, c", granted: "c", stays: "a b"},
+		{budget: "2", groups: "a b c d, e", granted: "a e", stays: "b c d"},
+		{budget: "3", groups: "a b, c", granted: "b c", stays: "", going: "a"}, // a is being removed already
+		{budget: "2", groups: "b c, d", granted: "d", stays: "b c", going: "a"},
+		{budget: "0", groups: "a", stays: "a"},
+		{budget: "0", groups: "a", granted: "a", otherReasons: true},
 	} {
 		budget := Budget{Nodes: c.budget}
 		if c.otherReasons {
@@ -101,20 +101,20 @@ func TestGrant(t *testing.T) {
 			r.Going = true
 			in.Records[n] = r
 		}
-		var wishes [][]string
-		for w := range strings.SplitSeq(c.wishes, ",") {
-			wishes = append(wishes, slices.DeleteFunc(strings.Fields(w), func(n string) bool { return n == c.going }))
+		var groups [][]string
+		for w := range strings.SplitSeq(c.groups, ",") {
+			groups = append(groups, slices.DeleteFunc(strings.Fields(w), func(n string) bool { return n == c.going }))
 		}
-		granted, stays, rooms := Grant(in, Underutilized, wishes)
+		granted, stays, rooms := Grant(in, Underutilized, groups)
 		var stay []string
 		for _, s := range stays {
 			if s.Cause != Budgeted || s.Detail != c.budget {
-				t.Errorf("%+v: odd stay %+v", c, s)
+				t.Errorf("%+v: unexpected stay %+v", c, s)
 			}
 			stay = append(stay, s.Node)
 		}
 		if got := strings.Join(granted, " "); got != c.granted || strings.Join(stay, " ") != c.stays {
-			t.Errorf("budget %s, wishes %s: granted %q, stays %q; want %q, %q", c.budget, c.wishes, got, stay, c.granted, c.stays)
+			t.Errorf("budget %s, groups %s: granted %q, stays %q; want %q, %q", c.budget, c.groups, got, stay, c.granted, c.stays)
 		}
 		if len(rooms) != 1 || rooms[0].Nodes < len(granted) {
 			t.Errorf("room for %+v, and %d go", rooms, len(granted))
@@ -122,7 +122,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantOfTwoPools: what goes together needs room in both.
+// TestGrantOfTwoPools: nodes that are removed together need room in the budgets of both pools.
 func TestGrantOfTwoPools(t *testing.T) {
 	t.Parallel()
 	in := world(Policy{Budgets: []Budget{{Nodes: "5"}}}, "a busy", "b busy")

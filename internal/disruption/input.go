@@ -1,7 +1,7 @@
 // Package disruption selects nodes for voluntary disruption.
 //
 // In: a snapshot, the policies of the pools, facts about the nodes, and the time.
-// Out: moves, each with its reason and nodes; and why the other candidates stay.
+// Out: moves, each with its reason and nodes; the reasons why the other candidates stay.
 // Never: an API object, a deletion, or a node that a pod still needs.
 package disruption
 

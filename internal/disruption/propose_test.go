@@ -16,8 +16,9 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world makes an input of one pool from one line for each node: its name, then words: "busy", "leaving", "young" (not
-// initialized), "broken", "kept", "expected", "foreign", "unknown", or a duration it has been quiet for (default 1h).
+// world returns an input with one pool and one node per line: its name, then words: "busy", "leaving", "young" (not
+// initialized), "broken", "kept", "expected", "foreign", "unknown", or a duration since its last pod event (default
+// 1h).
 func world(policy Policy, lines ...string) Input {
 	in := Input{
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "p"}}},
@@ -80,8 +81,8 @@ func TestEmptyNodesGo(t *testing.T) {
 		wantGo    string
 		wantStays map[string]Cause
 	}{
-		"nothing at all": {policy: Policy{After: &zero}},
-		"only the empty, ours, fit and known": {
+		"no nodes": {policy: Policy{After: &zero}},
+		"only empty, managed, initialized and known nodes": {
 			policy: Policy{After: &zero},
 			nodes:  []string{"a", "b busy", "c leaving", "d young", "e foreign", "f unknown", "g"},
 			wantGo: "a g",
@@ -90,14 +91,14 @@ func TestEmptyNodesGo(t *testing.T) {
 			policy: Policy{After: &zero}, nodes: []string{"a expected", "b"},
 			wantGo: "b", wantStays: map[string]Cause{"a": Expected},
 		},
-		"somebody keeps it": {
+		"annotation": {
 			policy: Policy{After: &zero}, nodes: []string{"a kept"},
 			wantStays: map[string]Cause{"a": Kept},
 		},
 		"never": {
 			nodes: []string{"a"}, wantStays: map[string]Cause{"a": Never},
 		},
-		"not quiet for long enough": {
+		"consolidateAfter not passed": {
 			policy: Policy{After: &half}, nodes: []string{"a 29m", "b 30m"},
 			wantGo: "b", wantStays: map[string]Cause{"a": TooSoon},
 		},
@@ -110,7 +111,7 @@ func TestEmptyNodesGo(t *testing.T) {
 			wantStays: map[string]Cause{"n1": Budgeted, "n2": Budgeted, "n3": Budgeted, "n4": Budgeted, "n5": Budgeted,
 				"n6": Budgeted, "n7": Budgeted, "n8": Budgeted, "n9": Budgeted},
 		},
-		"what is leaving or broken counts": {
+		"terminating and broken nodes count": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("3")}}, nodes: []string{"a", "b", "c leaving", "d busy broken"},
 			wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
 		},
@@ -118,26 +119,26 @@ func TestEmptyNodesGo(t *testing.T) {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("2"), budget("0", "Drifted"), budget("1", Empty)}},
 			nodes:  []string{"a", "b"}, wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
 		},
-		"none at all": {
+		"budget of zero": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("0")}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
-		"one that cannot be read": {
+		"unreadable budget": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("many")}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
-		"all of them": {
+		"budget of 100 %": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("100%")}}, nodes: []string{"a", "b"}, wantGo: "a b",
 		},
-		"while a budget is active": {
+		"active schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", 8*time.Hour)}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
-		"while it is not": {
+		"inactive schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{scheduled(t, "0", "0 9 * * *", time.Hour)}}, nodes: []string{"a"},
 			wantGo: "a",
 		},
-		"a schedule that cannot be read": {
+		"unreadable schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{{Nodes: "100%", Unreadable: "what?"}}}, nodes: []string{"a"},
 			wantStays: map[string]Cause{"a": Budgeted},
 		},
@@ -145,16 +146,16 @@ func TestEmptyNodesGo(t *testing.T) {
 			policy: Policy{After: &zero, Paused: "somebody"}, nodes: []string{"a", "b busy"},
 			wantStays: map[string]Cause{"a": Paused},
 		},
-		"what is said of empty nodes makes no sense": {
+		"invalid setting for empty nodes": {
 			policy:    Policy{After: &zero, Problems: []Problem{{Field: "x", Reasons: []Reason{Drifted, Empty}}}},
 			nodes:     []string{"a"},
 			wantStays: map[string]Cause{"a": Invalid},
 		},
-		"what is said of others makes no sense": {
+		"invalid setting for other nodes": {
 			policy: Policy{After: &zero, Problems: []Problem{{Field: "x", Reasons: []Reason{Drifted}}}}, nodes: []string{"a"},
 			wantGo: "a",
 		},
-		"a pod holds it": {
+		"blocked pod": {
 			policy: Policy{After: &zero}, nodes: []string{"a blocked"},
 			wantStays: map[string]Cause{"a": Blocked},
 		},
@@ -166,7 +167,7 @@ func TestEmptyNodesGo(t *testing.T) {
 			var gone []string
 			for _, m := range got.Moves {
 				if m.Reason != Empty || m.Pool != "p" {
-					t.Errorf("odd move %+v", m)
+					t.Errorf("unexpected move %+v", m)
 				}
 				gone = append(gone, m.Nodes...)
 			}
@@ -181,7 +182,7 @@ func TestEmptyNodesGo(t *testing.T) {
 				t.Errorf("stays %v, want %v", stays, c.wantStays)
 			}
 			if len(got.Rooms) != 1 || got.Rooms[0].Nodes < len(gone) {
-				t.Errorf("room for %+v, and %d go", got.Rooms, len(gone))
+				t.Errorf("room for %+v, and %d are removed", got.Rooms, len(gone))
 			}
 			slices.Reverse(in.Snapshot.Nodes)
 			if diff := cmp.Diff(got, Propose(in)); diff != "" {
@@ -219,7 +220,7 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 		"no budget": {reason: Empty, want: Room{Reason: Empty, Nodes: 17}},
 		"rounded up": {
 			budgets: []Budget{{Nodes: "21%"}}, reason: Empty,
-			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 4.2 of 20 are 5, and 3 are out
+			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 4.2 of 20 are 5, and 3 are used
 		},
 		"of another reason": {
 			budgets: []Budget{{Nodes: "0", Reasons: []Reason{Drifted}}}, reason: Empty, want: Room{Reason: Empty, Nodes: 17},
@@ -232,11 +233,11 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 			budgets: []Budget{{Nodes: "50%"}, scheduled(t, "0", "30 12 * * *", time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Nodes: 7, Budget: "50%", Until: now.Add(30 * time.Minute)},
 		},
-		"around the clock": {
+		"always active": {
 			budgets: []Budget{scheduled(t, "0", "0 0 * * *", 24*time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Budget: `0 after "0 0 * * *" for 24h0m0s, which never ends`},
 		},
-		"around the clock, and another opens": {
+		"always active, and another opens": {
 			budgets: []Budget{scheduled(t, "0", "@hourly", time.Hour), scheduled(t, "50%", "30 12 * * *", time.Hour)}, reason: Drifted,
 			want: Room{Reason: Drifted, Budget: `0 after "@hourly" for 1h0m0s, which never ends`},
 		},
@@ -252,8 +253,9 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 	}
 }
 
-// TestNobodyGoesWhereNobodyIs: empty nodes that go, now or when budgets let them, take no pods of others; those that stay do.
-func TestNobodyGoesWhereNobodyIs(t *testing.T) {
+// TestWithoutVacant: empty nodes that are removed now, or as soon as budgets allow, take no pods of other
+// nodes. Empty nodes that stay may take pods.
+func TestWithoutVacant(t *testing.T) {
 	t.Parallel()
 	after := time.Minute
 	in := world(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept",
@@ -265,9 +267,9 @@ func TestNobodyGoesWhereNobodyIs(t *testing.T) {
 		}
 	}
 	if want := []string{"a", "b", "going"}; !slices.Equal(leaving, want) {
-		t.Errorf("%v are leaving, want %v", leaving, want)
+		t.Errorf("%v are terminating, want %v", leaving, want)
 	}
 	if in.Snapshot.Nodes[0].Leaving {
-		t.Error("what was given was changed")
+		t.Error("the input was altered")
 	}
 }

@@ -14,13 +14,13 @@ func TestMissing(t *testing.T) {
 		want                  int
 		wantLimited           bool
 	}{
-		"all new":               {3, 0, 0, nil, 3, false},
-		"enough":                {3, 3, 4, nil, 0, false},
-		"too many":              {3, 4, 4, nil, 0, false},
-		"within the limit":      {5, 2, 2, &five, 3, false},
-		"leaving ones count":    {5, 2, 4, &five, 1, true},
-		"the limit is reached":  {5, 3, 3, &three, 0, true},
-		"the limit is exceeded": {5, 4, 4, &three, 0, true},
+		"all new":                 {3, 0, 0, nil, 3, false},
+		"enough":                  {3, 3, 4, nil, 0, false},
+		"too many":                {3, 4, 4, nil, 0, false},
+		"within the limit":        {5, 2, 2, &five, 3, false},
+		"terminating nodes count": {5, 2, 4, &five, 1, true},
+		"the limit is reached":    {5, 3, 3, &three, 0, true},
+		"the limit is exceeded":   {5, 4, 4, &three, 0, true},
 	} {
 		if got, limited := Missing(c.replicas, c.active, c.all, c.limit); got != c.want || limited != c.wantLimited {
 			t.Errorf("%s: %d, %t; want %d, %t", name, got, limited, c.want, c.wantLimited)
@@ -46,7 +46,7 @@ func TestSurplus(t *testing.T) {
 		0: "asked wanted late empty old quiet busy kept", -1: "asked wanted late empty old quiet busy kept",
 	} {
 		if got := strings.Join(Surplus(members, replicas), " "); got != want {
-			t.Errorf("%d are to stay: %q go, want %q", replicas, got, want)
+			t.Errorf("%d replicas: %q are removed, want %q", replicas, got, want)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (b ledger) judge(in Traffic, load Load) Stay {
 		if workload == "" || n <= 0 {
 			continue // such pods are not recreated
 		}
-		for _, stay := range []Stay{b.often(in, load, workload, all), b.loops(in, load, workload, all)} {
+		for _, stay := range []Stay{b.movedOften(in, load, workload, all), b.loops(in, load, workload, all)} {
 			if stay.Cause != "" && stay.Until.After(out.Until) {
 				out = stay
 			}
@@ -135,8 +135,8 @@ func (b ledger) judge(in Traffic, load Load) Stay {
 	return out
 }
 
-// often checks the moves of the last hour.
-func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
+// movedOften checks the moves of the last hour.
+func (b ledger) movedOften(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
 	each := float64(n) / float64(all)

@@ -12,7 +12,7 @@ import (
 
 const web, shape = "Deployment a/web", "p/m5.large/us-east-1a/spot"
 
-// trips makes one trip of web for each word: minutes ago, "x" and the number of pods, "/" and the replicas, if known.
+// trips returns one trip of web for each word: minutes ago, "x" and the number of pods, "/" and the replicas, if known.
 func trips(t *testing.T, reason Reason, words string) Trips {
 	t.Helper()
 	var out Trips
@@ -29,47 +29,47 @@ func trips(t *testing.T, reason Reason, words string) Trips {
 func TestTripsHoldNodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		trips     string // of what is underutilized
-		drifted   string // and of what has drifted
+		trips     string // trips for consolidation
+		drifted   string // trips for drift
 		reason    Reason // Underutilized if empty
 		pods, all int    // on the node, in the cluster
 		limit     int
 		want      Cause
 		wantUntil time.Duration // from now
 	}{
-		"nothing was moved":               {pods: 1, all: 1},
-		"once":                            {trips: "5x1", pods: 1, all: 1},
-		"twice within the hour":           {trips: "50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 55 * time.Minute},
-		"twice, of which one for drift":   {trips: "50x1", drifted: "5x1", pods: 1, all: 1, want: MovedOften, wantUntil: 10 * time.Minute},
-		"an hour ago is long ago":         {trips: "5x1", drifted: "60x1", pods: 1, all: 1},
-		"others of its kind were":         {trips: "5x10", pods: 2, all: 10},
-		"too many of them":                {trips: "30x10 5x9", pods: 2, all: 10, want: MovedOften, wantUntil: 30 * time.Minute},
-		"as many as may be":               {trips: "30x10 5x8", pods: 2, all: 10},
-		"a pool that allows less":         {trips: "5x1", pods: 1, all: 1, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
-		"a pool that allows more":         {drifted: "50x1 5x1", pods: 1, all: 1, limit: 3},
-		"again and again, over hours":     {trips: "300x1 150x1 30x1", pods: 1, all: 1, want: Looping, wantUntil: 90 * time.Minute},
-		"and after that pause":            {trips: "400x1 300x1 125x1", pods: 1, all: 1},
-		"once more":                       {trips: "600x1 400x1 300x1 125x1", pods: 1, all: 1, want: Looping, wantUntil: 115 * time.Minute},
-		"yesterday":                       {trips: "1440x1 5x1", pods: 1, all: 1},
-		"there are more pods than rounds": {trips: "300x3 150x3", pods: 1, all: 4},
-		"drift twice a day is no loop":    {drifted: "600x1 90x1", reason: Drifted, pods: 1, all: 1},
-		"three times is": {drifted: "600x1 300x1 30x1", reason: Drifted, pods: 1, all: 1, want: Looping,
+		"no trips":                   {pods: 1, all: 1},
+		"once":                       {trips: "5x1", pods: 1, all: 1},
+		"twice within the hour":      {trips: "50x1 5x1", pods: 1, all: 1, want: Looping, wantUntil: 55 * time.Minute},
+		"twice, once for drift":      {trips: "50x1", drifted: "5x1", pods: 1, all: 1, want: MovedOften, wantUntil: 10 * time.Minute},
+		"one trip an hour ago":       {trips: "5x1", drifted: "60x1", pods: 1, all: 1},
+		"other pods of the workload": {trips: "5x10", pods: 2, all: 10},
+		"too many moved pods":        {trips: "30x10 5x9", pods: 2, all: 10, want: MovedOften, wantUntil: 30 * time.Minute},
+		"as many as allowed":         {trips: "30x10 5x8", pods: 2, all: 10},
+		"lower limit of the pool":    {trips: "5x1", pods: 1, all: 1, limit: 1, want: MovedOften, wantUntil: 55 * time.Minute},
+		"higher limit of the pool":   {drifted: "50x1 5x1", pods: 1, all: 1, limit: 3},
+		"three times over hours":     {trips: "300x1 150x1 30x1", pods: 1, all: 1, want: Looping, wantUntil: 90 * time.Minute},
+		"after the pause":            {trips: "400x1 300x1 125x1", pods: 1, all: 1},
+		"a fourth time":              {trips: "600x1 400x1 300x1 125x1", pods: 1, all: 1, want: Looping, wantUntil: 115 * time.Minute},
+		"yesterday":                  {trips: "1440x1 5x1", pods: 1, all: 1},
+		"more pods than rounds":      {trips: "300x3 150x3", pods: 1, all: 4},
+		"drift twice a day":          {drifted: "600x1 90x1", reason: Drifted, pods: 1, all: 1},
+		"drift three times a day": {drifted: "600x1 300x1 30x1", reason: Drifted, pods: 1, all: 1, want: Looping,
 			wantUntil: 30 * time.Minute},
-		"what drifted is no saving":       {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
-		"pods that are counted late":      {trips: "5x2", pods: 3, all: 0},
-		"more on the node than there are": {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
-		"there were more of them then":    {trips: "300x8/10 90x8/10", pods: 2, all: 2},
-		"and each of them went round":     {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
-		"one more of fewer, in an hour": {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften,
+		"drift does not count for consolidation": {drifted: "600x1 300x1 90x1", pods: 1, all: 1},
+		"unknown number of replicas":             {trips: "5x2", pods: 3, all: 0},
+		"more pods on the node than replicas":    {trips: "50x2 5x2", pods: 2, all: 1, limit: 9, want: Looping, wantUntil: 55 * time.Minute},
+		"more replicas then":                     {trips: "300x8/10 90x8/10", pods: 2, all: 2},
+		"more replicas then, all moved":          {trips: "300x10/10 200x3/10 30x7/10", pods: 1, all: 2, want: Looping, wantUntil: 30 * time.Minute},
+		"fewer replicas now": {drifted: "50x8/10 5x8/10", pods: 1, all: 4, limit: 1, want: MovedOften,
 			wantUntil: 55 * time.Minute},
-		"a third more of them is no news": {trips: "300x3/3 30x3/3", pods: 3, all: 4, limit: 9},
-		"it has grown by half since":      {trips: "300x2/2 150x2/2 30x2/2", pods: 2, all: 3, limit: 9},
-		"it grew between":                 {trips: "500x2/2 400x2/2 300x2/4 30x2/2", pods: 2, all: 2, limit: 9},
-		"and went in circles again": {trips: "500x2/2 400x2/2 300x4/4 90x4/4 30x2/2", pods: 2, all: 2, limit: 9,
+		"grown by a third": {trips: "300x3/3 30x3/3", pods: 3, all: 4, limit: 9},
+		"grown by half":    {trips: "300x2/2 150x2/2 30x2/2", pods: 2, all: 3, limit: 9},
+		"grew in between":  {trips: "500x2/2 400x2/2 300x2/4 30x2/2", pods: 2, all: 2, limit: 9},
+		"grew in between, then looped": {trips: "500x2/2 400x2/2 300x4/4 90x4/4 30x2/2", pods: 2, all: 2, limit: 9,
 			want: Looping, wantUntil: 90 * time.Minute},
-		"it grew a little between":   {trips: "300x3/3 150x4/4 30x3/3", pods: 3, all: 3, want: Looping, wantUntil: 90 * time.Minute},
-		"there are more of them now": {trips: "300x2/2 30x2/2", pods: 2, all: 4},
-		"loops hold longer than the limits": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping,
+		"grew a little in between": {trips: "300x3/3 150x4/4 30x3/3", pods: 3, all: 3, want: Looping, wantUntil: 90 * time.Minute},
+		"more replicas now":        {trips: "300x2/2 30x2/2", pods: 2, all: 4},
+		"loop lasts longer than the limit": {trips: "130x1 125x1 120x1 50x1 5x1", pods: 1, all: 1, want: Looping,
 			wantUntil: 7*time.Hour + 55*time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,13 +86,13 @@ func TestTripsHoldNodes(t *testing.T) {
 			switch {
 			case c.want == "" && len(got) == 0:
 			case len(got) != 1 || got[0].Cause != c.want || !got[0].Until.Equal(now.Add(c.wantUntil)) || !strings.Contains(got[0].Detail, web):
-				t.Errorf("it stays: %+v, want %q until %s", got, c.want, now.Add(c.wantUntil))
+				t.Errorf("stays: %+v, want %q until %s", got, c.want, now.Add(c.wantUntil))
 			}
-			// After that, the same cause does not hold it.
+			// After that time, the same cause must not apply.
 			if c.want != "" && len(got) == 1 {
 				in.Now = got[0].Until
 				if again := all.Stays(in); len(again) > 0 {
-					t.Errorf("it was to stay until %s, and then stays: %+v", got[0].Until, again)
+					t.Errorf("the node stays beyond %s: %+v", got[0].Until, again)
 				}
 			}
 		})
@@ -108,11 +108,12 @@ func TestMovedOftenIsSaid(t *testing.T) {
 	}
 	got := trips(t, Drifted, "50x8/10 5x8/10").Stays(in)
 	if want := web + ": its pods were moved 16 times within the last hour (it has 4 now), and 1 more would be above 1 for each"; len(got) != 1 || got[0].Detail != want {
-		t.Errorf("it says %+v, want %q", got, want)
+		t.Errorf("stays %+v, want %q", got, want)
 	}
 }
 
-// TestTripsCountTogether: nodes that are removed together count for each other; one that cannot be removed does not affect the next.
+// TestTripsCountTogether: nodes that are removed together count for each other. A node that cannot be removed does not
+// affect the next.
 func TestTripsCountTogether(t *testing.T) {
 	t.Parallel()
 	in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}
@@ -169,11 +170,11 @@ func TestTripsAreKept(t *testing.T) {
 		Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
 	got, unread := DecodeTrips(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
-		t.Errorf("%d lines were not read; %s", unread, diff)
+		t.Errorf("%d lines were skipped; %s", unread, diff)
 	}
 	if got, unread := DecodeTrips(want.Encode() +
 		"nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
-		t.Errorf("%d trips are read and %d lines not, want 2 and 5", len(got), unread)
+		t.Errorf("%d trips are read and %d lines skipped, want 2 and 5", len(got), unread)
 	}
 	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, tripsMost+5)
 	many[0].At = now.Add(-tripsLife)
@@ -195,6 +196,6 @@ func TestTripsOfTheHourAreKept(t *testing.T) {
 		Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}},
 		Pods:  map[string]int{api.Workload: 1}, Now: now})
 	if len(stays) != 1 || stays[0].Cause != MovedOften {
-		t.Errorf("it is moved a third time within the hour: %v", stays)
+		t.Errorf("a third move within the hour is allowed: %v", stays)
 	}
 }

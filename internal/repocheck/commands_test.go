@@ -12,22 +12,22 @@ import (
 	"testing"
 )
 
-// filledIn are the files that insert text into a command for users without package internal/diagnosis/fix, and why that is safe. All other
-// commands are values of that package, which checks the text.
+// filledIn lists the files that insert text into a command for users without package internal/diagnosis/fix, with the
+// reason why that is safe. All other commands are values of that package, which validates the text.
 var filledIn = map[string]string{
-	"internal/controller/driftcheck/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
-	"internal/controller/nodeclaim/identity.go":    "the name of a Node, which the API server has checked",
-	"internal/controller/nodeclaim/quarantine.go":  "ids of EC2, settings that are checked at the start, and names which the API server has checked",
-	"internal/cli/connection/webidentity.go":       "the issuer of the token that the process itself was given",
-	"internal/cli/plan.go":                         "what the user has typed",
-	"internal/diagnosis/nodeclass/userdata.go":     "a comment behind a command, which internal/diagnosis/fix escapes",
+	"internal/controller/driftcheck/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has validated, and a hash",
+	"internal/controller/nodeclaim/identity.go":    "the name of a Node, which the API server has validated",
+	"internal/controller/nodeclaim/quarantine.go":  "EC2 ids, settings that are validated at startup, and names that the API server has validated",
+	"internal/cli/connection/webidentity.go":       "the issuer of the process' own token",
+	"internal/cli/plan.go":                         "the user's own command line",
+	"internal/diagnosis/nodeclass/userdata.go":     "a comment after a command, which internal/diagnosis/fix escapes",
 }
 
 // commandForm matches a command with inserted text.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files of filledIn. A
-// user who pastes a command would otherwise run text of other users.
+// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in filledIn.
+// Otherwise a user who pastes a command could run text of other users.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -52,7 +52,7 @@ func TestCommandsAreValues(t *testing.T) {
 			if name := filepath.ToSlash(file); commandForm.MatchString(text) {
 				seen[name] = true
 				if filledIn[name] == "" {
-					t.Errorf("%s: text is filled into the command %q: make it of values of internal/diagnosis/fix", fset.Position(literal.Pos()), text)
+					t.Errorf("%s: text is inserted into the command %q: build the command from values of internal/diagnosis/fix", fset.Position(literal.Pos()), text)
 				}
 			}
 			return true
@@ -64,7 +64,7 @@ func TestCommandsAreValues(t *testing.T) {
 	}
 	for name := range filledIn {
 		if !seen[name] {
-			t.Errorf("%s fills nothing into a command any more: take it from the list", name)
+			t.Errorf("%s no longer inserts text into a command: remove it from filledIn", name)
 		}
 	}
 }

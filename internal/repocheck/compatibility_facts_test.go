@@ -1,9 +1,9 @@
 package repocheck
 
-// Names in Karpenter 1.14 and its AWS provider. The page shows the remark after | if Joiner lacks the name, or differs. Which names Joiner
-// has is read from its code.
+// Names in Karpenter 1.14 and its AWS provider. The page shows the remark after | if Joiner lacks the name or differs.
+// The names that Joiner has are read from its code.
 
-// theirMetrics are names, without the prefix karpenter_ unless they begin with a dot, and labels.
+// theirMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a dot.
 const theirMetrics = `
 build_info version goversion goarch commit
 cloudprovider_duration_seconds controller method provider
@@ -89,7 +89,7 @@ voluntary_disruption_queue_failures_total decision reason consolidation_type
 .operator_ec2nodeclass_status_condition_count | kube-state-metrics can be configured to export it
 `
 
-// theirEvents are the kinds of object and the reason.
+// theirEvents are Karpenter's events: kind of object and reason.
 const theirEvents = `
 Pod FailedScheduling
 Pod Nominated
@@ -126,7 +126,7 @@ Node,NodeClaim TerminatingOnInterruption
 EC2NodeClass WaitingOnNodeClaimTermination
 `
 
-// theirConditions are the kind of object and the type.
+// theirConditions are Karpenter's conditions: kind of object and type.
 const theirConditions = `
 NodePool ValidationSucceeded
 NodePool NodeClassReady
@@ -153,7 +153,7 @@ EC2NodeClass CapacityReservationsReady
 EC2NodeClass Ready
 `
 
-// theirSettings are flags, and a value that is not the default.
+// theirSettings are Karpenter's flags, each with a value that is not the default.
 const theirSettings = `
 ami-refresh-interval 5m
 aws-feature-gates NodeClassCEL=true
@@ -193,7 +193,7 @@ subnet-refresh-interval 5m
 vm-memory-overhead-percent 0.1
 `
 
-// theirGates are the feature gates of --feature-gates.
+// theirGates are Karpenter's feature gates of --feature-gates.
 const theirGates = `
 CapacityBuffer
 NodeOverlay
@@ -203,7 +203,7 @@ SpotToSpotConsolidation
 StaticCapacity
 `
 
-// theirKeys are labels, annotations, taints, finalizers and tags.
+// theirKeys are Karpenter's labels, annotations, taints, finalizers and tags.
 const theirKeys = `
 label karpenter.sh/nodepool
 label karpenter.sh/capacity-type

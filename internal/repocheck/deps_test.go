@@ -13,13 +13,11 @@ import (
 	"testing"
 )
 
-// policy lists which imports each package may have. Change it in a commit of its
-// own, never to make a build pass.
+// policy lists the allowed imports of each package. Change it in a separate commit, never to make a build pass.
 //
-// A line reads "package: imports from this module | imports from other modules".
-// A package may import only packages above it, so that there are no cycles. All
-// packages of a group are listed below its heading, so that no group imports a
-// later one. The standard library is allowed, except for the packages of impure.
+// A line reads "package: imports from this module | imports from other modules". A package may import only packages
+// above it, so that there are no cycles. All packages of a group are listed below its heading, so that no group imports
+// a later one. The standard library is allowed, except that pure packages must not import the packages of impure.
 const policy = `
 # api: the objects that users write.
 api/karpenter/v1: | k8s.io/api k8s.io/apimachinery
@@ -169,7 +167,7 @@ internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr i
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/controller/provisioner internal/doctor/collector internal/kube/conversion internal/kube/evidence internal/kube/kubeclient internal/kube/snapshot internal/kube/writer internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/spf13 k8s.io sigs.k8s.io
 `
 
-// impure lists packages of the standard library that pure packages may not import.
+// impure lists packages of the standard library that pure packages must not import.
 var impure = map[string]bool{
 	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
 	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
@@ -184,18 +182,18 @@ var pure = []string{
 	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
 }
 
-// goroutines is the one pure package that may start goroutines: docs/decisions/0010.
+// goroutines is the only pure package that may start goroutines: docs/decisions/0010.
 const goroutines = "internal/scheduling/parallel"
 
-// isPure reports whether the package is pure: without clock, client and goroutines.
+// isPure reports whether the package must be pure: without clock, client and goroutines.
 func isPure(pkg string) bool {
 	return pkg != goroutines && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
 }
 
 const module = "github.com/joiner-sh/joiner/"
 
-// TestPolicy checks the imports of all packages against the policy. It reads the source
-// files itself, not through the go command, so that the test cache knows its inputs.
+// TestPolicy checks the imports of all packages against the policy. It reads the source files itself, not through the
+// go command, so that the test cache knows its inputs.
 func TestPolicy(t *testing.T) {
 	own, outside := parsePolicy(t)
 	fset := token.NewFileSet()
@@ -223,7 +221,7 @@ func TestPolicy(t *testing.T) {
 				!ours && strings.Contains(first, ".") &&
 					!slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
 				isPure(pkg) && impure[imp]:
-				t.Errorf("%s: package %s may not import %s", fset.Position(spec.Pos()), pkg, imp)
+				t.Errorf("%s: package %s is not allowed to import %s", fset.Position(spec.Pos()), pkg, imp)
 			}
 		}
 		if isPure(pkg) {
@@ -242,22 +240,23 @@ func ownModule(folder string) bool {
 	return err == nil
 }
 
-// checkPure reports uses of clocks and goroutines, which imports do not show.
+// checkPure reports uses of clocks and goroutines, which the imports do not show.
 func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
-			t.Errorf("%s: a decision starts no goroutines", fset.Position(n.Pos()))
+			t.Errorf("%s: a pure package must not start goroutines", fset.Position(n.Pos()))
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok && impure[x.Name+"."+n.Sel.Name] {
-				t.Errorf("%s: a decision takes its time as an argument, not from %s.%s", fset.Position(n.Pos()), x.Name, n.Sel.Name)
+				t.Errorf("%s: a pure package must take the time as an argument, not from %s.%s", fset.Position(n.Pos()), x.Name, n.Sel.Name)
 			}
 		}
 		return true
 	})
 }
 
-// parsePolicy parses the policy and checks its order: imports are above, and the packages of a group are together.
+// parsePolicy parses the policy and checks its order: imported packages are above their importers, and the packages of
+// a group are together.
 func parsePolicy(t *testing.T) (own, outside map[string][]string) {
 	own, outside = map[string][]string{}, map[string][]string{}
 	section, sectionOf := 0, map[string]int{}
@@ -273,19 +272,19 @@ func parsePolicy(t *testing.T) (own, outside map[string][]string) {
 		in, out, _ := strings.Cut(rest, "|")
 		for _, dep := range strings.Fields(in) {
 			if _, above := own[dep]; !above {
-				t.Errorf("policy: %s imports %s, which does not stand above it", name, dep)
+				t.Errorf("policy: %s imports %s, which is not listed above it", name, dep)
 			}
 		}
 		own[name], outside[name] = strings.Fields(in), strings.Fields(out)
 		if known, ok := sectionOf[groupOf(name)]; ok && known != section {
-			t.Errorf("policy: %s does not stand with the other packages of %s", name, groupOf(name))
+			t.Errorf("policy: %s is not listed with the other packages of %s", name, groupOf(name))
 		}
 		sectionOf[groupOf(name)] = section
 	}
 	return own, outside
 }
 
-// groupOf returns the group of a package: internal/aws of internal/aws/ec2, api of api/aws/v1.
+// groupOf returns the group of a package: internal/aws for internal/aws/ec2, api for api/aws/v1.
 func groupOf(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	if parts[0] == "internal" && len(parts) > 1 {

@@ -33,10 +33,10 @@ func TestPackageDocs(t *testing.T) {
 		}
 		lines := fset.File(f.Pos()).LineCount()
 		if limit := 600; lines > limit && !strings.HasSuffix(file, "_test.go") {
-			t.Errorf("%s has %d lines, more than %d: split it by job", file, lines, limit)
+			t.Errorf("%s has %d lines, more than %d: split it by responsibility", file, lines, limit)
 		}
 		if limit := 800; lines > limit {
-			t.Errorf("%s has %d lines, more than %d: split it by behaviour", file, lines, limit)
+			t.Errorf("%s has %d lines, more than %d: split it by behavior", file, lines, limit)
 		}
 		if !strings.HasSuffix(file, "_test.go") {
 			docs[filepath.Dir(file)] += packageDoc(f)
@@ -58,8 +58,8 @@ func packageDoc(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// checkDoc requires the three lines for every package except for the root, which has
-// no code, the API types, which document their fields, and programs.
+// checkDoc requires the three lines In, Out and Never in the comment of every package. Exceptions are the root, which
+// has no code, the API types, which document their fields, and programs.
 func checkDoc(t *testing.T, dir, doc string) {
 	if doc == "" {
 		t.Errorf("package %s has no comment", dir)

@@ -16,8 +16,8 @@ import (
 // TestFieldComments -fields internal/kube
 var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
 
-// targetFieldComments is the percentage of exported struct fields that should have a comment, and leastFieldComments
-// the percentage that they must have now. It may only rise.
+// targetFieldComments is the percentage of exported struct fields that should have a comment. leastFieldComments is the
+// percentage required now; it must only rise.
 const (
 	targetFieldComments = 95.0
 	leastFieldComments  = 86.0
@@ -41,7 +41,7 @@ func TestFieldComments(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		if os.IsNotExist(err) {
-			continue // deleted, and not yet committed
+			continue // deleted, but not yet committed
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -58,11 +58,12 @@ func TestFieldComments(t *testing.T) {
 	share := 100 * float64(commented) / float64(total)
 	t.Logf("%d of %d exported fields have a comment (%.1f %%, target %.0f %%)", commented, total, share, targetFieldComments)
 	if share < leastFieldComments {
-		t.Errorf("%.1f %% of the exported fields have a comment, want at least %.1f %%: -fields . lists the others", share, leastFieldComments)
+		t.Errorf("%.1f %% of the exported fields have a comment, want at least %.1f %%: -fields . lists the fields without one", share, leastFieldComments)
 	}
 }
 
-// exportedFields returns the number of exported fields of a file's exported structs, and the position and name of those without a comment.
+// exportedFields returns the number of exported fields of a file's exported structs, and the positions and names of
+// those without a comment.
 func exportedFields(t *testing.T, file string, text []byte) (total int, bare []string) {
 	t.Helper()
 	fset := token.NewFileSet()

@@ -13,16 +13,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// beyond are calls of the AWS clients that need another permission than their name, or none.
+// beyond are calls of the AWS clients that need a permission with another name, or no permission.
 var beyond = map[string]string{
 	"sqs:DeleteMessageBatch": "takes sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
 }
 
-// implied are permissions without a call of the same name.
+// implied are permissions that are needed without a call of the same name.
 var implied = map[string]string{
-	"iam:PassRole":           "an instance profile is filled, and instances get it",
-	"iam:TagInstanceProfile": "a profile is tagged as it is made",
+	"iam:PassRole":           "a role is added to an instance profile, and instances get the profile",
+	"iam:TagInstanceProfile": "a profile is tagged at its creation",
 	"sqs:DeleteMessage":      "messages are deleted in batches",
 }
 
@@ -34,33 +34,34 @@ func TestGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading, err := permissions.Doctor(scope) // what joiner doctor calls and the controller does not
+	reading, err := permissions.Doctor(scope) // calls of joiner doctor that the controller does not make
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed, called := permissions.Actions(append(policies, reading...)), callsOfDoors(t)
+	allowed, called := permissions.Actions(append(policies, reading...)), callsOfClients(t)
 	if len(called) < 20 {
 		t.Fatalf("only %d calls were found: %v", len(called), called)
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
 		if slices.Contains(allowed, call) == (beyond[call] != "") {
-			t.Errorf("%s: %s is called: it must be in package permissions, or, with the reason, among beyond of this test (then: go test ./internal/permissions -run TestFiles -rewrite)", called[call], call)
+			t.Errorf("%s: %s is called: add it to package permissions, or with the reason to beyond in this test (then: go test ./internal/permissions -run TestFiles -rewrite)", called[call], call)
 		}
 	}
 	for _, action := range allowed {
 		if (called[action] == "") != (implied[action] != "") {
-			t.Errorf("package permissions allows %s: it must be called in a door, or be, with the reason, among implied of this test", action)
+			t.Errorf("package permissions allows %s, but no AWS client calls it: remove it, or add it with the reason to implied in this test", action)
 		}
 	}
 	for call := range beyond {
 		if called[call] == "" {
-			t.Errorf("beyond lists %s, which is not called any more", call)
+			t.Errorf("beyond lists %s, which is no longer called", call)
 		}
 	}
 }
 
-// callsOfDoors returns the calls in the code of the AWS clients, found by the types of their requests, with their positions.
-func callsOfDoors(t *testing.T) map[string]string {
+// callsOfClients returns the calls in the code of the AWS clients with their positions. It finds them by the types of
+// their requests.
+func callsOfClients(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
@@ -79,7 +80,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	return out
 }
 
-// prefixOf maps the SDK's name of a service to its prefix in IAM.
+// prefixOf returns IAM's prefix for the SDK's name of a service.
 func prefixOf(service string) string {
 	if service == "arczonalshift" {
 		return "arc-zonal-shift"

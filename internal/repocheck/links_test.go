@@ -30,7 +30,7 @@ func TestLinks(t *testing.T) {
 			}
 			info, err := os.Stat(target)
 			if err != nil {
-				t.Errorf("%s: %s leads nowhere", file, m[1])
+				t.Errorf("%s: the target of link %s does not exist", file, m[1])
 				continue
 			}
 			if anchor != "" && !info.IsDir() && !slices.Contains(anchors(t, target), anchor) {
@@ -40,7 +40,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// documents are the Markdown files of the repository.
+// documents returns the Markdown files of the repository.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var out []string

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestPanelsOfKarpenter: migrate check names exactly the panels of Karpenter's dashboards whose metrics package metrics does not have.
+// TestPanelsOfKarpenter: migrate check lists exactly the panels of Karpenter's dashboards whose metrics package metrics
+// lacks.
 func TestPanelsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	ours, lacking := readSource(t).metricNames(), migration.MetricsOfKarpenterAlone()
@@ -17,10 +18,10 @@ func TestPanelsOfKarpenter(t *testing.T) {
 		for _, m := range p.Metrics {
 			seen[m] = true
 			if strings.HasPrefix(m, "controller_runtime_") {
-				continue // of the library
+				continue // a metric of a library
 			}
 			if slices.Contains(ours, m) == slices.Contains(lacking, m) {
-				t.Errorf("%s, panel %q: there is %s: %t; migrate check says that it is lacking: %t", p.Dashboard, p.Title, m,
+				t.Errorf("%s, panel %q: %s exists: %t; migrate check reports it as missing: %t", p.Dashboard, p.Title, m,
 					slices.Contains(ours, m), slices.Contains(lacking, m))
 			}
 		}

@@ -85,7 +85,8 @@ func synopsis(t *testing.T, pkg string) string {
 	return ""
 }
 
-// sentenceOf returns the file's synopsis with a words "Package name" removed and without a full stop, as cells of a table have it.
+// sentenceOf returns the file's synopsis in the form of a table cell: without the words "Package name" and without a
+// full stop.
 func sentenceOf(f *ast.File) string {
 	text := new(doc.Package).Synopsis(f.Doc.Text())
 	for _, prefix := range []string{"Package ", "Command "} {
@@ -99,7 +100,8 @@ func sentenceOf(f *ast.File) string {
 // pathInTable matches a path in a table of ARCHITECTURE.md. Names of symbols have no slash and no extension.
 var pathInTable = regexp.MustCompile("`([a-z0-9_.*-]+(?:/[a-zA-Z0-9_.*-]+)*/?)`")
 
-// TestArchitecturePaths: each path of "Where to change what" is a folder or a file that is no test, from the root or below internal.
+// TestArchitecturePaths: each path in "Where to change what" is a folder or a file other than a test, relative to the
+// root or to internal.
 func TestArchitecturePaths(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(architecturePage)
@@ -108,7 +110,7 @@ func TestArchitecturePaths(t *testing.T) {
 	}
 	_, table, ok := strings.Cut(string(text), "\n## Where to change what\n")
 	if !ok {
-		t.Fatalf("%s has no section on where to change what", architecturePage)
+		t.Fatalf("%s has no section Where to change what", architecturePage)
 	}
 	paths := pathInTable.FindAllStringSubmatch(table, -1)
 	if len(paths) < 60 {
@@ -116,7 +118,7 @@ func TestArchitecturePaths(t *testing.T) {
 	}
 	for _, found := range paths {
 		if !exists(found[1]) {
-			t.Errorf("%s: there is no %s", architecturePage, found[1])
+			t.Errorf("%s: path %s does not exist", architecturePage, found[1])
 		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup, with
-// the reason: no setting or object requests them. A section includes all of its rows.
+// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup. The
+// value is the reason: no setting or object requests them. A section includes all of its rows.
 var silent = map[string]string{
-	"Metrics": "a metric is asked for by a query, which the page answers",
-	"Events":  "an event is waited for, not asked for",
-	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter has it on pods of its own that the API server never sees",
+	"Metrics": "a query, not a setting, requests a metric",
+	"Events":  "no setting requests an event",
+	"`karpenter.sh/capacity-buffer-fake-pod`":  "only on Karpenter's internal pods, which are not in the API server",
 	"`karpenter.sh/capacity-buffer-name`":      "the same",
-	"`karpenter.sh/capacity-buffer-namespace`": "the same",
+	"`karpenter.sh/capacity-buffer-namespace`": "same as capacity-buffer-fake-pod",
 }
 
 // TestNothingIsSilentlyIgnored: the controller logs a warning for everything that is accepted and has no effect. A row
@@ -42,17 +42,17 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 			used[strings.TrimSpace(append(cells, section)[excused])] = true
 		}
 		if isTold == (excused >= 0) {
-			t.Errorf("%s: told at the start: %t; excused in silent: %t; want one of them. What objects ask for in vain stands in %s, settings in package config",
+			t.Errorf("%s: logged on startup: %t; listed in silent: %t; want exactly one. Fields of objects without effect are listed in %s, settings in package config",
 				line, isTold, excused >= 0, lapseFile)
 		}
 	}
 	for row := range silent {
 		if !used[row] {
-			t.Errorf("no row of %s needs the excuse %q any more", compatibilityPage, row)
+			t.Errorf("no row of %s needs the entry %q of silent", compatibilityPage, row)
 		}
 	}
 	if rows == 0 {
-		t.Errorf("%s has no row that says %q: is it still what this test reads?", compatibilityPage, notYet)
+		t.Errorf("%s has no row with %q: its format may have changed", compatibilityPage, notYet)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestLapsesAreOfThePage(t *testing.T) {
 	}
 	for path, says := range readSource(t).lapses {
 		if !strings.Contains(string(page), told(says)) {
-			t.Errorf("%s says of %s %q, and no row of %s does: has it been built?", lapseFile, path, says, compatibilityPage)
+			t.Errorf("%s has for %s the warning %q, which no row of %s has: the field may be supported now", lapseFile, path, says, compatibilityPage)
 		}
 	}
 }

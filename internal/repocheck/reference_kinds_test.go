@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/manifest"
 )
 
-// kindExamples has the manifests that the pages of kinds show. They are read as `joiner plan -f` reads them.
+// kindExamples is the folder of the example manifests on the pages of kinds. The test reads them like `joiner plan -f`.
 const kindExamples = "docs/examples/reference"
 
-// kindNotes has, by kind, what a reader must know beside the fields.
+// kindNotes has the introduction of each kind's page.
 var kindNotes = map[string]string{
 	"NodePool": "A NodePool defines which nodes may be launched, how many, and how they may be disrupted. Its [conditions](conditions.md) report whether it can be used. " +
 		"[Disruption](../disruption.md) and [drift](../drift.md) explain `spec.disruption` and the annotations that extend it.",
@@ -135,7 +135,7 @@ func below(path string, props *apiextensionsv1.JSONSchemaProps) []field {
 	}
 	var out []field
 	if strings.HasSuffix(path, ".conditions[]") {
-		return nil // metav1.Condition, which every kind of Kubernetes has
+		return nil // metav1.Condition, which every Kubernetes kind has
 	}
 	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
 		child := props.Properties[name]
@@ -154,7 +154,7 @@ func fieldOf(path string, props *apiextensionsv1.JSONSchemaProps, isRequired boo
 	return f
 }
 
-// typeOf names a type as kubectl explain does: string, []string, map[string]string, object.
+// typeOf returns the name of a type as in kubectl explain: string, []string, map[string]string, object.
 func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case props.XIntOrString:

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// conditionFiles have the conditions of the API and their reasons, with the API group that their constants may contain.
+// conditionFiles are the files with the conditions of the API and their reasons. group is the API group that their
+// constants may contain.
 var conditionFiles = []struct{ file, group string }{
 	{"api/karpenter/v1/condition.go", "karpenter.sh"},
 	{"api/aws/v1/status.go", "karpenter.k8s.aws"},
@@ -33,7 +34,7 @@ of a condition that is True is the condition's type; where AWS refused something
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
 			if !isType && !isReason || !s.uses(c.value) && !strings.HasPrefix(c.block, "Reasons of any condition") {
-				continue // ConditionSet, which is a part of the API, writes those of every condition
+				continue // ConditionSet, a part of the API, sets the reasons of every condition
 			}
 			block := c.block
 			if block == "" {
@@ -45,7 +46,7 @@ of a condition that is True is the condition's type; where AWS refused something
 				last = block
 			}
 			if c.says == "" {
-				t.Errorf("%s: %s has no comment that says what it means", f.file, c.name)
+				t.Errorf("%s: %s has no comment", f.file, c.name)
 			}
 			fmt.Fprintf(&b, "| `%s` | %s |\n", c.value, cell(c.says))
 		}
@@ -56,7 +57,7 @@ of a condition that is True is the condition's type; where AWS refused something
 func eventsPage(t *testing.T) string {
 	const file = "internal/kube/kubeclient/event.go"
 	warns := namesIn(t, file, "isWarning")
-	told := toldReasons(t)
+	told := usedReasons(t)
 	theirs := map[string]bool{}
 	rows, _ := rowsOf(theirEvents)
 	for _, row := range rows {
@@ -78,7 +79,7 @@ that has changed is emitted at once. Reasons are Karpenter's where the meaning i
 			last = c.group
 		}
 		if c.says == "" {
-			t.Errorf("%s: %s has no comment behind it that says what it means", file, c.name)
+			t.Errorf("%s: %s has no comment at the end of its line", file, c.name)
 		}
 		kind, also := "Normal", "no"
 		if warns[c.name] {
@@ -92,7 +93,7 @@ that has changed is emitted at once. Reasons are Karpenter's where the meaning i
 	return b.String()
 }
 
-// namesIn returns the names that a function of a file uses.
+// namesIn returns the names used in a function of a file.
 func namesIn(t *testing.T, file, function string) map[string]bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -116,8 +117,8 @@ func namesIn(t *testing.T, file, function string) map[string]bool {
 	return names
 }
 
-// toldReasons returns the event reasons that packages other than kube use: kube.ReasonX.
-func toldReasons(t *testing.T) map[string]bool {
+// usedReasons returns the event reasons that packages other than kube use: kube.ReasonX.
+func usedReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
 	for _, folder := range []string{"internal/controller", "cmd/joiner"} {
@@ -170,7 +171,7 @@ What Joiner reads and writes on objects and in AWS. Names are Karpenter's where 
 					continue
 				}
 				if c.says == "" {
-					t.Errorf("%s: %s has no comment that says what it means", f.file, c.name)
+					t.Errorf("%s: %s has no comment", f.file, c.name)
 				}
 				name := c.value
 				if strings.HasSuffix(name, "/") {
@@ -184,14 +185,14 @@ What Joiner reads and writes on objects and in AWS. Names are Karpenter's where 
 	own := ownKeys(t)
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if own[key] == "" {
-			t.Errorf("no constant %q has a comment that says what it means", key)
+			t.Errorf("no constant %q has a comment", key)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", key, cell(own[key]))
 	}
 	return b.String()
 }
 
-// ownKeys returns the constants of the product that begin with joiner.sh/, with their meanings.
+// ownKeys returns the product's constants that begin with joiner.sh/, with their meanings.
 func ownKeys(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -15,11 +15,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// referenceFolder has the pages that TestReference generates from the code, and commands.md, which cmd/joiner generates.
+// referenceFolder is the folder of the pages that TestReference generates from the code, and of commands.md, which
+// cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
 // TestReference compares docs/reference with the code. It fails when a setting, metric, condition, event or label was
-// added, removed or changed, or has no comment: then run it with -rewrite and review the difference.
+// added, removed or changed, or has no comment. Then run it with -rewrite and review the difference.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -43,11 +44,11 @@ func TestReference(t *testing.T) {
 		have := strings.Split(string(got), "\n")
 		for _, line := range strings.Split(page, "\n") {
 			if !slices.Contains(have, line) {
-				t.Errorf("%s is not what the code says: %s", path, line)
+				t.Errorf("%s differs from the code: %s", path, line)
 			}
 		}
 		if string(got) != page {
-			t.Errorf("%s is stale: go test . -run TestReference -rewrite writes it anew", path)
+			t.Errorf("%s is out of date: go test ./internal/repocheck -run TestReference -rewrite updates it", path)
 		}
 	}
 }
@@ -109,7 +110,7 @@ Durations are in seconds. Beside these there are the usual metrics of controller
 	b.WriteString(head("metric", "kind", "labels", "meaning"))
 	for _, name := range s.metricNames() {
 		if s.metricKind[name] == "" {
-			t.Errorf("metric %s: its kind is not known", name)
+			t.Errorf("metric %s: its kind is unknown", name)
 		}
 		labels := ""
 		for i, l := range s.metrics[name] {
@@ -131,8 +132,8 @@ type constant struct {
 	says        string // its comment, without its name
 }
 
-// constantsOf returns the string constants of a file. grouped means that a comment above a constant is the title of the
-// following ones, and that the comment of a constant is at the end of its line.
+// constantsOf returns the string constants of a file. If grouped is true, a comment above a constant is the title of
+// the following constants, and the comment of a constant is at the end of its line.
 func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -188,7 +189,7 @@ func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 	return out
 }
 
-// constantName matches names of constants in comments, which are replaced with their values for users.
+// constantName matches names of constants in comments. The pages show their values instead.
 var constantName = regexp.MustCompile(`\b(Label|Annotation|Tag|Taint|Condition|Reason)[A-Z]\w+\b`)
 
 // sentence returns the first sentence of a comment.
@@ -200,7 +201,7 @@ func sentence(text string) string {
 	return text
 }
 
-// meaning returns a comment without the name that it begins with, and with a capital letter.
+// meaning returns a comment without the constant's name, and with a capital letter.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")

@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// source has facts about the product's code, read without compiling it. It ignores tests, test tools, and api/, which mirrors
-// Karpenter's API.
+// source has facts about the product's code, which is read without compiling it. It excludes tests, test tools, and
+// api/, which mirrors Karpenter's API.
 type source struct {
 	named      map[string][]string // value of a constant → its names
 	spelled    map[string]bool     // texts outside of constants
 	mentioned  map[string]bool     // names used outside of their declaration
 	reads      map[string]bool     // selected fields and constants: the B of a.B
-	refused    map[string]bool     // fields that this version refuses: "spec.placementGroupSelector"
+	refused    map[string]bool     // fields that this version rejects: "spec.placementGroupSelector"
 	lapses     map[string]string   // path without effect (lapseFile) → the warning
 	metrics    map[string][]string // name → labels
 	metricVar  map[string]string   // name → its field in package metrics
@@ -28,7 +28,7 @@ type source struct {
 	metricKind map[string]string // name → counter, gauge, histogram, summary
 }
 
-// uses reports whether the code uses a name of Karpenter: as a text, or as a constant with that value.
+// uses reports whether the code uses a name of Karpenter, as a text or as a constant with that value.
 func (s source) uses(name string) bool {
 	return s.spelled[name] || slices.ContainsFunc(s.named[name], func(constant string) bool { return s.mentioned[constant] })
 }
@@ -83,16 +83,17 @@ func readSource(t *testing.T) source {
 	}
 	for name, field := range s.metricVar {
 		if !s.reads[field] {
-			t.Errorf("metric %s is registered and never told: nobody mentions %s", name, field)
+			t.Errorf("metric %s is registered and never set: no code uses %s", name, field)
 		}
 	}
 	return s
 }
 
-// metricsFolder has the package that registers metrics.
+// metricsFolder is the folder of the package that registers metrics.
 const metricsFolder = "internal/metrics"
 
-// lapseFile has the controller's warnings about fields of objects without effect. Reading a field there does not count as support.
+// lapseFile contains the controller's warnings about fields of objects without effect. Reading a field there does not
+// count as support.
 const lapseFile = "internal/controller/nodeclass/ineffectivefields.go"
 
 // readLapses collects lapse{"path, path", "what happens instead"}.
@@ -113,7 +114,7 @@ func (s source) readLapses(f *ast.File) {
 	})
 }
 
-// constants collects string constants. Those of the API often contain its group.
+// constants collects string constants. Constants of the API often contain its group.
 func (s source) constants(f *ast.File, group string) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
@@ -149,7 +150,7 @@ func textOf(e ast.Expr, group string) (string, bool) {
 	return "", false
 }
 
-// body records the names and texts that the code outside of constants uses.
+// body records the names and texts that the code uses outside of constants.
 func (s source) body(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)

@@ -12,7 +12,7 @@ import (
 // largestFile is the maximum size of a tracked file in bytes, because every clone keeps all versions.
 const largestFile = 1 << 20
 
-// programs are the first bytes of programs, libraries and archives, which cannot be reviewed.
+// programs maps the first bytes of programs, libraries and archives to their kind. Such files cannot be reviewed.
 var programs = map[string]string{
 	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
 	"\xfe\xed\xfa\xce": "a Mach-O binary", "\xfe\xed\xfa\xcf": "a Mach-O binary", "\xce\xfa\xed\xfe": "a Mach-O binary",
@@ -21,7 +21,7 @@ var programs = map[string]string{
 	"BZh": "a bzip2 archive",
 }
 
-// refusedFile returns why a file may not be tracked, from its first bytes and its size; empty if it may.
+// refusedFile returns why a file must not be tracked, from its first bytes and its size; empty if it may be tracked.
 func refusedFile(head []byte, size int64) string {
 	for magic, kind := range programs {
 		if bytes.HasPrefix(head, []byte(magic)) {
@@ -29,7 +29,7 @@ func refusedFile(head []byte, size int64) string {
 		}
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
-		return "has zero bytes, so it is no text"
+		return "contains zero bytes, so it is not text"
 	}
 	if size > largestFile {
 		return "is larger than 1 MiB"
@@ -51,7 +51,7 @@ func TestNoBinaries(t *testing.T) {
 	for _, name := range names {
 		f, err := os.Open(name)
 		if os.IsNotExist(err) {
-			continue // deleted, and not yet committed
+			continue // deleted, but not yet committed
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestNoBinaries(t *testing.T) {
 	}
 }
 
-// TestRefusedFiles: programs of any platform, archives, other binary data and large files are refused; texts are not.
+// TestRefusedFiles: programs of any platform, archives, other binary data and large files are rejected; texts are not.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	own, err := os.Executable()
@@ -85,12 +85,12 @@ func TestRefusedFiles(t *testing.T) {
 	defer func() { _ = f.Close() }()
 	head, err := io.ReadAll(io.LimitReader(f, 8000))
 	if err != nil || refusedFile(head, 1) == "" {
-		t.Errorf("this test's own program may be tracked (%v)", err)
+		t.Errorf("refusedFile accepts this test's own program (%v)", err)
 	}
 	for text, size := range map[string]int64{"MZ\x90": 3, "\xcf\xfa\xed\xfe\x07": 5, "\x1f\x8b\x08": 3, "data\x00": 5,
 		"text": largestFile + 1} {
 		if refusedFile([]byte(text), size) == "" {
-			t.Errorf("%q of %d bytes may be tracked", text, size)
+			t.Errorf("refusedFile accepts %q of %d bytes", text, size)
 		}
 	}
 	for _, text := range []string{"", "package joiner\n", "Größe\n", "#!/usr/bin/env bash\n"} {

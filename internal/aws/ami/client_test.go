@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// stand is a region with subnets and images, and the client of it.
+// stand is a region with subnets and images, with a client.
 type stand struct {
 	*ami.Client
 	server *emulator.Server
@@ -38,7 +38,7 @@ func open(t *testing.T) stand {
 	return stand{ami.New(cfg), server, estate.Region}
 }
 
-// The labels of instance types of each kind, as the catalog writes them.
+// The labels of instance types of each kind, as in the catalog.
 var (
 	amd64  = requirements.Labels{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 	arm64  = requirements.Labels{"kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux"}
@@ -127,8 +127,8 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestNotFoundIsNotTrouble: a variant that was not made is left out; one that could
-// not be looked up fails the whole, because a shorter list would look like drift.
+// TestNotFoundIsNotTrouble: a variant that AWS did not publish is left out. A failed lookup fails the whole call,
+// because a shorter list would look like drift.
 func TestNotFoundIsNotTrouble(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -145,7 +145,7 @@ func TestNotFoundIsNotTrouble(t *testing.T) {
 	}
 	before := s.server.Calls()["ssm:GetParameter"]
 	if _, _, err = s.Images(t.Context(), "1.33", terms); err != nil || s.server.Calls()["ssm:GetParameter"] != before {
-		t.Errorf("what SSM said a moment ago is asked again (%v)", err)
+		t.Errorf("a cached parameter is read again (%v)", err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTerms(t *testing.T) {
 	}
 	images, _, err = s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"alone": "c"}}})
 	if got, ok := ami.For(images, amd64); err != nil || !ok || got.ID != variants["gpu"] {
-		t.Errorf("the only image that is selected is not taken: %v, %v", images, err)
+		t.Errorf("the only selected image is not used: %v, %v", images, err)
 	}
 	for name, c := range map[string]struct {
 		terms         []ami.Term
@@ -198,7 +198,7 @@ func TestTerms(t *testing.T) {
 		"id":                  {[]ami.Term{{ID: old}}, []string{old}, ""},
 		"tags":                {[]ami.Term{{Tags: team}}, []string{arm, newer}, ""},
 		"any tag value":       {[]ami.Term{{Tags: map[string]string{"team": "*"}}}, []string{arm, newer}, ""},
-		"name":                {[]ami.Term{{Name: "golden-*"}}, []string{arm, newer}, ""}, // not a stranger's
+		"name":                {[]ami.Term{{Name: "golden-*"}}, []string{arm, newer}, ""}, // not a foreign account's image
 		"name and owner":      {[]ami.Term{{Name: "golden-*", Owner: stranger}}, []string{theirs}, ""},
 		"name and tags":       {[]ami.Term{{Name: "golden-1", Tags: team}}, []string{old}, ""},
 		"parameter":           {[]ami.Term{{SSMParameter: "/team/ami"}}, []string{old}, ""},
@@ -207,8 +207,8 @@ func TestTerms(t *testing.T) {
 		"one of two":          {[]ami.Term{{ID: old}, {Name: "nobody"}}, []string{old}, "name=nobody"},
 		"no such id":          {[]ami.Term{{ID: "ami-0123456789abcdef0"}}, nil, "id=ami-0123456789abcdef0"},
 		"malformed id":        {[]ami.Term{{ID: "ami-xyz"}}, nil, "id=ami-xyz"},
-		"nothing":             {[]ami.Term{{Owner: "self"}}, nil, "selects by nothing"},
-		"the older and newer": {[]ami.Term{{ID: old}, {ID: newer}}, []string{newer}, ""},
+		"nothing":             {[]ami.Term{{Owner: "self"}}, nil, "the term is empty"},
+		"older and newer":     {[]ami.Term{{ID: old}, {ID: newer}}, []string{newer}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,10 +244,10 @@ func TestDeprecated(t *testing.T) {
 	}
 	images, _, err := s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"x": "y"}}})
 	if err != nil || len(images) != 1 || images[0].ID != "ami-00000000000000001" || images[0].Deprecated {
-		t.Errorf("%+v, %v; want the older one, which is not deprecated", images, err)
+		t.Errorf("%+v, %v; want the older image, which is not deprecated", images, err)
 	}
 	images, _, err = s.Images(t.Context(), "1.33", []ami.Term{{ID: "ami-00000000000000002"}})
 	if err != nil || len(images) != 1 || !images[0].Deprecated {
-		t.Errorf("%+v, %v; want the deprecated one, which is asked for by id", images, err)
+		t.Errorf("%+v, %v; want the deprecated image, which the term selects by id", images, err)
 	}
 }

@@ -128,9 +128,9 @@ func troubles() []group {
 	}
 }
 
-// sortCode sets kind, reason and hint from code and message. The message counts only where EC2 uses one code for
+// classifyCode sets kind, reason and hint from code and message. The message counts only where EC2 uses one code for
 // several errors.
-func (e *Error) sortCode(status int) {
+func (e *Error) classifyCode(status int) {
 	code := strings.TrimPrefix(strings.TrimPrefix(e.Code, "Client."), "Server.")
 	if v, ok := byMessage(code, e.Message); ok {
 		e.Kind, e.Reason, e.Hint = v.kind, v.reason, v.hint

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// config is of a client that asks once, at url.
+// config returns the configuration of a client that makes one attempt, at url.
 func config(url string) aws.Config {
 	return aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIA", "secret", "")}
@@ -36,7 +36,7 @@ func ec2Error(code, message string) string {
 		"</Message></Error></Errors><RequestID>req-1</RequestID></Response>"
 }
 
-// TestSort asks through the real SDK, so that what it makes of an answer is part of the test.
+// TestSort calls through the real SDK, so that the SDK's parsing of an answer is part of the test.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,12 +57,12 @@ func TestSort(t *testing.T) {
 			awserr.Misconfigured, "AMINotFound", "spec.amiSelectorTerms"},
 		"no such instance": {400, ec2Error("InvalidInstanceID.NotFound", "The instance ID 'i-1' does not exist"),
 			awserr.Gone, "NotFound", "i-1"},
-		"a code we know not": {400, ec2Error("Invalid.Thing", "no"), awserr.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
-		"down": {500, ec2Error("InternalError", "An internal error has occurred"), awserr.Transient,
+		"unknown code": {400, ec2Error("Invalid.Thing", "no"), awserr.Misconfigured, "InvalidThing", "Invalid.Thing: no"},
+		"server error": {500, ec2Error("InternalError", "An internal error has occurred"), awserr.Transient,
 			"InternalError", "internal error"},
-		"down, by a new code": {503, ec2Error("Flux", "oh"), awserr.Transient, "InternalError", "Flux"},
-		"nothing at all":      {502, "", awserr.Transient, "InternalError", "AWS failed"},
-		"a page of a proxy": {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", awserr.Transient,
+		"server error with an unknown code": {503, ec2Error("Flux", "oh"), awserr.Transient, "InternalError", "Flux"},
+		"empty answer":                      {502, "", awserr.Transient, "InternalError", "AWS failed"},
+		"proxy page": {503, "<html><body>" + strings.Repeat("x", 10_000) + "</body></html>", awserr.Transient,
 			"InternalError", "AWS failed"},
 		"garbage":   {200, "\x00\x01 not xml", awserr.Transient, "UnreadableAnswer", "AWS_ENDPOINT_URL"},
 		"cut short": {200, "<DescribeImagesResponse><imagesSet><item><imageId>ami", awserr.Transient, "UnreadableAnswer", "proxy"},
@@ -120,7 +120,7 @@ func TestSortWithoutAnswer(t *testing.T) {
 	check(t, ask(stopped, config(url)), awserr.Canceled, "Canceled", "stopped")
 }
 
-// TestSortIAM: another service, another way to write errors.
+// TestSortIAM: IAM returns errors in another format than EC2.
 func TestSortIAM(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
@@ -130,7 +130,7 @@ func TestSortIAM(t *testing.T) {
 	check(t, awserr.Sort("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
 }
 
-// TestFromCode: the errors within a fleet's answer. The texts are EC2's.
+// TestFromCode: errors within the answer to CreateFleet. The texts are EC2's.
 func TestFromCode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -181,8 +181,8 @@ func TestFromCode(t *testing.T) {
 			"PlacementGroupNotFound"},
 		"volume quota": {"VolumeLimitExceeded",
 			"You have exceeded the maximum number of gp3 storage in TiB in this Region.", awserr.Misconfigured, "QuotaExceeded"},
-		"throttled within":  {"RequestLimitExceeded", "Request limit exceeded.", awserr.Throttled, "RequestLimitExceeded"},
-		"unknown not found": {"InvalidFlowLogId.NotFound", "", awserr.Gone, "NotFound"},
+		"throttled in a fleet": {"RequestLimitExceeded", "Request limit exceeded.", awserr.Throttled, "RequestLimitExceeded"},
+		"unknown not found":    {"InvalidFlowLogId.NotFound", "", awserr.Gone, "NotFound"},
 	} {
 		e := awserr.FromCode("CreateFleet", c.code, c.message)
 		if e.Kind != c.wantKind || e.Reason != c.wantReason {
@@ -194,12 +194,12 @@ func TestFromCode(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	if awserr.Of(nil) != nil || awserr.Sort("x", nil) != nil || awserr.Is(nil, awserr.Unknown) {
-		t.Error("no error was sorted as one")
+		t.Error("nil was classified as an error")
 	}
 	e := awserr.Refuse("TerminateInstances", "NotOurs", "instance %s", "i-1")
 	wrapped := fmt.Errorf("outer: %w", e)
 	if awserr.Of(wrapped) != e || !awserr.Is(wrapped, awserr.Refused) || !errors.Is(awserr.Sort("other", wrapped), e) {
-		t.Error("a sorted error within another was not found")
+		t.Error("a wrapped classified error was not found")
 	}
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
 		t.Errorf("a plain error became %+v", got)
@@ -207,11 +207,11 @@ func TestOf(t *testing.T) {
 	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""),
 		awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))
 	if worst.Kind != awserr.Denied {
-		t.Errorf("worst is %s, want Denied: it says most about what to do", worst.Kind)
+		t.Errorf("worst is %s, want Denied, the most specific kind", worst.Kind)
 	}
 }
 
-// TestGenuine: a page with status 200 must not read as "there is nothing".
+// TestGenuine: a page with status 200 must not be read as an empty list.
 func TestGenuine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,15 +15,15 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// longestAnswer is the time limit of one attempt of a call, until the last byte of its answer. The SDK itself would
+// attemptTimeout is the time limit of one attempt of a call, until the last byte of its answer. The SDK itself would
 // wait forever for a peer that accepts the request and sends no answer. EC2's slowest calls take about ten seconds.
-const longestAnswer = time.Minute
+const attemptTimeout = time.Minute
 
 // Genuine returns cfg with four additions, for all AWS clients:
 //
 //   - A response that is not from AWS is an error. Otherwise a proxy's page with status 200 would be read as an empty
 //     list, and all instances would seem to be terminated.
-//   - An attempt ends after longestAnswer, unless the caller's HTTP client has its own timeout.
+//   - An attempt ends after attemptTimeout, unless the caller's HTTP client has its own timeout.
 //   - A request cannot break its own connection; see patient.
 //   - A call that fails because its credentials have expired is retried once with new credentials; see renewal.
 func Genuine(cfg aws.Config) aws.Config {
@@ -32,7 +32,7 @@ func Genuine(cfg aws.Config) aws.Config {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
 	}
 	if plain, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && plain.GetTimeout() == 0 {
-		cfg.HTTPClient = plain.WithTimeout(longestAnswer)
+		cfg.HTTPClient = plain.WithTimeout(attemptTimeout)
 	}
 	if _, ok := cfg.HTTPClient.(patient); !ok {
 		cfg.HTTPClient = patient{cfg.HTTPClient}

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TestFastServer reads long answers of a server that answers at once: the SDK closes its request's body
-// while net/http still looks for the body's end, and that must not cost the connection. Without the
-// remedy about one answer in a hundred breaks here.
+// TestFastServer reads long answers of a server that answers immediately. The SDK closes its request's body while
+// net/http still reads it to its end. That must not close the connection. Without patient about one answer in a hundred
+// fails here.
 func TestFastServer(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
@@ -30,7 +30,7 @@ func TestFastServer(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	for i := range 400 {
-		// A connection of its own for each call: the race is worst on the first.
+		// Each call uses a new connection, because the race is most likely on the first call.
 		client := ec2.NewFromConfig(awserr.Genuine(config(srv.URL)))
 		out, err := client.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 		if err != nil {

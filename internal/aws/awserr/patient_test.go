@@ -10,25 +10,25 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// TestNobodyIsWaitedForForEver: without a limit a peer that says nothing holds a loop as long as the process lives.
-func TestNobodyIsWaitedForForEver(t *testing.T) {
+// TestTimeLimit: without a limit, a peer that sends no answer would block a loop until the process ends.
+func TestTimeLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		client aws.HTTPClient
 		want   time.Duration
 	}{
-		"the SDK's":                {nil, longestAnswer},
-		"as the SDK configures it": {awshttp.NewBuildableClient(), longestAnswer},
-		"one with its own limit":   {awshttp.NewBuildableClient().WithTimeout(time.Second), time.Second},
+		"no client":                 {nil, attemptTimeout},
+		"client of the SDK":         {awshttp.NewBuildableClient(), attemptTimeout},
+		"client with its own limit": {awshttp.NewBuildableClient().WithTimeout(time.Second), time.Second},
 	} {
-		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // a configuration may get the additions twice
+		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // applying Genuine twice must have no further effect
 		outer, ok := cfg.HTTPClient.(patient)
 		if !ok {
 			t.Fatalf("%s: the client is a %T", name, cfg.HTTPClient)
 		}
 		inner, ok := outer.client.(*awshttp.BuildableClient)
 		if !ok || inner.GetTimeout() != c.want {
-			t.Errorf("%s: it waits %s, want %s", name, inner.GetTimeout(), c.want)
+			t.Errorf("%s: the client waits %s, want %s", name, inner.GetTimeout(), c.want)
 		}
 	}
 }

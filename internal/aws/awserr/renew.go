@@ -58,7 +58,7 @@ func (r *renewal) key(ctx context.Context) string {
 	}
 	credentials, err := r.credentials.Retrieve(ctx)
 	if err != nil {
-		return "" // the call has its own credentials
+		return "" // the call itself fails with this error
 	}
 	return credentials.AccessKeyID
 }

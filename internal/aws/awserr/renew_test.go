@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// keys returns KEY1, KEY2 and so on, each valid for an hour by the local clock; the last one repeatedly.
+// keys returns KEY1, KEY2 and so on, each valid for an hour by the local clock. At the end it repeats the last key.
 type keys struct{ handed, last atomic.Int32 }
 
 func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
@@ -26,7 +26,7 @@ func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
 		Expires: time.Now().Add(time.Hour)}, nil
 }
 
-// expiring answers with the error to calls with the key, and with a list of nothing to all others. It counts both.
+// expiring answers calls that use the key with the error, and all other calls with an empty list. It counts both.
 type expiring struct {
 	key, code string
 	status    int
@@ -46,21 +46,21 @@ func (e *expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
 }
 
-// TestExpiredCredentialsAreRenewed: AWS reports that the credentials have expired, and by the local clock they have not.
+// TestExpiredCredentialsAreRenewed: AWS reports expired credentials that have not expired by the local clock.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code            string
-		last            int32 // key that there is
+		last            int32 // number of the last key
 		refused, served int32
 		handed          int32
 		reason          string
 	}{
-		"of IAM, STS and SQS":      {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},
-		"of EKS, SSM":              {code: "ExpiredTokenException", last: 2, refused: 1, served: 1, handed: 2},
-		"of EC2":                   {code: "RequestExpired", last: 2, refused: 1, served: 1, handed: 2},
-		"there are no others":      {code: "ExpiredToken", last: 1, refused: 1, handed: 2, reason: "ExpiredCredentials"},
-		"not expired but not mine": {code: "UnauthorizedOperation", last: 2, refused: 1, handed: 1, reason: "Unauthorized"},
+		"code of IAM, STS and SQS": {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},
+		"code of EKS and SSM":      {code: "ExpiredTokenException", last: 2, refused: 1, served: 1, handed: 2},
+		"code of EC2":              {code: "RequestExpired", last: 2, refused: 1, served: 1, handed: 2},
+		"no other credentials":     {code: "ExpiredToken", last: 1, refused: 1, handed: 2, reason: "ExpiredCredentials"},
+		"not allowed":              {code: "UnauthorizedOperation", last: 2, refused: 1, handed: 1, reason: "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 			k.last.Store(c.last)
 			cfg := config(srv.URL)
 			cfg.Credentials = aws.NewCredentialsCache(k)
-			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // a configuration may get the additions twice
+			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // applying Genuine twice must have no further effect
 			_, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
 			if c.reason == "" && err != nil || c.reason != "" && (err == nil || awserr.Of(awserr.Sort("DescribeImages", err)).Reason != c.reason) {
 				t.Errorf("got %v, want reason %q", err, c.reason)
@@ -84,7 +84,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 }
 
-// TestManyRenewOnce: what one call has found out, the others need not ask for again.
+// TestManyRenewOnce: the first of many rejected calls renews the credentials for all.
 func TestManyRenewOnce(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(&expiring{key: "KEY1", code: "ExpiredToken", status: http.StatusForbidden})
@@ -108,8 +108,8 @@ func TestManyRenewOnce(t *testing.T) {
 	}
 }
 
-// TestRequestOfAnotherTime: EC2 refuses a request that was signed at another time than its own, with the code that it has
-// for expired credentials. The SDK has learned the time by then.
+// TestRequestOfAnotherTime: EC2 rejects a request with a wrong signing time, with the same code as for expired
+// credentials. By then the SDK has taken the time from the response.
 func TestRequestOfAnotherTime(t *testing.T) {
 	t.Parallel()
 	ahead := 20 * time.Minute
@@ -138,6 +138,6 @@ func TestRequestOfAnotherTime(t *testing.T) {
 		}
 	}
 	if len(stamps) != 3 || stamps[1] < -time.Minute || stamps[2] < -time.Minute {
-		t.Errorf("requests were signed at %v of the server's time, want one that is late and two that are not", stamps)
+		t.Errorf("requests were signed at %v relative to the server's time, want one late request and two correct ones", stamps)
 	}
 }

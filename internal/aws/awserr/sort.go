@@ -36,14 +36,14 @@ func sort(op string, err error) *Error {
 		e.Kind, e.Reason, e.Message = Canceled, "Canceled", "stopped before AWS answered"
 	case errors.As(err, &api) && api.ErrorCode() != "" && api.ErrorCode() != "UnknownError":
 		e.Code, e.Message = api.ErrorCode(), oneLine(api.ErrorMessage())
-		e.sortCode(status)
+		e.classifyCode(status)
 	case status >= 500:
 		e.Kind, e.Reason, e.Message = Transient, "InternalError", "AWS failed: "+oneLine(rootMessage(err))
 	case isGarbage(err):
 		e.Kind, e.Reason, e.Message = Transient, "UnreadableAnswer", "the answer is not from AWS: "+oneLine(rootMessage(err))
 		e.Hint = "check for a proxy in between, and check AWS_ENDPOINT_URL"
 	default:
-		e.sortLocal(err)
+		e.classifyLocal(err)
 	}
 	return e
 }
@@ -51,7 +51,7 @@ func sort(op string, err error) *Error {
 // FromCode returns the error for a code and a message from a response.
 func FromCode(op, code, message string) *Error {
 	e := &Error{Op: op, Code: code, Message: oneLine(message)}
-	e.sortCode(0)
+	e.classifyCode(0)
 	return e
 }
 
@@ -76,8 +76,8 @@ func isGarbage(err error) bool {
 	return status != 0 // an answer that is not an AWS error and could not be parsed
 }
 
-// sortLocal classifies errors that did not come from AWS: no network path, no credentials.
-func (e *Error) sortLocal(err error) {
+// classifyLocal classifies errors that did not come from AWS: no network path, no credentials.
+func (e *Error) classifyLocal(err error) {
 	var network net.Error
 	var address *url.Error
 	text := rootMessage(err)

@@ -64,8 +64,8 @@ func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	}
 	d := &Client{cluster: cluster, reads: client(cfg), writes: client(cfg)}
 	d.templates.known = map[string]*knownTemplate{}
-	d.looks = newGather(window, gathered, d.lookAll)
-	d.ends = newGather(window, gathered, d.endAll)
+	d.looks = newGather(window, gathered, d.describeAll)
+	d.ends = newGather(window, gathered, d.terminateAll)
 	return d, nil
 }
 

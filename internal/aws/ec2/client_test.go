@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 	if text, err := d.Console(t.Context(), bought.ID); err != nil || text != "hello from the console\n" {
 		t.Errorf("console %q, %v", text, err)
 	}
-	for range 2 { // the second time it is ending, or gone: also fine
+	for range 2 { // the second time it is already terminating, which is not an error
 		if err := d.Terminate(t.Context(), bought.ID, ec2.ByTags); err != nil {
 			t.Fatal(err)
 		}
@@ -93,12 +93,12 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another process of the same cluster, after a crash, asks again.
+	// Another process of the same cluster repeats the call after a crash.
 	again, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if err != nil || again.Instance.ID != first.Instance.ID {
 		t.Fatalf("the second launch gave %s, %v; want %s", again.Instance.ID, err, first.Instance.ID)
 	}
-	// The same attempt with other choices: in doubt, and the doubt can be resolved.
+	// The same attempt with other choices is InDoubt, and LaunchedFor resolves that.
 	r.Groups[0].Choices = r.Groups[0].Choices[:1]
 	launch, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if !awserr.Is(err, awserr.InDoubt) || launch.Spent {
@@ -106,7 +106,7 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	}
 	found, err := s.client(t, "uid-1").LaunchedFor(t.Context(), "apps-1")
 	if err != nil || len(found) != 1 || found[0].ID != first.Instance.ID {
-		t.Errorf("bought for the claim: %v, %v", found, err)
+		t.Errorf("launched for the claim: %v, %v", found, err)
 	}
 	if n := len(s.living()); n != 1 {
 		t.Errorf("%d instances live, want 1", n)
@@ -136,7 +136,7 @@ func TestShortage(t *testing.T) {
 	// One of two is short: the other is launched, and the shortage is returned.
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0), s.choice("m6i.large", 0)))
 	if err != nil || launch.Instance.Type != "m6i.large" {
-		t.Fatalf("bought %q, %v; want m6i.large", launch.Instance.Type, err)
+		t.Fatalf("launched %q, %v; want m6i.large", launch.Instance.Type, err)
 	}
 	want := []ec2.Short{{CapacityType: catalog.OnDemand, InstanceType: "m5.large", Zone: "us-east-1a", Reason: "InsufficientCapacity"}}
 	if diff := cmp.Diff(want, launch.Short); diff != "" {
@@ -146,14 +146,14 @@ func TestShortage(t *testing.T) {
 	// All are short.
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1)))
 	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || len(launch.Short) != 2 {
-		t.Fatalf("%+v, %v; want a shortage of two, spent", launch, err)
+		t.Fatalf("%+v, %v; want two shortages and a spent attempt", launch, err)
 	}
 	if line := err.Error(); !strings.Contains(line, "apps-2") ||
 		!strings.Contains(line, "no on-demand capacity for m5.large in us-east-1a, m5.large in us-east-1b") {
-		t.Errorf("it says: %s", line)
+		t.Errorf("error: %s", line)
 	}
 
-	// Then there is capacity again: the same attempt stays spent, the next one launches.
+	// Capacity is available again: the same attempt stays spent, the next one launches.
 	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
 	r := s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	if launch, err = d.Launch(t.Context(), r); !launch.Spent {
@@ -186,7 +186,7 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	var known ec2.Shortages
 	known.Note(time.Now(), launch.Short...)
 	if known.Until(time.Now(), "m5.large", "us-east-1c", catalog.OnDemand).IsZero() {
-		t.Errorf("the next plan would try another zone, whose quota is the same: %+v", launch.Short)
+		t.Errorf("the shortage must cover all zones, which share the quota: %+v", launch.Short)
 	}
 }
 
@@ -209,12 +209,12 @@ func TestLaunchMisconfigured(t *testing.T) {
 			"SecurityGroupNotFound", "securityGroupSelectorTerms"},
 		"profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "nobody" },
 			"InstanceProfileNameInvalid", "spec.instanceProfile"},
-		"a tag of ours": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
+		"reserved tag": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"TagValidationFailed", "spec.tags"},
-		"nothing":     {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
-		"too much":    {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
-		"reserved":    {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
-		"unknown way": {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
+		"no choices":            {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
+		"too many choices":      {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
+		"reserved":              {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
+		"unknown capacity type": {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -247,7 +247,7 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	}
 }
 
-// TestNamesake: two clusters of one name, account and tags. Neither touches the other's.
+// TestNamesake: two clusters share name, account and tags. Neither changes the other's resources.
 func TestNamesake(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -262,7 +262,7 @@ func TestNamesake(t *testing.T) {
 	for _, proof := range []ec2.Proof{ec2.ByTags, ec2.Carried} {
 		err := b.Terminate(t.Context(), launch.Instance.ID, proof)
 		if !awserr.Is(err, awserr.Refused) || !strings.Contains(err.Error(), "uid-a") {
-			t.Errorf("the namesake's Terminate(%q): %v; want a refusal that names uid-a", proof, err)
+			t.Errorf("Terminate(%q) by the cluster with the same name: %v; want a refusal that names uid-a", proof, err)
 		}
 	}
 	all, err := b.Instances(t.Context())
@@ -279,20 +279,20 @@ func TestNamesake(t *testing.T) {
 		}
 	}
 	if n, err := b.SweepTemplates(t.Context(), func(ec2.Template) bool { return false }); n != 1 || err != nil {
-		t.Errorf("the namesake swept %d launch templates, %v; want its own", n, err)
+		t.Errorf("the cluster with the same name deleted %d launch templates, %v; want only its own", n, err)
 	}
 	if left, err := a.Templates(t.Context()); err != nil || len(left) != 1 {
 		t.Errorf("%d of our launch templates are left, %v; want 1", len(left), err)
 	}
 	if found, err := b.LaunchedFor(t.Context(), "apps-1"); err != nil || len(found) != 0 {
-		t.Errorf("the namesake finds %v as bought for its claim, %v", found, err)
+		t.Errorf("the cluster with the same name finds %v for its claim, %v", found, err)
 	}
 	if n := len(s.living()); n != 2 {
 		t.Errorf("%d instances live, want 2", n)
 	}
 }
 
-// TestLegacy: instances from before the UID tag, as Karpenter makes them.
+// TestLegacy: instances without the UID tag, as launched by Karpenter.
 func TestLegacy(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -326,12 +326,12 @@ func TestTerminateUnknown(t *testing.T) {
 	}
 	_, err := s.client(t, "uid-1").Instance(t.Context(), "i-0123456789abcdef0")
 	if !awserr.Is(err, awserr.Gone) {
-		t.Errorf("looking for it: %v, want Gone", err)
+		t.Errorf("reading it: %v, want Gone", err)
 	}
 }
 
-// TestBurst: 60 claims at once, under the limits that EC2 has. Each gets one instance, they
-// share a launch template, and looking at all of them and ending them costs few calls.
+// TestBurst: 60 concurrent claims under EC2's rate limits. Each gets one instance. They share a launch template, and
+// reading and terminating all of them takes few calls.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -362,7 +362,7 @@ func TestBurst(t *testing.T) {
 		t.Errorf("%d instances live, %d launch templates made; want 0 and 1", n, calls["ec2:CreateLaunchTemplate"])
 	}
 	if looks, ends := calls["ec2:DescribeInstances"], calls["ec2:TerminateInstances"]; looks > 10 || ends > 10 {
-		t.Errorf("%d looks and %d terminations for %d instances, want a few", looks, ends, claims)
+		t.Errorf("%d reads and %d terminations for %d instances, want few", looks, ends, claims)
 	}
 }
 
@@ -374,7 +374,7 @@ func parallel(n int, f func(int)) {
 	all.Wait()
 }
 
-// TestTemplateDeleted: another client deletes the launch template that was created before.
+// TestTemplateDeleted: another client deletes the launch template after its creation.
 func TestTemplateDeleted(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -434,8 +434,8 @@ func TestMarket(t *testing.T) {
 	}
 }
 
-// TestEventualConsistency: EC2 does not list an instance that it has just launched. The launch returns it all the same, and a
-// second call does not launch again.
+// TestEventualConsistency: EC2 does not list an instance that it has just launched. The launch returns it nevertheless,
+// and a second call launches no other instance.
 func TestEventualConsistency(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -447,19 +447,19 @@ func TestEventualConsistency(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.Instance(t.Context(), launch.Instance.ID); !awserr.Is(err, awserr.Gone) {
-		t.Errorf("looking at it: %v, want Gone", err)
+		t.Errorf("reading it: %v, want Gone", err)
 	}
 	if all, err := d.Instances(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("all: %v, %v", all, err)
 	}
 	again, err := d.Launch(t.Context(), r)
 	if err != nil || again.Instance.ID != launch.Instance.ID || len(s.living()) != 1 {
-		t.Errorf("asked again: %s, %v, %d instances; want %s and no other", again.Instance.ID, err, len(s.living()), launch.Instance.ID)
+		t.Errorf("second call: %s, %v, %d instances; want %s and no other", again.Instance.ID, err, len(s.living()), launch.Instance.ID)
 	}
 }
 
-// TestSweptTemplate: a launch whose template is gone makes it again. A process that takes over after that, and asks as the
-// first one did at first, is given the same instance.
+// TestSweptTemplate: a launch whose launch template was deleted creates it again. A later process that repeats the
+// original call gets the same instance.
 func TestSweptTemplate(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -485,12 +485,12 @@ func TestSweptTemplate(t *testing.T) {
 	}
 }
 
-// TestPages: more instances than one page has, all of them seen once.
+// TestPages: more instances than fit on one page, each returned once.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
 	d := s.client(t, "uid-1")
-	const n = 1100 // EC2 gives at most 1000 at a time
+	const n = 1100 // EC2 returns at most 1000 per page
 	r := s.request("apps-0", s.choice("m5.large", 0))
 	if _, err := d.Launch(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -511,7 +511,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestGarbage: an answer that is none becomes one clear line, soon enough.
+// TestGarbage: an invalid answer becomes one clear line within a short time.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -525,7 +525,7 @@ func TestGarbage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if all, err := d.Instances(ctx); !awserr.Is(err, awserr.Transient) {
-		t.Errorf("instances: %v, %v; want an error, or all would seem to be gone", all, err)
+		t.Errorf("instances: %v, %v; want an error, or all instances would seem to be terminated", all, err)
 	}
 	_, err = d.Market(ctx)
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Transient || strings.Contains(e.Error(), "\n") {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// patience is the time limit of a merged call, including all its attempts.
-const patience = 2 * time.Minute
+// mergedCallTimeout is the time limit of a merged call, including all its attempts.
+const mergedCallTimeout = 2 * time.Minute
 
 // gather merges concurrent requests for single keys into one call. The first caller waits a moment for other callers
 // and then runs the call for all of them.
@@ -30,6 +30,7 @@ type round[V any] struct {
 	err    error            // of the whole call
 }
 
+// newGather returns a gather that merges up to most keys within window into one call.
 func newGather[V any](window time.Duration, most int,
 	call func(context.Context, []string) (map[string]V, map[string]error, error)) *gather[V] {
 	return &gather[V]{window: window, most: most, call: call}
@@ -76,6 +77,7 @@ func (g *gather[V]) join(key string) (*round[V], bool) {
 	return r, false
 }
 
+// run waits for window, and then makes the call of the round.
 func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	defer close(r.done)
 	timer := time.NewTimer(g.window)
@@ -91,7 +93,7 @@ func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	keys := slices.Sorted(slices.Values(r.keys))
 	g.mu.Unlock()
 	// All waiting callers share the call: it must not end because the first caller's context ends.
-	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
 	defer cancel()
 	r.values, r.errs, r.err = g.call(all, keys)
 }

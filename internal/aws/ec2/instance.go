@@ -123,9 +123,9 @@ func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 	return instance, nil
 }
 
-// lookAll finds instances with a filter instead of IDs. EC2 then leaves out an unknown ID instead of failing the whole
+// describeAll finds instances with a filter instead of IDs. EC2 then leaves out an unknown ID instead of failing the whole
 // call.
-func (d *Client) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
+func (d *Client) describeAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
 		Filters:    []awstypes.Filter{filter("instance-id", ids...)},

@@ -279,7 +279,7 @@ func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch,
 		if len(i.InstanceIds) == 0 {
 			continue
 		}
-		launch.Instance = d.bought(r, i)
+		launch.Instance = d.launchedInstance(r, i)
 		return launch, nil
 	}
 	launch.Spent = true
@@ -312,7 +312,7 @@ func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Err
 		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
 }
 
-func (d *Client) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
+func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
 	out = Instance{
 		ID:           i.InstanceIds[0],
 		Type:         string(i.InstanceType),

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// group makes a placement group.
+// group creates a placement group.
 func (s *stand) group(t *testing.T, strategy string, partitions int) *world.PlacementGroup {
 	t.Helper()
 	var made *world.PlacementGroup
@@ -28,7 +28,7 @@ func (s *stand) group(t *testing.T, strategy string, partitions int) *world.Plac
 	return made
 }
 
-// placed is a request for an m5.large in one of the zones, in the group.
+// placed returns a request for an m5.large in one of the zones, in the group.
 func (s *stand) placed(claim string, ref ec2.PlacementRef, zones ...int) ec2.LaunchRequest {
 	var choices []ec2.Choice
 	for _, n := range zones {
@@ -68,7 +68,7 @@ func TestPlacementGroup(t *testing.T) {
 	seen, err := d.Instance(t.Context(), launch.Instance.ID)
 	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID ||
 		seen.Tenancy != catalog.TenancyDefault {
-		t.Errorf("the instance is in %+v, was bought in %+v; %v", seen.Placement, launch.Instance.Placement, err)
+		t.Errorf("the instance is in %+v, was launched in %+v; %v", seen.Placement, launch.Instance.Placement, err)
 	}
 	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "nobodys"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
 		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
@@ -80,11 +80,11 @@ func TestPlacementGroup(t *testing.T) {
 	s.alter(func(*world.Region, *world.World) { cluster.State = "deleting" })
 	if _, err := d.PlacementGroup(t.Context(), ec2.PlacementTerm{ID: cluster.ID}); !awserr.Is(err, awserr.Misconfigured) ||
 		!strings.Contains(err.Error(), "deleting") {
-		t.Errorf("one that is being deleted: %v", err)
+		t.Errorf("a group that is being deleted: %v", err)
 	}
 }
 
-// TestLaunchSpread: when a zone holds seven of a spread group, that is known of the zone, for all types, in this group only.
+// TestLaunchSpread: a zone with seven instances of a spread group is full for all types, but only for this group.
 func TestLaunchSpread(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -111,15 +111,15 @@ func TestLaunchSpread(t *testing.T) {
 			t.Errorf("in group %q: %+v", group, got)
 		}
 		if may := known.Take(now, "l", catalog.Spot, group, []ec2.Choice{{InstanceType: "c5.large", Zone: "us-east-1a"}}); may[0] != want[0] {
-			t.Errorf("in group %q a launch may ask: %t", group, may[0])
+			t.Errorf("in group %q a launch may request it: %t", group, may[0])
 		}
 	}
 	if launch, err = d.Launch(t.Context(), s.placed("apps-9", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
-		t.Errorf("with another zone to go to: %+v, %v", launch, err)
+		t.Errorf("with a second zone: %+v, %v", launch, err)
 	}
 }
 
-// TestLaunchCluster: what a cluster group has none of says nothing about launches outside of it.
+// TestLaunchCluster: a shortage in a cluster group does not affect launches outside of the group.
 func TestLaunchCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -135,15 +135,16 @@ func TestLaunchCluster(t *testing.T) {
 	var known ec2.Shortages
 	known.Note(time.Now(), launch.Short...)
 	if !known.Until(time.Now(), "m5.large", "us-east-1a", catalog.OnDemand).IsZero() {
-		t.Error("outside of the group the offering is taken to be short")
+		t.Error("the offering is marked as short outside of the group")
 	}
 	sold := ec2.Instance{Type: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Placement: ref}
 	if !known.Launched(sold) {
-		t.Error("a sale in the group belies nothing")
+		t.Error("a launch in the group does not end the shortage")
 	}
 }
 
-// TestLaunchPartition: a launch that names a partition gets it, others are spread by EC2, which says where later.
+// TestLaunchPartition: a launch that names a partition gets it. EC2 assigns a partition to other launches and reports
+// it later.
 func TestLaunchPartition(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")

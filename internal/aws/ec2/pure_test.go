@@ -62,7 +62,7 @@ func TestTags(t *testing.T) {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	if shared := c.Tags(nil, "apps", "default", ""); shared[TagName] != "" || shared[TagNodeClaim] != "" {
-		t.Errorf("what claims share names one of them: %v", shared)
+		t.Errorf("tags of a shared resource name a claim: %v", shared)
 	}
 	for key := range want {
 		if mine := key == "Name" || key == "team"; ReservedTag(key) == mine {
@@ -79,13 +79,13 @@ func TestMayChange(t *testing.T) {
 		proof Proof
 		want  bool
 	}{
-		"ours":                 {Ours, ByTags, true},
-		"legacy":               {Legacy, ByTags, false},
-		"legacy, carried":      {Legacy, Carried, true},
-		"a namesake's":         {SameName, ByTags, false},
-		"a namesake's, copied": {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
-		"a stranger's":         {Foreign, Carried, false},
-		"nobody looked":        {"", Carried, false},
+		"ours":               {Ours, ByTags, true},
+		"legacy":             {Legacy, ByTags, false},
+		"legacy, carried":    {Legacy, Carried, true},
+		"a namesake's":       {SameName, ByTags, false},
+		"same name, carried": {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
+		"a stranger's":       {Foreign, Carried, false},
+		"unknown owner":      {"", Carried, false},
 	} {
 		if err := d.mayChange("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
@@ -134,11 +134,11 @@ func TestGather(t *testing.T) {
 		}
 	}
 	if len(calls) > 10 {
-		t.Errorf("100 questions made %d calls of %d keys", len(calls), total)
+		t.Errorf("100 requests made %d calls with %d keys", len(calls), total)
 	}
 }
 
-// TestGatherOutlivesItsFirst: the one who opened the round may leave; the others get their answer.
+// TestGatherOutlivesItsFirst: the caller that opened the round may stop waiting; the other callers get their answer.
 func TestGatherOutlivesItsFirst(t *testing.T) {
 	t.Parallel()
 	first, leave := context.WithCancel(t.Context())
@@ -160,7 +160,7 @@ func TestGatherOutlivesItsFirst(t *testing.T) {
 		close(joined)
 		v, ok, err := g.ask(t.Context(), "b")
 		if err != nil || !ok || v != 2 {
-			t.Errorf("the second asker got %d, %t, %v", v, ok, err)
+			t.Errorf("the second caller got %d, %t, %v", v, ok, err)
 		}
 	})
 	<-joined
@@ -195,7 +195,7 @@ func TestTokenAndName(t *testing.T) {
 	for _, other := range []LaunchRequest{r, {ClaimUID: "u", Attempt: 2}, {ClaimUID: "v", Attempt: 1}, {ClaimUID: "u", Attempt: 11}} {
 		token := other.token()
 		if seen[token] || len(token) > 64 || token != other.token() {
-			t.Errorf("token %q of %+v is not its own", token, other)
+			t.Errorf("token %q of %+v is not unique", token, other)
 		}
 		seen[token] = true
 	}

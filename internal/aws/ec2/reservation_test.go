@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// reserve makes a capacity reservation of one m5.large in the first zone, of which the test may change anything first.
+// reserve creates a capacity reservation of one m5.large in the first zone. change may modify it first.
 func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: s.estate.PrivateSubnets[0].Zone, Total: 1, Criteria: "targeted"}
@@ -28,7 +28,7 @@ func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *
 	return made
 }
 
-// into is a request for an instance of the reservation.
+// into returns a request for an instance in the reservation.
 func (s *stand) into(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
 	r := s.request(claim, s.choice("m5.large", 0))
 	r.CapacityType = catalog.Reserved
@@ -62,16 +62,16 @@ func TestReservations(t *testing.T) {
 		terms []ec2.ReservationTerm
 		want  []string
 	}{
-		"by tag":            {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "a"}}}, []string{open.ID}},
-		"by any tag value":  {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "*"}}}, []string{open.ID, targeted.ID}},
-		"by id":             {[]ec2.ReservationTerm{{ID: targeted.ID}}, []string{targeted.ID}},
-		"open ones":         {[]ec2.ReservationTerm{{Criteria: "open"}}, []string{open.ID}},
-		"all must match":    {[]ec2.ReservationTerm{{Criteria: "open", Tags: map[string]string{"team": "b"}}}, nil},
-		"of another owner":  {[]ec2.ReservationTerm{{Criteria: "open", OwnerID: "999999999999"}}, nil},
-		"owner alone":       {[]ec2.ReservationTerm{{OwnerID: emulator.DefaultAccount}}, nil},
-		"one that is gone":  {[]ec2.ReservationTerm{{ID: "cr-0123456789abcdef0"}, {ID: targeted.ID}}, []string{targeted.ID}},
-		"several, together": {[]ec2.ReservationTerm{{Criteria: "open"}, {ID: targeted.ID}, {ID: open.ID}}, []string{open.ID, targeted.ID}},
-		"blocks":            {[]ec2.ReservationTerm{{Tags: map[string]string{"gpu": "*"}}}, []string{ending.ID, block.ID}},
+		"by tag":              {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "a"}}}, []string{open.ID}},
+		"by any tag value":    {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "*"}}}, []string{open.ID, targeted.ID}},
+		"by id":               {[]ec2.ReservationTerm{{ID: targeted.ID}}, []string{targeted.ID}},
+		"open ones":           {[]ec2.ReservationTerm{{Criteria: "open"}}, []string{open.ID}},
+		"all must match":      {[]ec2.ReservationTerm{{Criteria: "open", Tags: map[string]string{"team": "b"}}}, nil},
+		"of another owner":    {[]ec2.ReservationTerm{{Criteria: "open", OwnerID: "999999999999"}}, nil},
+		"owner alone":         {[]ec2.ReservationTerm{{OwnerID: emulator.DefaultAccount}}, nil},
+		"deleted reservation": {[]ec2.ReservationTerm{{ID: "cr-0123456789abcdef0"}, {ID: targeted.ID}}, []string{targeted.ID}},
+		"several, together":   {[]ec2.ReservationTerm{{Criteria: "open"}, {ID: targeted.ID}, {ID: open.ID}}, []string{open.ID, targeted.ID}},
+		"blocks":              {[]ec2.ReservationTerm{{Tags: map[string]string{"gpu": "*"}}}, []string{ending.ID, block.ID}},
 	} {
 		got, err := d.Reservations(t.Context(), now, c.terms)
 		if err != nil {
@@ -101,7 +101,7 @@ func TestReservations(t *testing.T) {
 		Reservation:  catalog.Reservation{ID: open.ID, Type: catalog.ReservationDefault, Left: 3},
 		InstanceType: "m5.large", Zone: "us-east-1a"}}
 	if diff := cmp.Diff(want, byID[open.ID]); diff != "" {
-		t.Errorf("the open one (-want +got):\n%s", diff)
+		t.Errorf("the open reservation (-want +got):\n%s", diff)
 	}
 	if r := byID[ending.ID]; !r.Expiring || !r.End.Equal(soon) || r.Type != catalog.ReservationBlock {
 		t.Errorf("a block in its last 40 minutes: %+v", r)
@@ -129,7 +129,7 @@ func TestLaunchIntoReservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStand(t, "m5.large")
-			s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // only what is reserved
+			s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // no capacity except for the reservation
 			d := s.client(t, "u1")
 			made := s.reserve(t, c.change)
 			c.ref.ID, c.want.ID = made.ID, made.ID
@@ -150,13 +150,13 @@ func TestLaunchIntoReservation(t *testing.T) {
 			short := []ec2.Short{{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a",
 				Reservation: made.ID, Reason: awserr.Of(err).Reason}}
 			if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(launch.Short, short) {
-				t.Errorf("into a full one: %+v, %v, want %+v", launch, err, short)
+				t.Errorf("into a full reservation: %+v, %v, want %+v", launch, err, short)
 			}
 		})
 	}
 }
 
-// TestLaunchIntoNothing: a reservation that is not there any more is as good as a full one.
+// TestLaunchIntoNothing: a reservation that no longer exists is handled like a full one.
 func TestLaunchIntoNothing(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -166,7 +166,7 @@ func TestLaunchIntoNothing(t *testing.T) {
 	}
 }
 
-// TestUnreserved: on demand, an open reservation is used unless the blueprint says that it must not be.
+// TestUnreserved: an on-demand launch uses an open reservation unless the blueprint forbids it.
 func TestUnreserved(t *testing.T) {
 	t.Parallel()
 	for unreserved, want := range map[bool]int{false: 0, true: 1} {
@@ -212,6 +212,6 @@ func TestReservationShortage(t *testing.T) {
 	}
 	shortages.Restored("cr-1")
 	if !available()["reservedcr-1"] {
-		t.Error("cr-1 is still taken to be full")
+		t.Error("cr-1 is still marked as full")
 	}
 }

@@ -30,15 +30,15 @@ func TestShortages(t *testing.T) {
 
 	var s Shortages
 	if until(&s, 0) != 0 {
-		t.Error("a new memory remembers something")
+		t.Error("the zero value has a shortage")
 	}
-	// Each time it is short again soon after the wait is over, the wait doubles.
+	// If the offering is short again soon after the wait, the wait doubles.
 	for _, step := range []struct{ note, wantUntil int }{
 		{0, 3}, {1, 3}, {3, 9}, {10, 22}, {23, 47}, {48, 96}, {100, 148}, {300, 303},
 	} {
 		s.Note(at(step.note), one)
 		if got := until(&s, step.note); got != step.wantUntil {
-			t.Errorf("short at minute %d: not again before minute %d, want %d", step.note, got, step.wantUntil)
+			t.Errorf("short at minute %d: the wait ends at minute %d, want %d", step.note, got, step.wantUntil)
 		}
 	}
 	if until(&s, 303) != 0 {
@@ -48,16 +48,16 @@ func TestShortages(t *testing.T) {
 	s.Launched(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	s.Note(at(305), one)
 	if got := until(&s, 305); got != 308 {
-		t.Errorf("after a sale the wait starts at minute %d, want 308", got)
+		t.Errorf("after a launch the wait ends at minute %d, want 308", got)
 	}
 	for _, other := range [][3]string{{"m5.xlarge", "a", catalog.Spot}, {"m5.large", "b", catalog.Spot}, {"m5.large", "a", catalog.OnDemand}} {
 		if u := s.Until(at(306), other[0], other[1], other[2]); !u.IsZero() {
-			t.Errorf("%v is taken to be short until %s", other, u)
+			t.Errorf("%v is marked as short until %s", other, u)
 		}
 	}
 }
 
-// TestProbes: however long the back-off has become, one launch at a time finds out whether there is some again.
+// TestProbes: during any back-off, one launch at a time probes whether capacity is available again.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
@@ -70,9 +70,9 @@ func TestProbes(t *testing.T) {
 		Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}}}}
 	for _, step := range []struct {
 		minute   int
-		want     bool // may be asked for
-		isNoted  bool // and EC2 had none
-		wantWait int  // minutes of back-off then
+		want     bool // the offering may be requested
+		isNoted  bool // EC2 had no capacity
+		wantWait int  // resulting back-off in minutes
 	}{
 		{0, true, true, 3}, {1, false, false, 3}, {3, true, true, 6}, {4, false, false, 6},
 		{6, true, true, 12}, {8, false, false, 12}, {9, true, true, 24}, {12, true, true, 48}, {15, true, true, 48},
@@ -83,10 +83,10 @@ func TestProbes(t *testing.T) {
 			t.Errorf("minute %d: available %t, want %t", step.minute, got, step.want)
 		}
 		if got := take(step.minute); got != step.want {
-			t.Errorf("minute %d: the first launch may ask for it: %t, want %t", step.minute, got, step.want)
+			t.Errorf("minute %d: the first launch may request it: %t, want %t", step.minute, got, step.want)
 		}
 		if step.minute > 0 && take(step.minute) {
-			t.Errorf("minute %d: a second launch may ask for it, too", step.minute)
+			t.Errorf("minute %d: a second launch may request it, too", step.minute)
 		}
 		if step.isNoted {
 			s.Note(at(step.minute), one)
@@ -103,11 +103,12 @@ func TestProbes(t *testing.T) {
 	s.Launched(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	first, second := take(24), take(24)
 	if !first || !second {
-		t.Error("what a probe has bought is not free for all")
+		t.Error("after a successful probe the offering is not available to all")
 	}
 }
 
-// TestProbeThatLearnedNothing: a launch that got another offering, or that EC2 rejected, leaves the probe to the next launch.
+// TestProbeThatLearnedNothing: a launch that got another offering, or that EC2 rejected, leaves the probe to the next
+// launch.
 func TestProbeThatLearnedNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -117,24 +118,24 @@ func TestProbeThatLearnedNothing(t *testing.T) {
 	for i, after := range []time.Duration{FirstBackoff, FirstBackoff + time.Second, 2*FirstBackoff - time.Second} {
 		for try, want := range []bool{true, false} {
 			if got := s.Take(now.Add(after), fmt.Sprint(i, try), catalog.Spot, "", choice)[0]; got != want {
-				t.Errorf("%s later: launch %d may ask: %t, want %t", after, try, got, want)
+				t.Errorf("%s later: launch %d may probe: %t, want %t", after, try, got, want)
 			}
 			if !want {
-				s.Over(fmt.Sprint(i, try)) // it had nothing to ask for
+				s.Over(fmt.Sprint(i, try)) // it requested nothing
 			}
 		}
 		s.Over(fmt.Sprint(i, 0))
 	}
 	late := now.Add(2 * FirstBackoff)
 	if !s.Take(late, "a", catalog.Spot, "", choice)[0] || !s.Take(late, "b", catalog.Spot, "", choice)[0] {
-		t.Error("a shortage of long ago still counts")
+		t.Error("an old shortage still counts")
 	}
 	if known := s.List(late); len(known) > 0 {
 		t.Errorf("known: %+v", known)
 	}
 }
 
-// TestOneProbeHasAllChoices: what is short for one cause is probed with all that the launch accepts of it, in one call.
+// TestOneProbeHasAllChoices: one call probes all of the launch's choices that are short for the same cause.
 func TestOneProbeHasAllChoices(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -154,7 +155,7 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 			want  bool
 		}{{90 * time.Second, false}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
 			if got := s.Take(now.Add(step.after), "launch", catalog.Spot, "", choices); slices.Contains(got, !step.want) {
-				t.Errorf("%s: after %s a launch may ask for %v of its choices, want %t of each", name, step.after, got, step.want)
+				t.Errorf("%s: after %s a launch may request %v of its choices, want %t of each", name, step.after, got, step.want)
 			}
 		}
 		if got := s.Take(now.Add(3*time.Minute), "launch", catalog.OnDemand, "", choices); slices.Contains(got, false) {
@@ -163,16 +164,16 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 	}
 }
 
-// TestQuotaIsOneOfTheRegion: a quota that is too small for a type applies in every zone, to every type of the quota that is at least as
-// large, and to one capacity type.
+// TestQuotaIsOneOfTheRegion: an exceeded quota affects one capacity type in every zone, for every type of the quota
+// that is at least as large.
 func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	typ := func(name string, cpus int64) catalog.Type {
 		out := catalog.Type{Name: name, Capacity: resources.Amounts{CPU: 1000 * cpus}}
 		for _, zone := range []string{"a", "b"} {
-			for _, way := range []string{catalog.OnDemand, catalog.Spot} {
-				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: true})
+			for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
+				out.Offerings = append(out.Offerings, catalog.Offering{Zone: zone, CapacityType: capacityType, Price: 1, Available: true})
 			}
 		}
 		return out
@@ -214,7 +215,7 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 		}
 		s.Launched(Instance{Type: one.short.InstanceType, Zone: one.short.Zone, CapacityType: one.short.CapacityType})
 		if got := missing(s.Apply(now, c)); got != "" {
-			t.Errorf("%s: after a sale still short of %s", name, got)
+			t.Errorf("%s: after a launch still short of %s", name, got)
 		}
 	}
 	for family, want := range map[string]string{
@@ -229,7 +230,7 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	}
 }
 
-// TestShortOfWhat: what each error of CreateFleet says of offerings.
+// TestShortOfWhat: the shortages in each error of CreateFleet.
 func TestShortOfWhat(t *testing.T) {
 	t.Parallel()
 	override := &awstypes.LaunchTemplateAndOverridesResponse{Overrides: &awstypes.FleetLaunchTemplateOverrides{
@@ -241,25 +242,25 @@ func TestShortOfWhat(t *testing.T) {
 	}
 	allSpot := Short{CapacityType: catalog.Spot}
 	for name, c := range map[string]struct {
-		way, code string
-		override  *awstypes.LaunchTemplateAndOverridesResponse
-		want      []Short
+		capacityType, code string
+		override           *awstypes.LaunchTemplateAndOverridesResponse
+		want               []Short
 	}{
-		"no capacity":              {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
-		"unfulfillable":            {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
-		"unfulfillable, all of it": {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
-		"spot quota":               {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
-		"spot quota, all of it":    {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
+		"no capacity":                      {catalog.Spot, "InsufficientInstanceCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable":                    {catalog.Spot, "UnfulfillableCapacity", override, with(offering, "InsufficientCapacity", "")},
+		"unfulfillable, no offering named": {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
+		"spot quota":                       {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
+		"spot quota, no offering named":    {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
 		"role": {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil,
 			with(allSpot, "SpotSLRCreationFailed", "")},
 		"addresses": {catalog.Spot, "InsufficientFreeAddressesInSubnet", override,
 			with(offering, "InsufficientFreeAddressesInSubnet", "subnet-1")},
-		"on demand, nothing said":       {catalog.OnDemand, "UnfulfillableCapacity", nil, nil},
-		"no capacity, nothing said":     {catalog.Spot, "InsufficientInstanceCapacity", nil, nil},
-		"not a shortage of the account": {catalog.Spot, "UnauthorizedOperation", override, nil},
+		"on demand, no offering named":   {catalog.OnDemand, "UnfulfillableCapacity", nil, nil},
+		"no capacity, no offering named": {catalog.Spot, "InsufficientInstanceCapacity", nil, nil},
+		"not a shortage of the account":  {catalog.Spot, "UnauthorizedOperation", override, nil},
 	} {
 		e := awstypes.CreateFleetError{ErrorCode: aws.String(c.code), LaunchTemplateAndOverrides: c.override}
-		if diff := cmp.Diff(c.want, shortOf(c.way, e, awserr.FromCode("CreateFleet", c.code, ""))); diff != "" {
+		if diff := cmp.Diff(c.want, shortOf(c.capacityType, e, awserr.FromCode("CreateFleet", c.code, ""))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -268,8 +269,8 @@ func TestShortOfWhat(t *testing.T) {
 func TestShortagesApply(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	offering := func(zone, way string, available bool) catalog.Offering {
-		return catalog.Offering{Zone: zone, CapacityType: way, Price: 1, Available: available}
+	offering := func(zone, capacityType string, available bool) catalog.Offering {
+		return catalog.Offering{Zone: zone, CapacityType: capacityType, Price: 1, Available: available}
 	}
 	c := catalog.Catalog{Types: []catalog.Type{
 		{Name: "m5.large", Offerings: []catalog.Offering{offering("a", catalog.Spot, true),
@@ -298,10 +299,10 @@ func TestShortagesApply(t *testing.T) {
 	own := c
 	own.Pools = map[string][]catalog.Type{"apps": c.Types[1:]}
 	if got := s.Apply(now, own, "a"); got.Of("apps")[0].Offerings[0].Available || !own.Of("apps")[0].Offerings[0].Available {
-		t.Errorf("the types of a pool are not marked, or those given are altered: %+v", got.Pools)
+		t.Errorf("the types of a pool are not marked, or the input is altered: %+v", got.Pools)
 	}
 	if !s.Exhausted(now, "subnet-1") || s.Exhausted(now, "subnet-2") || s.Exhausted(now.Add(time.Hour), "subnet-1") {
-		t.Error("the subnet without addresses is not remembered as such")
+		t.Error("the subnet without addresses is not recorded")
 	}
 	if got := len(s.List(now)); got != 3 {
 		t.Errorf("%d shortages listed, want 3", got)
@@ -310,6 +311,6 @@ func TestShortagesApply(t *testing.T) {
 		t.Errorf("an hour later there are still %v", got)
 	}
 	if diff := cmp.Diff(c, s.Apply(now, c)); diff != "" {
-		t.Errorf("what was forgotten still applies (-want +got):\n%s", diff)
+		t.Errorf("expired shortages still apply (-want +got):\n%s", diff)
 	}
 }

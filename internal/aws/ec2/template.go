@@ -68,7 +68,7 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	known, mine := d.templates.claim(name)
 	if mine {
 		// Other launches wait for the template, so its creation must not fail because the first launch was canceled.
-		all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
 		known.err = d.create(all, name, content, tags)
 		cancel()
 		if known.err != nil {

@@ -70,9 +70,9 @@ func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	return awserr.Refuse(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
-// endAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown id; endAll
+// terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown id; endAll
 // then terminates each instance separately.
-func (d *Client) endAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
+func (d *Client) terminateAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
 	_, err := d.writes.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids})
 	if err == nil {
 		return nil, nil, nil
@@ -83,7 +83,7 @@ func (d *Client) endAll(ctx context.Context, ids []string) (map[string]struct{},
 	}
 	errs := map[string]error{}
 	for _, id := range ids {
-		if _, _, err := d.endAll(ctx, []string{id}); err != nil {
+		if _, _, err := d.terminateAll(ctx, []string{id}); err != nil {
 			errs[id] = err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTry: what EC2 would refuse is found out without a launch, and what it would not passes.
+// TestTry: a dry run finds the errors of a launch without launching, and succeeds without errors.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -19,7 +19,7 @@ func TestTry(t *testing.T) {
 		want     awserr.Kind
 		op, text string
 	}{
-		"all well":            {},
+		"valid":               {},
 		"no launch templates": {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
 		"no fleets":           {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
 		"no instances":        {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
@@ -30,7 +30,7 @@ func TestTry(t *testing.T) {
 		"one subnet is gone": {change: func(t *ec2.Trial) { t.Subnets = append([]string{"subnet-00000000000000000"}, t.Subnets...) }},
 		"all subnets are gone": {change: func(t *ec2.Trial) { t.Subnets = []string{"subnet-00000000000000000"} },
 			want: awserr.Misconfigured, op: "RunInstances", text: "spec.subnetSelectorTerms"},
-		"a profile EC2 has not": {change: func(t *ec2.Trial) { t.Blueprint.Profile = "nobody" }, want: awserr.Transient,
+		"unknown profile": {change: func(t *ec2.Trial) { t.Blueprint.Profile = "nobody" }, want: awserr.Transient,
 			op: "RunInstances", text: "spec.instanceProfile"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestTry(t *testing.T) {
 				t.Fatal(err)
 			}
 			if left := s.estate.Region.LaunchTemplates.All(); len(left) > 0 {
-				t.Errorf("%d launch templates are left when the class goes", len(left))
+				t.Errorf("%d launch templates are left after the class was deleted", len(left))
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func TestTroubles(t *testing.T) {
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	s.alter(func(_ *world.Region, w *world.World) {
-		w.Advance(now.Add(time.Second)) // they run
+		w.Advance(now.Add(time.Second)) // the instances run
 		w.Impair(now, ids[0], world.InstanceCheck, world.SystemCheck)
 		w.Impair(now, ids[1], world.SystemCheck)
 		w.Schedule(now, ids[1], "instance-retirement", "degraded hardware", now.Add(24*time.Hour))
@@ -46,7 +46,7 @@ func TestTroubles(t *testing.T) {
 	for i, trouble := range got {
 		seen[trouble] = true
 		if i > 0 && got[i-1].ID > trouble.ID {
-			t.Errorf("they are not sorted: %+v", got)
+			t.Errorf("the result is not sorted: %+v", got)
 		}
 	}
 	if diff := cmp.Diff(want, seen); diff != "" || len(got) != len(want) {

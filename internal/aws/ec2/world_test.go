@@ -22,15 +22,15 @@ const (
 	name   = "prod"
 )
 
-// stand is a make-believe AWS of one test's own.
+// stand is an emulated AWS for one test.
 type stand struct {
 	*emulator.Server
 	cfg    aws.Config
 	estate world.Estate
-	image  map[string]string // by architecture in Kubernetes' words: an AL2023 image
+	image  map[string]string // by architecture in Kubernetes' terms: an AL2023 image
 }
 
-// newStand serves a region that offers the named types, and has an instance profile "node".
+// newStand emulates a region that offers the named types, and has an instance profile "node".
 func newStand(t *testing.T, types ...string) *stand {
 	t.Helper()
 	now := time.Now().UTC()
@@ -93,7 +93,7 @@ func (s *stand) client(t *testing.T, uid string) *ec2.Client {
 	return d
 }
 
-// request asks for one of the choices, on demand.
+// request returns an on-demand request for one of the choices.
 func (s *stand) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest {
 	return ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-of-" + claim, Attempt: 1, NodePool: "apps", NodeClass: "default",
 		CapacityType: catalog.OnDemand, Tags: map[string]string{"team": "a"},
@@ -107,7 +107,7 @@ func (s *stand) blueprint(arch string) ec2.Blueprint {
 		Metadata:       ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// choice is a type in the n-th zone.
+// choice returns the type in the n-th zone.
 func (s *stand) choice(typ string, n int) ec2.Choice {
 	subnet := s.estate.PrivateSubnets[n]
 	return ec2.Choice{InstanceType: typ, Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}
@@ -118,7 +118,7 @@ func (s *stand) alter(f func(r *world.Region, w *world.World)) {
 	s.Do(func(w *world.World, _ time.Time) { f(s.estate.Region, w) })
 }
 
-// living returns the instances that are not on their way out.
+// living returns the instances that are not terminating.
 func (s *stand) living() []world.Instance {
 	var out []world.Instance
 	s.alter(func(r *world.Region, _ *world.World) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestProve: what EKS says of the cluster's name against what the cluster says of itself.
+// TestProve: EKS's description of a cluster compared with the cluster's own.
 func TestProve(t *testing.T) {
 	t.Parallel()
 	authority := func(name string) []byte {
@@ -27,21 +27,21 @@ func TestProve(t *testing.T) {
 		"all agree": {facts,
 			Local{CA: authority("a"), Issuer: facts.Issuer + "/", Endpoint: "https://aaaa.gr7.us-east-1.eks.amazonaws.com:443",
 				Region: "us-east-1"}, true, false, ""},
-		"nothing is known":  {facts, Local{}, false, false, ""},
-		"EKS was not asked": {Facts{}, Local{CA: authority("b"), Issuer: other}, false, false, ""},
-		"the region alone":  {facts, Local{Region: "us-east-1"}, false, false, ""},
+		"nothing is known": {facts, Local{}, false, false, ""},
+		"no facts of EKS":  {Facts{}, Local{CA: authority("b"), Issuer: other}, false, false, ""},
+		"only the region":  {facts, Local{Region: "us-east-1"}, false, false, ""},
 		"another issuer": {facts, Local{CA: authority("a"), Issuer: other}, false, true,
 			"issuer is " + facts.Issuer + ", the cluster says " + other},
 		"another authority": {facts, Local{CA: authority("b")}, false, true, "certificate authorities differ"},
 		"another endpoint": {facts, Local{Endpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, false, true,
 			"its endpoint is aaaa, the cluster says bbbb"},
 		"another region": {facts, Local{Region: "eu-west-1"}, false, true, "its region is us-east-1, the cluster says eu-west-1"},
-		"a proxy of one's own": {facts,
+		"proxy with its own address and certificates": {facts,
 			Local{CA: authority("proxy"), Issuer: facts.Issuer, Endpoint: "https://proxy.example"}, true, false, "certificate authorities differ"},
-		"an address inside":        {facts, Local{CA: authority("a"), Endpoint: "https://172.20.0.1:443"}, true, false, ""},
-		"certificates not in PEM":  {facts, Local{CA: []byte("nonsense")}, false, false, ""},
-		"one of two certificates":  {facts, Local{CA: append(authority("b"), authority("a")...)}, true, false, ""},
-		"several differ, all told": {facts, Local{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
+		"address in the VPC":      {facts, Local{CA: authority("a"), Endpoint: "https://172.20.0.1:443"}, true, false, ""},
+		"certificates not in PEM": {facts, Local{CA: []byte("nonsense")}, false, false, ""},
+		"one of two certificates": {facts, Local{CA: append(authority("b"), authority("a")...)}, true, false, ""},
+		"several differences":     {facts, Local{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
 	} {
 		p := c.facts.Prove(c.local)
 		if p.Proven() != c.proven || p.Refuted() != c.refuted || !strings.Contains(p.String(), c.says) || c.says == "" && p.String() != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestShifts: what users and AWS shift away from is found as long as it is in force, and nothing else.
+// TestShifts: shifts by users and by AWS are returned only while they are in force.
 func TestShifts(t *testing.T) {
 	t.Parallel()
 	began := time.Now().UTC().Truncate(time.Second)
@@ -42,7 +42,7 @@ func TestShifts(t *testing.T) {
 	})
 	d := eks.NewZonalShifts(cfg, arn)
 	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
-		t.Fatalf("a cluster that takes no part: %v", err)
+		t.Fatalf("a cluster without zonal shifts: %v", err)
 	}
 	_, err := awseks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &awseks.UpdateClusterConfigInput{
 		Name: aws.String("prod"), ZonalShiftConfig: &ekstypes.ZonalShiftConfigRequest{Enabled: aws.Bool(true)}})
@@ -82,9 +82,9 @@ func TestShifts(t *testing.T) {
 	})
 	check("AWS's own", eks.Shift{ZoneID: "use1-az3"})
 	begin("use1-az1", "1h")
-	check("a user's is applied before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+	check("a user's shift applies before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
 	server.Do(func(*world.World, time.Time) { region.ZonalShifts.EndAutoshift(arn) })
-	check("AWS's own has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+	check("AWS's shift has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
 
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// stand is an account with a role "node", and one under a path.
+// stand is an account with a role "node", and a role with a path.
 type stand struct {
 	server  *emulator.Server
 	cfg     aws.Config
@@ -88,7 +88,7 @@ func TestProfile(t *testing.T) {
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}
-	// Again, by another process: nothing is made, and it costs one call.
+	// Another process repeats the call: it creates nothing, and makes one call.
 	before := s.server.Calls()
 	again, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 	if err != nil || again.Name != first.Name {
@@ -99,7 +99,7 @@ func TestProfile(t *testing.T) {
 		after["iam:GetInstanceProfile"] != before["iam:GetInstanceProfile"]+1 {
 		t.Errorf("the second time made calls: %v", after)
 	}
-	// Another role: another profile, so that instances with the old one keep it.
+	// Another role gets another profile, so that instances with the old role keep it.
 	class.Role = "other"
 	second, err := d.EnsureProfile(t.Context(), class)
 	if err != nil || second.Name == first.Name {
@@ -112,12 +112,11 @@ func TestProfile(t *testing.T) {
 		t.Errorf("after deletion there are %v, %v", s.profiles(), err)
 	}
 	if err := d.DeleteProfile(t.Context(), first.Name); err != nil {
-		t.Errorf("deleting what is not there: %v", err)
+		t.Errorf("deleting a profile that does not exist: %v", err)
 	}
 }
 
-// TestProfileRolePath: IAM gives role names without their path; a profile must be
-// made once and then be found to be right.
+// TestProfileRolePath: IAM returns role names without their path. A profile must be created once and then be accepted.
 func TestProfileRolePath(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -134,7 +133,7 @@ func TestProfileRolePath(t *testing.T) {
 	}
 }
 
-// TestProfileOfAnotherPath: a role that is called as ours is, but is not it.
+// TestProfileOfAnotherPath: a role with the same name but another path or account.
 func TestProfileOfAnotherPath(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -148,7 +147,7 @@ func TestProfileOfAnotherPath(t *testing.T) {
 		"my role":                                                       "InvalidRole",
 	} {
 		class := iam.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
-		for range 2 { // as found out, and as remembered by IAM
+		for range 2 { // by comparison, and from IAM's stored state
 			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 			e := awserr.Of(err)
 			switch {
@@ -170,7 +169,7 @@ func TestProfileTrouble(t *testing.T) {
 		!strings.Contains(err.Error(), "spec.role") {
 		t.Errorf("no such role: %v", err)
 	}
-	// The profile was made before the crash, the role is not in it yet.
+	// The profile was created before a crash, and has no role yet.
 	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
@@ -179,7 +178,7 @@ func TestProfileTrouble(t *testing.T) {
 		t.Errorf("IAM fails: %v, want a transient error", err)
 	}
 	if p, err := d.EnsureProfile(t.Context(), class); err != nil || s.profiles()[p.Name] != "node" {
-		t.Errorf("and then: %+v, %v", p, err)
+		t.Errorf("after the failure: %+v, %v", p, err)
 	}
 	s.server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "iam:*"}} })
 	_, err = d.EnsureProfile(t.Context(), class)
@@ -188,7 +187,7 @@ func TestProfileTrouble(t *testing.T) {
 	}
 }
 
-// TestProfileNamesake: a cluster of our name and another UID has its own profiles.
+// TestProfileNamesake: a cluster with our name and another UID has its own profiles.
 func TestProfileNamesake(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -203,7 +202,7 @@ func TestProfileNamesake(t *testing.T) {
 		t.Fatalf("%s and %s, %v; want two profiles", a.Name, b.Name, err)
 	}
 	if err := other.DeleteProfile(t.Context(), a.Name); !awserr.Is(err, awserr.Refused) {
-		t.Errorf("deleting the other's: %v, want a refusal", err)
+		t.Errorf("deleting the other cluster's profile: %v, want a refusal", err)
 	}
 	if err := other.DeleteProfiles(t.Context(), "class-1"); err != nil {
 		t.Fatal(err)

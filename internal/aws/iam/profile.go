@@ -120,7 +120,8 @@ func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 		return nil
 	}
 	return awserr.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
-		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: set spec.role to %q", c.Name, c.Role, p.RoleARN, p.Role)
+		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: set spec.role to %q",
+		c.Name, c.Role, p.RoleARN, p.Role)
 }
 
 // Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if it does not exist.

@@ -17,7 +17,7 @@ import (
 
 const region = "us-east-1"
 
-// bench is an emulated AWS with a clock, and the client of its queue "demo".
+// bench is an emulated AWS with a clock, and a client for the queue "demo".
 type bench struct {
 	*emulator.Server
 	*interruption.Client
@@ -87,13 +87,13 @@ func TestClient(t *testing.T) {
 		t.Fatalf("deleted %d of none, %v", n, err)
 	}
 	if hidden := b.receive(t); len(hidden) != 0 {
-		t.Errorf("what was received is not hidden: %+v", hidden)
+		t.Errorf("received messages are not hidden: %+v", hidden)
 	}
 	b.pass(interruption.HiddenTime + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Body != "c" || again[0].Received != 2 {
 		t.Errorf("left: %+v", again)
 	}
-	// An old receipt deletes nothing, and is no error: the message will come again.
+	// An old receipt deletes nothing and is not an error: the message is received again.
 	if _, err := b.Delete(t.Context(), got[2:]); err != nil {
 		t.Error(err)
 	}
@@ -103,7 +103,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestClientWaits: who waits gets a message as soon as it is there.
+// TestClientWaits: Receive returns a message as soon as it is sent.
 func TestClientWaits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -124,7 +124,7 @@ func TestClientWaits(t *testing.T) {
 	}
 }
 
-// TestNoQueue: a queue that is not there, or not any more, is an error that says what to do, and is found once it is.
+// TestNoQueue: the error for a missing or deleted queue contains a fix. The queue is found after its creation.
 func TestNoQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -7,15 +7,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
-// TestEvents: what Events lists is understood, each kind of notice has an event, and nothing besides is understood.
+// TestEvents: Parse understands exactly the events that Events returns, and every kind of message has an event.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	const detail = `{"instance-id":"` + one + `","state":"stopped","capacity-reservation-id":"cr-0123456789abcdef0","service":"EC2",
 "eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + one + `"}]}`
 	events := interruption.Events()
 	seen := map[interruption.Kind]bool{
-		interruption.NoOp: true, interruption.InstanceTerminated: true, // which is a state-change too
-		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true, // which EC2 is asked for
+		interruption.NoOp: true, interruption.InstanceTerminated: true, // also a state change
+		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true,
 	}
 	for _, e := range events {
 		n, err := interruption.Parse(envelope(e.Source, e.DetailType, detail))
@@ -26,13 +26,13 @@ func TestEvents(t *testing.T) {
 	}
 	for _, k := range interruption.Kinds() {
 		if !seen[k] {
-			t.Errorf("no event makes a notice of kind %s", k)
+			t.Errorf("no event results in kind %s", k)
 		}
 	}
 	if !slices.Equal(events, interruption.Events()) || len(events) != 7 {
-		t.Errorf("events are not the same each time, or not seven: %v", events)
+		t.Errorf("Events is not deterministic, or does not return seven events: %v", events)
 	}
 	if n, err := interruption.Parse(envelope("aws.ec2", "AWS Health Event", detail)); err != nil || !n.Unknown() {
-		t.Errorf("an event of another source is understood: %+v, %v", n, err)
+		t.Errorf("an event from another source is accepted: %+v, %v", n, err)
 	}
 }

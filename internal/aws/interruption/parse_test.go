@@ -17,7 +17,7 @@ const (
 	two = "i-0123456789abcdef1"
 )
 
-// envelope is an event of EventBridge with these details.
+// envelope returns an EventBridge event with the detail.
 func envelope(source, detailType, detail string) string {
 	return `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":"` + detailType + `","source":"` + source + `",
 "account":"111122223333","time":"2026-03-01T12:00:00Z","region":"us-east-1","resources":["arn:aws:ec2:us-east-1:111122223333:instance/` + one + `"],
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			body := strings.ReplaceAll(c.body, "Created\n", `Created\n`) // a line break as JSON writes it
+			body := strings.ReplaceAll(c.body, "Created\n", `Created\n`) // a line break in JSON
 			got, err := interruption.Parse(body)
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("notice (-want +got):\n%s", d)
 			}
 			if got.Unknown() != (got.DetailType != "") {
-				t.Errorf("Unknown says %t", got.Unknown())
+				t.Errorf("Unknown returned %t", got.Unknown())
 			}
 		})
 	}
@@ -134,11 +134,11 @@ func TestParseBroken(t *testing.T) {
 		"detail is null":     {spot(`null`), interruption.NoSubject},
 		"no id":              {spot(`{}`), interruption.NoSubject},
 		"id is a number":     {spot(`{"instance-id":5}`), interruption.Unreadable},
-		"id is no id":        {spot(`{"instance-id":"../../i-0123456789abcdef0"}`), interruption.NoSubject},
+		"id is a path":       {spot(`{"instance-id":"../../i-0123456789abcdef0"}`), interruption.NoSubject},
 		"id is too long":     {spot(`{"instance-id":"i-0123456789abcdef01"}`), interruption.NoSubject},
 		"another thing's id": {spot(`{"instance-id":"vol-0123456789abcdef0"}`), interruption.NoSubject},
 		"ended, no id":       {strings.Replace(state("stopped"), `"instance-id":"`+one+`"`, `"instance-id":"x"`, 1), interruption.NoSubject},
-		"block of nothing": {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning",
+		"block without id": {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning",
 			`{"capacity-reservation-id":"`+one+`"}`), interruption.NoSubject},
 		"entities are text": {health("EC2", "scheduledChange", `,"affectedEntities":"all"`), interruption.Unreadable},
 		"too large": {spot(`{"instance-id":"` + one + `","x":"` + strings.Repeat("x", interruption.MaxSize) + `"}`),
@@ -152,7 +152,7 @@ func TestParseBroken(t *testing.T) {
 	}
 }
 
-// TestLargest: a body of the size that EventBridge may send is read.
+// TestLargest: a body of the maximum size that EventBridge sends is read.
 func TestLargest(t *testing.T) {
 	t.Parallel()
 	entity := `{"entityValue":"` + one + `"},`
@@ -163,7 +163,7 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// FuzzParse holds every answer against what the loop relies on.
+// FuzzParse checks the guarantees that the controller relies on.
 func FuzzParse(f *testing.F) {
 	f.Add(state("stopped"))
 	f.Add(health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"`+one+`"}]`))
@@ -174,7 +174,7 @@ func FuzzParse(f *testing.F) {
 		n, err := interruption.Parse(body)
 		again, errAgain := interruption.Parse(body)
 		if (err == nil) != (errAgain == nil) || !cmp.Equal(n, again) {
-			t.Fatal("the same body is read in two ways")
+			t.Fatal("Parse is not deterministic")
 		}
 		if err != nil {
 			var b *interruption.Broken
@@ -193,7 +193,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, id := range n.Instances {
 			if !strings.HasPrefix(id, "i-") || len(id) > 19 || strings.ContainsAny(id, "/ \"\n") {
-				t.Fatalf("%q is taken for an instance", id)
+				t.Fatalf("%q is accepted as an instance id", id)
 			}
 		}
 		if n.Unknown() && (!utf8.ValidString(n.Source+n.DetailType) || strings.Contains(n.Source+n.DetailType, "\n")) {

@@ -23,7 +23,7 @@ import (
 
 const region = "us-east-1"
 
-// open serves a region where everything costs ten times as much as the table says.
+// open emulates a region in which everything costs ten times the table's price.
 func open(t *testing.T, types ...string) (*pricing.Client, *emulator.Server, catalog.Table) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -63,7 +63,7 @@ func TestRefresh(t *testing.T) {
 			before.Of("m5.large", "", catalog.OnDemand))
 	}
 	if got := before.Of("m5.large", "us-east-1a", catalog.Spot); got != 96*catalog.Dollar/1000 {
-		t.Errorf("while no spot price is known m5.large costs %s", got)
+		t.Errorf("without spot prices m5.large costs %s", got)
 	}
 	server.Do(func(w *world.World, now time.Time) {
 		w.Market(region).Quote(now.Add(-time.Minute), "m5.large", "us-east-1b", catalog.Dollar/50)
@@ -76,14 +76,14 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("after the refresh from %s, %s", book.OnDemandFrom, book.SpotFrom)
 	}
 	for name, c := range map[string]struct{ got, want catalog.Price }{
-		"on demand":          {book.Of("m5.large", "us-east-1a", catalog.OnDemand), 960 * catalog.Dollar / 1000},
-		"bare metal":         {book.Of("m5.metal", "us-east-1a", catalog.OnDemand), 10 * before.Of("m5.metal", "", catalog.OnDemand)},
-		"not on the list":    {book.Of("c5.large", "us-east-1a", catalog.OnDemand), before.Of("c5.large", "", catalog.OnDemand)},
-		"spot":               {book.Of("m5.large", "us-east-1b", catalog.Spot), catalog.Dollar / 50},
-		"spot, unknown zone": {book.Of("m5.large", "us-east-1z", catalog.Spot), 0},
-		"spot, unknown type": {book.Of("c5.large", "us-east-1a", catalog.Spot), 0},
-		"unknown type":       {book.Of("x1.huge", "us-east-1a", catalog.OnDemand), 0},
-		"unknown way":        {book.Of("m5.large", "us-east-1a", "gift"), 0},
+		"on demand":             {book.Of("m5.large", "us-east-1a", catalog.OnDemand), 960 * catalog.Dollar / 1000},
+		"bare metal":            {book.Of("m5.metal", "us-east-1a", catalog.OnDemand), 10 * before.Of("m5.metal", "", catalog.OnDemand)},
+		"not on the list":       {book.Of("c5.large", "us-east-1a", catalog.OnDemand), before.Of("c5.large", "", catalog.OnDemand)},
+		"spot":                  {book.Of("m5.large", "us-east-1b", catalog.Spot), catalog.Dollar / 50},
+		"spot, unknown zone":    {book.Of("m5.large", "us-east-1z", catalog.Spot), 0},
+		"spot, unknown type":    {book.Of("c5.large", "us-east-1a", catalog.Spot), 0},
+		"unknown type":          {book.Of("x1.huge", "us-east-1a", catalog.OnDemand), 0},
+		"unknown capacity type": {book.Of("m5.large", "us-east-1a", "gift"), 0},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %s, want %s", name, c.got, c.want)
@@ -97,7 +97,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestRefreshFails: what fails keeps its old prices, what succeeds counts.
+// TestRefreshFails: a failed request keeps its old prices, a successful one takes effect.
 func TestRefreshFails(t *testing.T) {
 	t.Parallel()
 	d, server, _ := open(t, "m5.large", "m5.metal")
@@ -119,7 +119,8 @@ func TestRefreshFails(t *testing.T) {
 	}
 }
 
-// TestPartOfThePriceList: a region without bare metal has prices all the same, and the error says what is missing.
+// TestPartOfThePriceList: in a region without bare metal the other prices are used, and the error names the missing
+// part.
 func TestPartOfThePriceList(t *testing.T) {
 	t.Parallel()
 	d, server, _ := open(t, "m5.large")
@@ -131,7 +132,7 @@ func TestPartOfThePriceList(t *testing.T) {
 		t.Errorf("m5.large costs %s, from %s; want AWS's price", got, book.OnDemandFrom)
 	}
 	if err := d.Refresh(t.Context()); err == nil || !d.Book().OnDemandAt.Equal(book.OnDemandAt) {
-		t.Errorf("prices that are not all there pass for new ones: %v", err)
+		t.Errorf("incomplete prices count as new: %v", err)
 	}
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:*"}, {Call: "pricing:*"}}
@@ -145,7 +146,7 @@ func TestPartOfThePriceList(t *testing.T) {
 	}
 }
 
-// TestIsolated: in a VPC without a way to the Price List it is not even asked, and spot prices are had from EC2.
+// TestIsolated: in a VPC without a path to the Price List, the client never calls it, and gets spot prices from EC2.
 func TestIsolated(t *testing.T) {
 	t.Parallel()
 	_, server, table := open(t, "m5.large", "m5.metal")
@@ -164,7 +165,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// TestNewestSpotPrice: of the prices of a zone the newest counts, over more pages than one and whatever their order.
+// TestNewestSpotPrice: the newest price of a zone counts, across pages and in any order.
 func TestNewestSpotPrice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -202,7 +203,7 @@ func TestNewestSpotPrice(t *testing.T) {
 	}
 }
 
-// TestSpotDoesNotWaitForThePriceList: where the Price List does not answer at all, spot prices count all the same.
+// TestSpotDoesNotWaitForThePriceList: spot prices take effect even if the Price List does not answer.
 func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 	t.Parallel()
 	_, server, table := open(t, "m5.large", "m5.metal")
@@ -226,16 +227,16 @@ func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 		runtime.Gosched()
 	}
 	if from := d.Book().OnDemandFrom; from != pricing.FromTable {
-		t.Errorf("on demand from %s before anybody answered", from)
+		t.Errorf("on-demand prices from %s before the Price List answered", from)
 	}
 	close(silent)
 	done.Wait()
 	if from := d.Book().OnDemandFrom; from != pricing.FromAWS {
-		t.Errorf("on demand from %s in the end", from)
+		t.Errorf("on-demand prices from %s at the end", from)
 	}
 }
 
-// TestReadersDoNotWait reads books while refreshes go on.
+// TestReadersDoNotWait reads books during refreshes.
 func TestReadersDoNotWait(t *testing.T) {
 	t.Parallel()
 	d, _, _ := open(t, "m5.large", "m5.metal")
@@ -269,7 +270,7 @@ func TestEmbedded(t *testing.T) {
 			t.Errorf("%s: from %s, m5.large costs %s; want from %s", name, b.OnDemandFrom, b.Of("m5.large", "", catalog.OnDemand), want)
 		}
 		if _, ok := b.Age(time.Now()); ok {
-			t.Errorf("%s: prices that nobody gave have an age", name)
+			t.Errorf("%s: embedded prices have an age", name)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package ratelimit limits calls to EC2 to the rates that EC2 allows an account, so a burst of launches is delayed, not throttled.
 //
 // In: calls that the AWS SDK is about to send; the limits of EC2.
-// Out: the same calls in the order they came, each when its turn is; how long it waited, and whether EC2 refused it all the same.
+// Out: the same calls in their order, each delayed until the limits allow it; the delay, and whether EC2 still throttled
+// the call.
 // Never: a call of its own, a retry, or a choice between calls.
 package ratelimit
 

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// asker asks EC2 one cheap question, once, and says how long that took.
+// asker returns a function that makes one cheap call to EC2 and returns its duration.
 func asker(t *testing.T, line *wire, b *ratelimit.Budget) func(context.Context) (time.Duration, error) {
 	t.Helper()
 	client := awsec2.NewFromConfig(line.config(b), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
@@ -29,14 +29,14 @@ func asker(t *testing.T, line *wire, b *ratelimit.Budget) func(context.Context) 
 	}
 }
 
-// slow lets one call pass, and another each 100 seconds.
+// slow allows one call immediately, and another every 100 seconds.
 func slow() ratelimit.Limits {
 	return ratelimit.Limits{"*": {Burst: 50, PerSecond: 5}, "Describe*": {Burst: 1, PerSecond: 0.01 / 0.95}}
 }
 
-const underway = 400 * time.Millisecond // at most, as of wire
+const underway = 400 * time.Millisecond // maximum delay of a call in wire
 
-// TestDeadline: a call whose turn would be after its deadline fails at once, and uses no token.
+// TestDeadline: a call that would have to wait beyond its deadline fails at once, and uses no token.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,16 +50,16 @@ func TestDeadline(t *testing.T) {
 			took, err := ask(hurried)
 			cancel()
 			if !awserr.Is(err, awserr.Throttled) || took > 0 || !strings.Contains(err.Error(), "EC2_API_LIMITS") {
-				t.Errorf("a call in a hurry: %s, %v", took, err)
+				t.Errorf("a call with a short deadline: %s, %v", took, err)
 			}
 		}
 		if took, err := ask(t.Context()); err != nil || took < 90*time.Second || took > 101*time.Second {
-			t.Errorf("a patient one: %s, %v; want 100 s", took, err)
+			t.Errorf("a call with a long deadline: %s, %v; want 100 s", took, err)
 		}
 	})
 }
 
-// TestCanceled: who stops waiting gives its turn back.
+// TestCanceled: a canceled call returns its token.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// TestRefused: after a throttled call, the next call waits: other clients use the account's rate, too.
+// TestRefused: after a throttled call, the next call waits, because other clients use the account's rate too.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,14 +98,14 @@ func TestRefused(t *testing.T) {
 		for range 3 {
 			took, _ = ask(t.Context())
 		}
-		// The second comes too early; the third would, too, if nothing were learnt from that.
+		// The second call comes too early. The third would too if the budget did not react to throttling.
 		if want := []bool{false, true, false}; !slices.Equal(refused, want) || took < time.Second {
-			t.Errorf("told of refusals %v, want %v; the last call took %s", refused, want, took)
+			t.Errorf("observed throttling %v, want %v; the last call took %s", refused, want, took)
 		}
 	})
 }
 
-// TestOtherServices: the limits are EC2's alone.
+// TestOtherServices: the limits apply only to EC2.
 func TestOtherServices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestOtherServices(t *testing.T) {
 	})
 }
 
-// TestOne: one bucket holds back calls to all services, and those of other budgets do not wait for it.
+// TestOne: one bucket delays calls to all services. Calls of other budgets do not wait for it.
 func TestOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

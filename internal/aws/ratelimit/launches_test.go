@@ -26,8 +26,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// wire carries calls to an emulator without a network, so that the clock of a test can stand still meanwhile. A call is
-// under way for up to 400 ms, so calls do not arrive as they were sent.
+// wire sends calls to an emulator without a network, so that the test's clock can stand still meanwhile. A call takes
+// up to 400 ms, so calls do not arrive in the order in which they were sent.
 type wire struct {
 	server *emulator.Server
 
@@ -70,7 +70,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return out.Result(), nil
 }
 
-// config is how a client with the budget, nil for none, gets onto the wire.
+// config returns the configuration of a client with the budget (nil for none) that uses the wire.
 func (w *wire) config(b *ratelimit.Budget) aws.Config {
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://ec2.test"), HTTPClient: w,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
@@ -80,7 +80,7 @@ func (w *wire) config(b *ratelimit.Budget) aws.Config {
 	return cfg
 }
 
-// newWire serves a region that offers m5.large, with EC2's default throttling.
+// newWire emulates a region that offers m5.large, with EC2's default throttling.
 func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -103,8 +103,8 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// launches has EC2 launch count instances for separate NodePools with as many workers as the controller has for NodeClaims, reads each and
-// terminates it. It returns how many were launched, and the duration.
+// launches launches count instances for separate NodePools, reads and terminates each. It uses as many workers as the
+// controller has for NodeClaims. It returns the number of launched instances and the duration.
 func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
 	begun := time.Now()
@@ -124,10 +124,10 @@ func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint e
 				}
 				bought.Store(l.Instance.ID, true)
 				if _, err := client.Instance(t.Context(), l.Instance.ID); err != nil {
-					t.Errorf("look at %s: %v", l.Instance.ID, err)
+					t.Errorf("read %s: %v", l.Instance.ID, err)
 				}
 				if err := client.Terminate(t.Context(), l.Instance.ID, ec2.ByTags); err != nil {
-					t.Errorf("give back %s: %v", l.Instance.ID, err)
+					t.Errorf("terminate %s: %v", l.Instance.ID, err)
 				}
 			}
 		})
@@ -150,41 +150,42 @@ func TestThousandLaunches(t *testing.T) {
 		const count = 1000
 		line, estate, blueprint := newWire(t)
 		var mu sync.Mutex
-		told := map[string]int{}
+		observed := map[string]int{}
 		client, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[a.Action]++
+			observed[a.Action]++
 		})), ec2.Cluster{Name: "prod", UID: "uid"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		bought, took := launches(t, client, estate, blueprint, count)
-		t.Logf("%d bought in %s; made %v, refused %v", bought, took, line.made, line.refused)
+		t.Logf("%d launched in %s; made %v, throttled %v", bought, took, line.made, line.refused)
 		if bought != count || line.made["CreateFleet"] < count {
-			t.Errorf("%d machines were bought by %d calls, want %d", bought, line.made["CreateFleet"], count)
+			t.Errorf("%d instances were launched by %d calls, want %d", bought, line.made["CreateFleet"], count)
 		}
 		for action, made := range line.made {
 			if refused := line.refused[action]; 100*refused > made {
 				t.Errorf("%s: %d of %d calls were refused", action, refused, made)
 			}
-			if told[action] != made {
-				t.Errorf("%s: told of %d calls of %d", action, told[action], made)
+			if observed[action] != made {
+				t.Errorf("%s: observed %d calls of %d", action, observed[action], made)
 			}
 		}
-		// 50 at once and 5 a second after that is what EC2 gives: 190 s. We leave a little of it to others.
+		// EC2 allows 50 launches at once and 5 per second after that: 190 s. The budget leaves a small part of that to
+		// other clients.
 		if took > 220*time.Second {
-			t.Errorf("it took %s: EC2 would have let us have them in 190 s", took)
+			t.Errorf("the launches took %s: EC2's limits allow 190 s", took)
 		}
 	})
 }
 
-// TestWithoutBudget shows that this EC2 does throttle: calls that keep to no budget, and are not made again, are refused.
+// TestWithoutBudget shows that the emulated EC2 throttles: without a budget and without retries, calls are rejected.
 func TestWithoutBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		keep *ratelimit.Budget
-		want int // refused of 200 calls at once; EC2 lets 100 pass, and 20 a second
+		want int // throttled calls of 200 concurrent ones; EC2 allows 100, and 20 per second
 	}{
 		"without":             {nil, 80},
 		"with":                {ratelimit.New(ratelimit.Published(), nil), 0},

@@ -1,7 +1,7 @@
 // Package vpc resolves the selector terms of an EC2NodeClass to subnets and security groups.
 //
 // In: selector terms, and the VPC of the cluster.
-// Out: subnets with their zones and free addresses, security groups, and the terms that found nothing.
+// Out: subnets with their zones and free addresses, security groups, and the terms without a match.
 // Never: a change to a network, or a choice between instance types.
 package vpc
 

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// open serves a region with subnets and returns the client of it.
+// open emulates a region with subnets and returns a client.
 func open(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
@@ -51,12 +51,12 @@ func TestSubnets(t *testing.T) {
 		want          []string
 		wantUnmatched []string
 	}{
-		"tag, in the VPC": {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
-		"any value":       {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
-		"everywhere":      {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
-		"another VPC's":   {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
-		"both say one":    {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
-		"one finds none": {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b},
+		"tag, in the VPC":       {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
+		"any value":             {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
+		"everywhere":            {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
+		"subnet of another VPC": {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
+		"two terms, one subnet": {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
+		"one term without a match": {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b},
 			[]string{"tags{a=b,x=y}"}},
 		"no such id":       {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
 		"nothing to match": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
@@ -123,7 +123,7 @@ func TestPerZone(t *testing.T) {
 	}
 	got = vpc.PerZone(all, func(s vpc.Subnet) bool { return s.Free == 0 || s.ID == "s2" })
 	if got["a"].ID != "s3" || len(got) != 1 {
-		t.Errorf("chosen with some left out: %v", got)
+		t.Errorf("result with skipped subnets: %v", got)
 	}
 }
 
@@ -135,13 +135,13 @@ func TestAddresses(t *testing.T) {
 	a.Take(now, "s1", 4)
 	a.Take(now.Add(30*time.Second), "s1", 100)
 	if got := vpc.PerZone(a.Left(now, all), nil)["a"]; got.ID != "s2" {
-		t.Errorf("after many were taken of s1 the next goes to %s", got.ID)
+		t.Errorf("after s1 lost many addresses the next launch uses %s", got.ID)
 	}
 	if got := a.Left(now.Add(time.Minute), all)[0].Free; got != 0 {
 		t.Errorf("%d free, want 0 and never less", got)
 	}
 	if got := a.Left(now.Add(2*time.Minute), all)[0].Free; got != 10 {
-		t.Errorf("%d free, want what EC2 says once it must have seen the launches", got)
+		t.Errorf("%d free, want EC2's number after a minute", got)
 	}
 }
 
@@ -158,18 +158,18 @@ func TestAddressesHeld(t *testing.T) {
 	a.Hold(now, "one", map[string]int{"s1": 3, "s2": 3})
 	a.Hold(now.Add(time.Minute), "two", map[string]int{"s1": 4})
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{3, 5} {
-		t.Errorf("two launches under way leave %v", got)
+		t.Errorf("two launches in progress leave %v", got)
 	}
 	a.Hold(now.Add(time.Minute), "two", map[string]int{"s2": 4})
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
-		t.Errorf("the second asks for another subnet: %v", got)
+		t.Errorf("the second launch uses another subnet: %v", got)
 	}
 	a.Release("two")
 	a.Take(now.Add(time.Minute), "s2", 4)
 	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
-		t.Errorf("the second was sold: %v", got)
+		t.Errorf("the second launch completed: %v", got)
 	}
 	if got := free(&a, now.Add(5*time.Minute)); got != [2]int{10, 8} {
-		t.Errorf("nobody ended the first: %v", got)
+		t.Errorf("the first launch was never released: %v", got)
 	}
 }

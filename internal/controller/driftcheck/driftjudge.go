@@ -167,7 +167,7 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 		n.Reservation = instance.Reservation.ID
 	}
 	w := d.wishFor(seen, pool, claim)
-	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Untold(n, w)}
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Unknown(n, w)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
 	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// BenchmarkFind is one pass over fleets after half of the pods have gone. The largest has a budget: five seconds and 500 MB.
+// BenchmarkFind is one pass over fleets after half of the pods have been removed. The largest fleet has limits: five
+// seconds and 500 MB.
 func BenchmarkFind(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
@@ -20,7 +21,8 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkFindNothing is one pass over a converged fleet, where all strategies are tried in vain. The largest has the same budget.
+// BenchmarkFindNothing is one pass over a converged fleet, in which all strategies fail. The largest fleet has the same
+// limits.
 func BenchmarkFindNothing(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestChurn: pods that move are the same workload under any name. A pod that comes, goes or becomes larger is a change.
+// TestChurn: a moved pod counts as the same under any name. A pod that comes, goes or becomes larger is a change.
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
@@ -25,13 +25,13 @@ func TestChurn(t *testing.T) {
 		then cluster.Snapshot
 		want bool
 	}{
-		"nothing has happened":            {then: first, want: true},
-		"a pod is elsewhere":              {then: of(node(1000), node(500, 500)), want: true},
-		"one has come":                    {then: of(node(1000, 500), node(500, 500))},
-		"one has gone":                    {then: of(node(1000, 500))},
-		"one has become larger":           {then: of(node(1000, 600), node(500))},
-		"one is on the way, not gone":     {then: waits, want: true},
-		"one is about to leave, not gone": {then: leaves, want: true},
+		"no change":                      {then: first, want: true},
+		"a pod has moved":                {then: of(node(1000), node(500, 500)), want: true},
+		"a pod has come":                 {then: of(node(1000, 500), node(500, 500))},
+		"a pod has gone":                 {then: of(node(1000, 500))},
+		"a pod has become larger":        {then: of(node(1000, 600), node(500))},
+		"a pod is pending":               {then: waits, want: true},
+		"a pod is on a terminating node": {then: leaves, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,19 +63,19 @@ func TestQuietPeriod(t *testing.T) {
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
 	for name, c := range map[string]struct {
-		gaps []time.Duration // between those who came
+		gaps []time.Duration // between the pods' arrivals
 		want time.Duration
 	}{
-		"no changes":                     {want: 5 * time.Minute},
-		"the first":                      {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
-		"every few seconds":              {gaps: seconds(30), want: 5 * time.Minute},
-		"every six minutes":              {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
-		"every day":                      {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
-		"many at once, and then a night": {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
-		"often, and then hardly ever": {gaps: append(seconds(30),
+		"no changes":                      {want: 5 * time.Minute},
+		"one change":                      {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
+		"every few seconds":               {gaps: seconds(30), want: 5 * time.Minute},
+		"every six minutes":               {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
+		"every day":                       {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
+		"many at once, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
+		"frequent, then rare": {gaps: append(seconds(30),
 			slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
-		"hardly ever, and then very often": {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
-		"by twos, some quarters of an hour": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute,
+		"rare, then very frequent": {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
+		"in pairs, every 15 minutes": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute,
 			time.Second, 15 * time.Minute}, want: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, as of
-// one rollout, are not enough.
+// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, for
+// example of one rollout, are not enough.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
@@ -115,13 +115,13 @@ func TestChurnIsHigh(t *testing.T) {
 			look()
 		}
 		if got := s.IsHigh(now); got != want {
-			t.Errorf("%d have come: restless is %v, want %v", come, got, want)
+			t.Errorf("after %d pods: high churn is %v, want %v", come, got, want)
 		}
 		if now = now.Add(5*time.Minute - time.Second); s.IsHigh(now) != want {
-			t.Errorf("%d have come: restless is %v before five minutes, want %v", come, !want, want)
+			t.Errorf("after %d pods: high churn is %v before five minutes, want %v", come, !want, want)
 		}
 		if now = now.Add(time.Second); s.IsHigh(now) {
-			t.Errorf("%d have come, the last five minutes ago, and it is restless", come)
+			t.Errorf("five minutes after the last of %d pods churn is still high", come)
 		}
 	}
 }

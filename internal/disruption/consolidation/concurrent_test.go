@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestAllAtOnce: moves whose pods would take each other's room when they come at the same time are not in one result.
+// TestAllAtOnce: one result has no moves whose pods would take each other's room if they arrive at the same time.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -17,10 +17,10 @@ func TestAllAtOnce(t *testing.T) {
 		nodes []row
 		want  [][]string
 	}{
-		"the small pods leave two half empty machines to the large one": {
+		"small pods take the room of the large pod": {
 			nodes: []row{node(2000, 2000), node(1000, 3000)}, want: [][]string{{"n0"}, {"n1"}},
 		},
-		"each finds its place": {nodes: []row{node(2000, 2000), node(2000, 2000)}, want: [][]string{{"n0", "n1"}}},
+		"all pods fit": {nodes: []row{node(2000, 2000), node(2000, 2000)}, want: [][]string{{"n0", "n1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +34,7 @@ func TestAllAtOnce(t *testing.T) {
 				}
 				slices.Sort(goes)
 				if !slices.Equal(goes, want) {
-					t.Fatalf("round %d: %v go, want %v", round, goes, want)
+					t.Fatalf("round %d: %v are removed, want %v", round, goes, want)
 				}
 				in = done(t, in, out.Moves, round)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestDeclined: a move that saves too little for its pool is reported with its worth, once, and only while it is not made.
+// TestDeclined: a move that saves too little for its pool is reported once with its worth, and only if it is not made.
 func TestDeclined(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -26,15 +26,15 @@ func TestDeclined(t *testing.T) {
 	rule(consolidation.Rule{LeastWorth: 0.5})(&in)
 	out := consolidation.Find(in)
 	if len(out.Moves) != 0 || len(out.Declined) != 1 {
-		t.Fatalf("%d moves, %d were declined, want one that was", len(out.Moves), len(out.Declined))
+		t.Fatalf("%d moves, %d declined, want one declined move", len(out.Moves), len(out.Declined))
 	}
 	isWorth(out.Declined[0])
 	if m := out.Declined[0]; m.Saving != cent || m.PlannedNodes != nil || m.Placements != nil {
-		t.Errorf("it saves %s with %d machines, want %s and none", m.Saving, len(m.PlannedNodes), cent)
+		t.Errorf("the move saves %s with %d planned nodes, want %s and none", m.Saving, len(m.PlannedNodes), cent)
 	}
 	out = consolidation.Find(fleet())
 	if len(out.Moves) != 1 || len(out.Declined) != 0 {
-		t.Fatalf("%d moves, %d were declined, want one that was not", len(out.Moves), len(out.Declined))
+		t.Fatalf("%d moves, %d declined, want one move", len(out.Moves), len(out.Declined))
 	}
 	isWorth(out.Moves[0])
 }

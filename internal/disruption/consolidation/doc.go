@@ -1,8 +1,8 @@
 // Package consolidation finds the nodes whose removal saves money.
 //
-// In: a snapshot of the cluster, the market, and which nodes may be removed, with their prices and the cost of moving
+// In: a snapshot of the cluster, the market, and the nodes that may be removed, with their prices and the cost of moving
 // their pods.
-// Out: moves: nodes to remove together, the nodes to launch in their place, where their pods go, and the saving.
+// Out: moves: nodes to remove together, the nodes to launch in their place, the new nodes of their pods, and the saving.
 // Never: a clock, an API object; the caller revalidates a move against newer state before it acts.
 //
 // # Terms
@@ -25,11 +25,11 @@
 // A plan is not enough for a move. kube-scheduler does not know the plan, so a simulation of its scoring must find a
 // node for each moved pod. It does so for each move, and for all moves of the result at once (bestTogether). A move
 // that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). verify must accept the
-// remaining moves without those that were left out (verifyMoves, verified).
+// remaining moves without the moves that were left out (verifyMoves, verified).
 //
 // # Revalidate and Replace
 //
 // Revalidate repeats the search for the nodes of one move. Replace removes nodes at any price, one after the other
-// (sequence): each plan is made after the ones before, and uses none of the nodes that they launch. So no move needs
-// another.
+// (sequence): each plan is based on the previous plans, and uses none of the nodes that they launch. So no move depends
+// on another.
 package consolidation

@@ -62,14 +62,14 @@ func TestEstimate(t *testing.T) {
 		shared map[string]bool
 		want   catalog.Price
 	}{
-		"no pod":                      {want: 0},
-		"one alone":                   {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
-		"eight that fill a large one": {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
-		"no shared type":              {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
-		"small pods yield to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything,
+		"no pod":                       {want: 0},
+		"one pod":                      {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
+		"eight pods fill a large node": {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
+		"no shared type":               {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
+		"small pods leave room to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything,
 			want: (782 + 3*75) * cent},
-		"too few for a large one":   {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
-		"two share what has no GPU": {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
+		"too few for a large node":     {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
+		"two share a node without GPU": {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestEstimate(t *testing.T) {
 				t.Errorf("%s, %v, want %s", got, ok, c.want)
 			}
 			if !samePods(halves, whole) || len(c.pods) > 1 && samePods(halves[:1], whole) {
-				t.Error("the two halves differ from the whole, or one half does not")
+				t.Error("samePods ignores the split into groups, or accepts half of the pods")
 			}
 			sum := catalog.Price(0)
 			for _, m := range e.plannedNodes(whole) {
@@ -107,7 +107,7 @@ func TestEstimateWithoutOffering(t *testing.T) {
 		}
 	}
 	if price, ok := e.estimate([]estimateGroup{e.group(gpuPods("stranger", 1, 1, 0))}); ok {
-		t.Errorf("a pod that is not of the snapshot costs %s", price)
+		t.Errorf("a pod outside of the snapshot costs %s", price)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestEstimateBounds(t *testing.T) {
 				rapid.Int64Range(0, 1).Draw(t, "gpus"))
 			one := packing.Solve(pendingSnapshot(some[:1]), gpuMarket(), packing.Usual)
 			if len(one.Refusals) > 0 {
-				continue // more cores than there are without a GPU
+				continue // more cores than a type without GPU has
 			}
 			all, alone = append(all, some...), alone+one.Price*catalog.Price(len(some))
 		}
@@ -133,11 +133,11 @@ func TestEstimateBounds(t *testing.T) {
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
 		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.Usual)
 		if !ok || got > alone || got < plan.LowerBound {
-			t.Fatalf("%s, %v; no plan costs less than %s, and all of them alone %s", got, ok, plan.LowerBound, alone)
+			t.Fatalf("%s, %v; the lower bound is %s, the sum of the pods alone %s", got, ok, plan.LowerBound, alone)
 		}
 		plans, estimates = plans+plan.Price, estimates+got
 	})
 	if estimates > plans*11/10 {
-		t.Errorf("estimates come to %s, plans to %s: more than a tenth more", estimates, plans)
+		t.Errorf("estimates sum to %s, plans to %s: more than a tenth above", estimates, plans)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.nofailfile", "true") // what failed is printed
+	_ = flag.Set("rapid.nofailfile", "true") // a failing input is printed
 	os.Exit(m.Run())
 }
 
@@ -37,23 +37,23 @@ func TestHoldsUp(t *testing.T) {
 	})
 }
 
-// TestHeldUpOnce has fleets for which an invalid move was found once.
+// TestHeldUpOnce has fleets for which Find returned an invalid move in the past.
 func TestHeldUpOnce(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
 	empty := wornFleet(t, market, 0x42, 15, 2, 40)
 	empty.SpotToSpot = true
 	for name, in := range map[string]consolidation.Input{
-		"a machine that may come up in the zone that another move has left":                   empty,
-		"nodes of a group stay, and others of it were placed beside pods that stay with them": wornFleet(t, market, 0xaffb, 72, 9, 15),
-		"of many pods few are left, and those may come in any order":                          wornFleet(t, market, 0x56, 26, 11, 29),
-		"moves that are left out had made the zones of the others even":                       wornFleet(t, market, 0x8a1223c82d, 111, 6, 28),
+		"planned node in the zone that another move empties": empty,
+		"some nodes of a group stay with their pods":         wornFleet(t, market, 0xaffb, 72, 9, 15),
+		"few remaining pods in any order":                    wornFleet(t, market, 0x56, 26, 11, 29),
+		"dropped moves made the zones even":                  wornFleet(t, market, 0x8a1223c82d, 111, 6, 28),
 	} {
 		t.Run(name, func(t *testing.T) { holdsUp(t, in) })
 	}
 }
 
-// smallMarket has a few families, which is enough and faster.
+// smallMarket has a few families, which suffices and is faster.
 func smallMarket(tb rapid.TB) catalog.Market {
 	tb.Helper()
 	market := realMarket(tb, 2, 16)
@@ -66,7 +66,7 @@ func smallMarket(tb rapid.TB) catalog.Market {
 	return market
 }
 
-// drawFleet returns a fleet after some of its pods have gone.
+// drawFleet returns a fleet after some of its pods have been removed.
 func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"),
 		rapid.IntRange(1, 12).Draw(t, "deployments")
@@ -75,7 +75,7 @@ func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	return in
 }
 
-// wornFleet is a fleet after this percentage of its pods has gone and some nodes have been replaced.
+// wornFleet returns a fleet after this percentage of its pods has been removed and some nodes have been replaced.
 func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, percent int) consolidation.Input {
 	tb.Helper()
 	pods := mixedPods(count, deployments, &d)
@@ -103,17 +103,18 @@ func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, p
 	return in
 }
 
-// mostRounds is after how many passes no moves are left. Each pass takes only the best moves; one of these fleets took ten passes.
+// mostRounds is the number of passes after which no moves are left. Each pass makes only the best moves; one of these
+// fleets took ten passes.
 const mostRounds = 20
 
 // holdsUp checks that verify accepts all moves together and that they save money when made at once. Each move must save
-// what it states with any of its offerings. No node may be removed twice, and repeated passes must converge.
+// the stated amount with any of its offerings. No node may be removed twice, and repeated passes must converge.
 func holdsUp(tb rapid.TB, in consolidation.Input) {
 	tb.Helper()
 	for round := 0; ; round++ {
 		out := consolidation.Find(in)
 		if diff := cmp.Diff(out, consolidation.Find(in)); diff != "" {
-			tb.Fatalf("the second time it is another: %s", diff)
+			tb.Fatalf("the second result differs: %s", diff)
 		}
 		judge(tb, in, out)
 		savesAtOnce(tb, in, out.Moves)
@@ -121,13 +122,13 @@ func holdsUp(tb rapid.TB, in consolidation.Input) {
 			return
 		}
 		if round == mostRounds {
-			tb.Fatalf("after %d rounds there is still something to move: %+v", round, out.Moves[0].Nodes)
+			tb.Fatalf("after %d rounds a move is left: %+v", round, out.Moves[0].Nodes)
 		}
 		in = done(tb, in, out.Moves, round)
 	}
 }
 
-// judge checks the statements of a result.
+// judge checks the values of a result.
 func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -135,7 +136,7 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 		price, pods := catalog.Price(0), 0
 		for _, name := range m.Nodes {
 			if c, ok := in.Nodes[name]; !ok || seen[name] {
-				t.Fatalf("node %s goes twice, or may not go at all", name)
+				t.Fatalf("node %s is removed twice, or is not a candidate", name)
 			} else {
 				price += c.Price
 			}
@@ -155,7 +156,7 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	for _, m := range out.Declined {
 		for _, name := range m.Nodes {
 			if seen[name] || m.Saving <= 0 {
-				t.Fatalf("node %s goes, or stays twice, or would save nothing: %s", name, m.Saving)
+				t.Fatalf("declined node %s is removed, or declined twice, or would save nothing: %s", name, m.Saving)
 			}
 			seen[name] = true
 		}
@@ -166,9 +167,9 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	}
 }
 
-// savesAtOnce: if the planned nodes of all moves were ready and their nodes drained together, the moves whose pods
-// kube-scheduler places must save more than the planned nodes of the others cost. It is checked for moves of one node
-// each, because Unbound considers nodes separately.
+// savesAtOnce makes all moves at once: the planned nodes are ready and the removed nodes drain together. The moves
+// whose pods kube-scheduler places must then save more than the planned nodes of the other moves cost. It checks moves
+// of one node each, because Unschedulable considers nodes separately.
 func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move) {
 	tb.Helper()
 	s, plan := in.Snapshot, packing.Plan{}
@@ -196,7 +197,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 		case !isLost:
 			saved += m.Saving
 		case len(m.PlannedNodes) == 0:
-			tb.Fatalf("%s could not go: %v have no place", m.Nodes[0], lost)
+			tb.Fatalf("%s cannot be drained: %v have no place", m.Nodes[0], lost)
 		default:
 			saved -= m.Price - m.Saving
 		}
@@ -230,7 +231,7 @@ func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot
 	return s, plan
 }
 
-// done returns the fleet after the moves.
+// done returns the fleet after the moves were made.
 func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round int) consolidation.Input {
 	out := in
 	out.Nodes, out.Snapshot.Nodes = maps.Clone(in.Nodes), nil
@@ -285,8 +286,8 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 	return out
 }
 
-// roomiest is the node on which kube-scheduler would place an unconstrained pod: it prefers the emptiest nodes, and even use of CPU and
-// memory. The first of equals counts.
+// roomiest returns the node on which kube-scheduler would place an unconstrained pod: it prefers the emptiest nodes,
+// and even use of CPU and memory. The first of equals counts.
 func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
 	tb.Helper()
 	best, most := "", 0.0
@@ -302,7 +303,7 @@ func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string
 		}
 	}
 	if best == "" {
-		tb.Fatalf("pod %s, which asks for %s, finds no place in its turn", p.Name, p.Requests)
+		tb.Fatalf("pod %s, which requests %s, has no place in its turn", p.Name, p.Requests)
 	}
 	return best
 }

@@ -22,7 +22,7 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// realMarket is the embedded table's market, on-demand and spot, with types of this many cores.
+// realMarket returns the embedded table's market, on-demand and spot, with types of this many cores.
 func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 	tb.Helper()
 	table, err := catalog.Embedded()
@@ -53,7 +53,7 @@ func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
 	return out
 }
 
-// fleet is a cluster in which the pods run on the nodes that were planned for them, with their prices.
+// fleet returns a cluster in which the pods run on the nodes that were planned for them, with their prices.
 func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog.Market) consolidation.Input {
 	tb.Helper()
 	s := cluster.Snapshot{Pools: pools, Pods: pods}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// hostileKinds are pods of a tenant with many rules, which run on nodes.
+// hostileKinds are pods with many scheduling rules, as a hostile tenant could create them. They run on nodes.
 var hostileKinds = []struct {
 	name string
 	n    int
@@ -47,7 +47,8 @@ func manyTerms(i, weight int, values func(...string) requirements.Values) []clus
 	return out
 }
 
-// BenchmarkHostile is one pass over a fleet with pods of a tenant with very many rules, after half of them have gone.
+// BenchmarkHostile is one pass over a fleet with pods with very many scheduling rules, after half of them have been
+// removed.
 func BenchmarkHostile(b *testing.B) {
 	for _, k := range hostileKinds {
 		for _, n := range []int{k.n / 2, k.n, 2 * k.n} {

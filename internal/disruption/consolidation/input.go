@@ -17,7 +17,7 @@ type Input struct {
 	// Rules are the requirements of pools for a move, by pool name; a missing pool has the zero value. A move that
 	// removes nodes of several pools must meet the rules of each.
 	Rules map[string]Rule
-	// MaxRemovals is how many nodes of a pool may be removed now, by pool name: what its disruption budgets leave. A
+	// MaxRemovals is the number of nodes of a pool that its disruption budgets allow to remove now, by pool name. A
 	// missing pool has no limit. A move never removes more, so that at least one move of a result can be started.
 	MaxRemovals map[string]int
 	// Stale are the names of nodes that have been terminating for a long time. The search does not wait until their

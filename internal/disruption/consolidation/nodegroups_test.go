@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestFewLargePods: nodes of few large pods, as those with GPUs are. Which of them came together decides what is left
-// free. Fleets of which a part of the pods has gone, and of which few nodes may go at a time, come close to what the
-// others cost at least; closer where pods leave one after the other.
+// TestFewLargePods: nodes with few large pods, such as nodes with GPUs. The free room of a node depends on the
+// combination of its pods. A part of the pods has been removed, and few nodes may be removed at a time. The remaining
+// fleets cost little more than the lower bound, and less if pods are evicted one after the other.
 func TestFewLargePods(t *testing.T) {
 	t.Parallel()
 	const fleets = 12
@@ -25,17 +25,17 @@ func TestFewLargePods(t *testing.T) {
 		uneven   bool
 		inTurn   bool
 		most     float64
-		never    func(*cluster.Pod) // makes of it one that leaves in no turn
+		never    func(*cluster.Pod) // makes the pod one that is not evicted in sequence
 	}{
-		"together":                    {families: []string{"g4dn."}, most: 0.62}, // 0.73 without handfuls
+		"together":                    {families: []string{"g4dn."}, most: 0.62}, // 0.73 without node groups
 		"one after the other":         {families: []string{"g4dn."}, most: 0.62, inTurn: true},
-		"uneven ones":                 {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7},               // 5.2
+		"uneven":                      {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7},               // 5.2
 		"uneven, one after the other": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 4.7, inTurn: true}, // 4.2
-		"of StatefulSets": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
+		"pods of StatefulSets": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
 			never: func(p *cluster.Pod) { p.Owner = "StatefulSet/db" }},
-		"critical ones": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
+		"critical pods": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true,
 			never: func(p *cluster.Pod) { p.Priority = 2_000_000_000 }},
-		"that stay to the end": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) {
+		"pods that are never evicted": {families: []string{"m5.", "c5.", "r5."}, uneven: true, most: 5.7, inTurn: true, never: func(p *cluster.Pod) {
 			p.Tolerations = []requirements.Toleration{{Operator: "Exists"}}
 		}},
 	} {
@@ -60,7 +60,7 @@ func TestFewLargePods(t *testing.T) {
 				scaleDown(&in, 30, &d)
 				in.MaxRemovals, in.LowChurn, in.OneAtATime = map[string]int{"general": 3}, true, c.inTurn
 				price, bound, inTurn := converge(t, in)
-				t.Logf("fleet %d is %.1f %% above the bound; in %d moves pods leave one after the other", seed,
+				t.Logf("fleet %d is %.1f %% above the bound; in %d moves pods are evicted one after the other", seed,
 					100*(price.Dollars()/bound.Dollars()-1), inTurn)
 				gap += 100 * (price.Dollars()/bound.Dollars() - 1) / fleets
 				turns += inTurn
@@ -70,14 +70,14 @@ func TestFewLargePods(t *testing.T) {
 				t.Errorf("%.2f %% above the bound on average", gap)
 			}
 			if (turns > 0) != (c.inTurn && c.never == nil) {
-				t.Errorf("in %d moves pods leave one after the other", turns)
+				t.Errorf("in %d moves pods are evicted one after the other", turns)
 			}
 		})
 	}
 }
 
-// largePods returns this number of pods with a GPU each and different cores; or uneven ones without GPU, with different
-// memory for each core.
+// largePods returns count pods with a GPU each and different cores. Uneven pods have no GPU, and different memory per
+// core.
 func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	cores := []int64{3, 6, 6, 6, 8, 8, 8, 12, 12, 12, 12, 12, 12, 16}
 	out := make([]cluster.Pod, count)
@@ -96,8 +96,8 @@ func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	return out
 }
 
-// converge makes moves until there are none. It returns the price of the nodes, the lower bound, and the number of
-// moves with an eviction order.
+// converge makes moves until none is left. It returns the price of the nodes, the lower bound, and the number of moves
+// with an eviction order.
 func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price, inTurn int) {
 	t.Helper()
 	for round := 0; ; round++ {
@@ -115,10 +115,10 @@ func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price,
 		}
 		if inTurn > 0 && len(out.Moves) > 1 &&
 			slices.ContainsFunc(out.Moves, func(m consolidation.Move) bool { return len(m.EvictionOrder) > 0 }) {
-			t.Fatalf("round %d: pods of one of %d moves leave one after the other: others may take their places", round, len(out.Moves))
+			t.Fatalf("round %d: one of %d moves has an eviction order: pods of the other moves may take its room", round, len(out.Moves))
 		}
 		if again := consolidation.Revalidate(in, nodes); again.Saving < out.Saving*9/10 {
-			t.Errorf("round %d: of %s, %s is left when the nodes are revalidated", round, out.Saving, again.Saving)
+			t.Errorf("round %d: revalidation reduces the saving from %s to %s", round, out.Saving, again.Saving)
 		}
 		if round == 60 {
 			t.Fatal("not converged after sixty passes")

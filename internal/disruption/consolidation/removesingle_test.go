@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. It
-// stays, and the pods of n1 may use its free room.
+// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. So
+// n0 stays, and the pods of n1 may use its free room.
 func TestRemoveSingle(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -22,22 +22,22 @@ func TestRemoveSingle(t *testing.T) {
 		goes   bool
 		buys   int
 	}{
-		"all of them find places":             {nodes: []row{node(4, 3000), node(1, 900)}, goes: true},
-		"some of them need a smaller machine": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
-		"most of them need a machine":         {nodes: []row{node(4, 3000), node(2, 900, 850)}},
-		"there is not enough room": {nodes: []row{node(4, 3000), node(1, 900)},
+		"all pods fit":                  {nodes: []row{node(4, 3000), node(1, 900)}, goes: true},
+		"some pods need a smaller node": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
+		"most pods need a new node":     {nodes: []row{node(4, 3000), node(2, 900, 850)}},
+		"not enough room": {nodes: []row{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
-		"nobody may go": {nodes: []row{node(4, 3000), node(1, 900)},
+		"no removals allowed": {nodes: []row{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
-		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true,
+		"another node terminates without pods": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true,
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
-		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+		"another node terminates with a pod": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
-		"another is on its way out for long, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+		"another node is stale with a pod": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
 			goes: true, change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
 			}},
@@ -59,10 +59,10 @@ func TestRemoveSingle(t *testing.T) {
 			}
 			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) ||
 				len(out.Moves[0].PlannedNodes) != c.buys || out.Saving != cent {
-				t.Fatalf("moves %+v save %s; want that of n1, which buys %d", out.Moves, out.Saving, c.buys)
+				t.Fatalf("moves %+v save %s; want the move of n1 with %d planned nodes", out.Moves, out.Saving, c.buys)
 			}
 			if again := consolidation.Find(done(t, in, out.Moves, 0)); len(again.Moves) > 0 {
-				t.Errorf("then %v go", again.Moves[0].Nodes)
+				t.Errorf("then %v are removed", again.Moves[0].Nodes)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestReplaceHoldsUp(t *testing.T) {
 		}
 		out := consolidation.Replace(in, goes)
 		if diff := cmp.Diff(out, consolidation.Replace(in, goes)); diff != "" {
-			t.Fatalf("the second time it is another: %s", diff)
+			t.Fatalf("the second result differs: %s", diff)
 		}
 		var went []string
 		for _, m := range out.Moves {
@@ -50,13 +50,13 @@ func TestReplaceHoldsUp(t *testing.T) {
 			}
 			for _, p := range m.Placements {
 				if slices.Contains(goes, p.Node) {
-					t.Fatalf("%s comes onto %s, which goes too", p.Pod, p.Node)
+					t.Fatalf("%s is placed on %s, which is removed too", p.Pod, p.Node)
 				}
 			}
 		}
 		slices.Sort(went)
 		if !slices.Equal(went, goes) || len(out.Stuck) > 0 {
-			t.Fatalf("%v go, want %v; stuck: %+v", went, goes, out.Stuck)
+			t.Fatalf("%v are removed, want %v; stuck: %+v", went, goes, out.Stuck)
 		}
 		s, plan := moved(in, out.Moves)
 		if broken := verify.Check(s, in.Market, plan); len(broken) > 0 {
@@ -70,7 +70,7 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, cent, pods} } // it costs a quarter of a new one
+	node := func(pods ...int64) row { return row{4, catalog.OnDemand, cent, pods} } // a quarter of the price of a new node
 	for name, c := range map[string]struct {
 		in     consolidation.Input
 		change func(*consolidation.Input)
@@ -80,39 +80,39 @@ func TestReplace(t *testing.T) {
 		dearer catalog.Price
 	}{
 		"nobody": {in: rows(market, node(3900))},
-		"like for like, though it is dearer": {
+		"equivalent but more expensive": {
 			in: rows(market, node(3900), node(3900)), goes: []string{"n1"}, moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
 		},
-		"onto what stays": {in: rows(market, node(1000), node(1000)), goes: []string{"n1"},
+		"onto a node that stays": {in: rows(market, node(1000), node(1000)), goes: []string{"n1"},
 			moves: []string{"n1: 0 bought, 1 placed"}, dearer: -cent},
-		"not onto who goes too": {
+		"not onto another removed node": {
 			in: rows(market, node(1000), node(1000)), goes: []string{"n0", "n1"},
 			moves:  []string{"n0: 1 bought, 0 placed", "n1: 1 bought, 0 placed"},
 			dearer: 6 * cent,
 		},
-		"room is given away once": {
+		"room is used once": {
 			in: rows(market, node(2000), node(1500), node(1500)), goes: []string{"n1", "n2"},
 			moves: []string{"n1: 0 bought, 1 placed", "n2: 1 bought, 0 placed"}, dearer: 2 * cent,
 		},
-		"a pod that nothing is sold for": {
+		"a pod without an offering": {
 			in: rows(market, node(3900), node(2000, 1000), node(3900)), goes: []string{"n0", "n1", "n2"},
 			change: func(in *consolidation.Input) { in.Snapshot.Nodes[1].Pods[0].Requests.CPU = 9000 },
 			moves:  []string{"n0: 1 bought, 0 placed", "n2: 1 bought, 0 placed"},
 			stuck:  map[string]packing.Code{"n1": packing.TooSmall}, dearer: 6 * cent,
 		},
-		"who waits comes first": {
+		"pending pods first": {
 			in: rows(market, node(2000), node(1500)), goes: []string{"n1"},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Pods = []cluster.Pod{{Namespace: "x", Name: "waits", Requests: resources.Amounts{CPU: 1800, Memory: 1 << 20, Pods: 1}}}
 			},
 			moves: []string{"n1: 1 bought, 0 placed"}, dearer: 3 * cent,
 		},
-		"who may not go is asked to all the same": {
+		"no candidate": {
 			in: rows(market, node(3900)), goes: []string{"n0"}, change: func(in *consolidation.Input) { clear(in.Nodes) },
 			moves: []string{"n0: 1 bought, 0 placed"}, dearer: 4 * cent,
 		},
 		"an empty node": {in: rows(market, node()), goes: []string{"n0"}, moves: []string{"n0: 0 bought, 0 placed"}, dearer: -cent},
-		"passed over": {
+		"ignored names": {
 			in: rows(market, node(3900), node(3900), node(3900)), goes: []string{"n0", "n1", "n2", "nobody"},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[0].Leaving, in.Snapshot.Nodes[1].Initialized, in.Snapshot.Nodes[2].Claim = true, false, ""
@@ -134,13 +134,13 @@ func TestReplace(t *testing.T) {
 				stuck[s.Node] = s.Refusal.Reasons[0].Code
 			}
 			if !slices.Equal(moves, c.moves) || !maps.Equal(stuck, c.stuck) || -out.Saving != c.dearer {
-				t.Errorf("%v; stuck %v; %s dearer\nwant %v; stuck %v; %s dearer", moves, stuck, -out.Saving, c.moves, c.stuck, c.dearer)
+				t.Errorf("%v; stuck %v; costs %s more\nwant %v; stuck %v; costs %s more", moves, stuck, -out.Saving, c.moves, c.stuck, c.dearer)
 			}
 		})
 	}
 }
 
-// TestReplaceMany: of many nodes some are planned together, and planned nodes have unique names.
+// TestReplaceMany: with many nodes, some are planned together, and planned nodes have unique names.
 func TestReplaceMany(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -166,6 +166,6 @@ func TestReplaceMany(t *testing.T) {
 		}
 	}
 	if nodes != 40 || len(names) >= 40 || out.Target != catalog.Price(len(names))*4*cent {
-		t.Errorf("%d nodes go for %d machines at %s", nodes, len(names), out.Target)
+		t.Errorf("%d nodes are replaced with %d nodes at %s", nodes, len(names), out.Target)
 	}
 }

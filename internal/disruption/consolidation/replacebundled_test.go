@@ -30,15 +30,15 @@ func TestReplaceOneByOne(t *testing.T) {
 		change func(*consolidation.Input)
 		goes   bool
 	}{
-		"it is cheaper":        {goes: true},
-		"it costs the same":    {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
-		"no more nodes may go": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 0} }},
-		"one node may go":      {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, goes: true},
-		"pods that want one thing": {change: func(in *consolidation.Input) {
+		"cheaper":             {goes: true},
+		"same price":          {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
+		"no removals allowed": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 0} }},
+		"one removal allowed": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, goes: true},
+		"equal requirements": {change: func(in *consolidation.Input) {
 			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
 		}, goes: true},
-		"one that wants nothing": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
-		"pods that cannot agree": {change: func(in *consolidation.Input) {
+		"one pod without requirements": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
+		"contradicting requirements": {change: func(in *consolidation.Input) {
 			pod(in, 0).Required,
 				pod(in, 1).Required = arch("arm64"), arch("amd64")
 		}},
@@ -59,14 +59,14 @@ func TestReplaceOneByOne(t *testing.T) {
 				t.Fatalf("moves: %+v", out.Moves)
 			}
 			if c.goes && (len(out.Moves[0].PlannedNodes) != 1 || out.Saving != cent) {
-				t.Errorf("%d machines are bought, which saves %s", len(out.Moves[0].PlannedNodes), out.Saving)
+				t.Errorf("%d nodes are launched, which saves %s", len(out.Moves[0].PlannedNodes), out.Saving)
 			}
 		})
 	}
 }
 
 // TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced
-// at once, and in the end all.
+// at once, and eventually all.
 func TestFullAndCheaper(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -84,12 +84,12 @@ func TestFullAndCheaper(t *testing.T) {
 			gone += len(m.Nodes)
 		}
 		if gone != min(left, 4) || out.Saving != catalog.Price(min(left, 4))*cent {
-			t.Fatalf("round %d: %d nodes go, which saves %s", round, gone, out.Saving)
+			t.Fatalf("round %d: %d nodes are removed, which saves %s", round, gone, out.Saving)
 		}
 		in = done(t, in, out.Moves, round)
 	}
 	if out := consolidation.Find(in); len(out.Moves) > 0 {
-		t.Fatalf("there is still something to move: %+v", out.Moves[0])
+		t.Fatalf("a move is left: %+v", out.Moves[0])
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRevalidate(t *testing.T) {
 		for _, m := range out.Moves {
 			for _, name := range m.Nodes {
 				if !slices.Contains(chosen, name) {
-					t.Fatalf("%s goes, which was not chosen: %v", name, chosen)
+					t.Fatalf("%s is removed, but was not chosen: %v", name, chosen)
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestRevalidate(t *testing.T) {
 }
 
 // TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are
-// unschedulable when all other nodes take pods too. The nodes to which they were to go can still be replaced.
+// unschedulable when all other nodes take pods too. The target nodes of these moves can still be replaced.
 func TestReplaceBundled(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -127,10 +127,10 @@ func TestReplaceBundled(t *testing.T) {
 		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
 	}
 	for name, nodes := range map[string][]row{
-		"three of a size":    {node(4, 100, 300, 600, 400, 1500), node(4, 1000, 1500), node(4, 100, 800, 1300)},
-		"three small ones":   {node(2, 800, 600, 200), node(2, 500, 500, 100, 400), node(2, 500, 400)},
-		"one is larger":      {node(2, 300, 100, 700, 300), node(2, 600, 400, 200, 700), node(2, 200, 600), node(4, 1600, 100, 700, 1300)},
-		"all but one larger": {node(2, 700, 500, 600), node(4, 800, 1200, 1400), node(4, 100, 300, 700, 500, 1000, 200)},
+		"three of one size": {node(4, 100, 300, 600, 400, 1500), node(4, 1000, 1500), node(4, 100, 800, 1300)},
+		"three small nodes": {node(2, 800, 600, 200), node(2, 500, 500, 100, 400), node(2, 500, 400)},
+		"one larger node":   {node(2, 300, 100, 700, 300), node(2, 600, 400, 200, 700), node(2, 200, 600), node(4, 1600, 100, 700, 1300)},
+		"two larger nodes":  {node(2, 700, 500, 600), node(4, 800, 1200, 1400), node(4, 100, 300, 700, 500, 1000, 200)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

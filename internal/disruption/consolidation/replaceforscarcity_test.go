@@ -10,7 +10,7 @@ import (
 )
 
 // TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced. The free room goes
-// to the pods of the nodes that save most, and not for less than its value.
+// to the pods of the nodes that save most, and not below its value.
 func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -22,24 +22,24 @@ func TestScarceCapacity(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes  []row
 		change func(*consolidation.Input)
-		goes   []string // removed in the first pass, and no others
-		buys   int64    // cores
+		goes   []string // nodes removed in the first pass, and no others
+		buys   int64    // launched cores
 		waits  bool
 	}{
-		"all of their pods find places": {nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), goes: []string{"n13", "n12"}},
-		"some of its pods need a machine": {
+		"all pods fit": {nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), goes: []string{"n13", "n12"}},
+		"some pods need a new node": {
 			nodes: with(node(8, 290, 290, 290, 290, 290, 290, 290, 290, 2600, 2600)), goes: []string{"n12"}, buys: 6,
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: 12 * cent, Cost: 2} },
 		},
-		"of one the room that its pods would take is worth more": {
+		"room worth more than the saving": {
 			nodes: with(row{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), goes: []string{"n13"},
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: cent / 2, Cost: 0.1} },
 		},
-		"others are on the way to that room": {
+		"pods in transit to the room": {
 			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), waits: true,
 			change: func(in *consolidation.Input) { leave(in, 12) },
 		},
-		"others are on the way, and have been for long": {
+		"stale pods in transit": {
 			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), goes: []string{"n13"},
 			change: func(in *consolidation.Input) {
 				leave(in, 12)
@@ -51,7 +51,7 @@ func TestScarceCapacity(t *testing.T) {
 			t.Parallel()
 			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4, 6, 8), c.nodes...)
 			in.MaxRemovals = map[string]int{"general": 3}
-			for i := range in.Snapshot.Nodes { // of memory there is no more than of processors
+			for i := range in.Snapshot.Nodes { // memory is as limited as CPU
 				n := &in.Snapshot.Nodes[i]
 				for k := range n.Pods {
 					n.Pods[k].Requests.Memory = n.Pods[k].Requests.CPU << 22
@@ -67,7 +67,7 @@ func TestScarceCapacity(t *testing.T) {
 			}
 			if c.waits {
 				if len(out.Moves) > 0 {
-					t.Fatalf("%v go all the same", out.Moves[0].Nodes)
+					t.Fatalf("%v are removed nevertheless", out.Moves[0].Nodes)
 				}
 				return
 			}
@@ -83,16 +83,16 @@ func TestScarceCapacity(t *testing.T) {
 				}
 			}
 			if !slices.Equal(goes, c.goes) || cores != c.buys {
-				t.Fatalf("%v go, and %d cores are bought; want %v and %d", goes, cores, c.goes, c.buys)
+				t.Fatalf("%v are removed, and %d cores are launched; want %v and %d", goes, cores, c.goes, c.buys)
 			}
 			if again := consolidation.Revalidate(in, c.goes); again.Saving != out.Saving {
-				t.Errorf("looked at again it saves %s, before %s", again.Saving, out.Saving)
+				t.Errorf("revalidated, it saves %s, before %s", again.Saving, out.Saving)
 			}
 		})
 	}
 }
 
-// leave lets the node begin to leave: its pods need places elsewhere.
+// leave marks the node as terminating: its pods need places elsewhere.
 func leave(in *consolidation.Input, at int) {
 	n := &in.Snapshot.Nodes[at]
 	n.Leaving = true

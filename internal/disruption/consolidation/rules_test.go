@@ -15,17 +15,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// shop is a market of types with these cores in one zone, with a price per core for each capacity type.
-func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
+// shop returns a market of types with these cores in one zone, with a price per core for each capacity type.
+func shop(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	var types []catalog.Type
 	for _, n := range cores {
 		name := fmt.Sprintf("any-%02d", n)
 		full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
 		typ := catalog.Type{Name: name, Capacity: full, Allocatable: full,
 			Labels: requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64", catalog.LabelOS: "linux"}}
-		for way, price := range ways {
-			o := catalog.Offering{Zone: "a", CapacityType: way, Price: price * catalog.Price(n), Available: true}
-			if way == catalog.Reserved {
+		for capacityType, price := range prices {
+			o := catalog.Offering{Zone: "a", CapacityType: capacityType, Price: price * catalog.Price(n), Available: true}
+			if capacityType == catalog.Reserved {
 				o.Reservation = catalog.Reservation{ID: "cr-" + name, Type: catalog.ReservationDefault, Left: 1}
 			}
 			typ.Offerings = append(typ.Offerings, o)
@@ -35,15 +35,15 @@ func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 	return catalog.Market{"default": {Types: types}}
 }
 
-// row is nodes of a type, each with pods of these millicores.
+// row describes one node of a type with pods of these millicores.
 type row struct {
-	cores int64
-	way   string
-	price catalog.Price
-	pods  []int64
+	cores        int64
+	capacityType string
+	price        catalog.Price
+	pods         []int64
 }
 
-// rows makes a fleet of nodes n0, n1 and so on.
+// rows returns a fleet of nodes n0, n1 and so on.
 func rows(market catalog.Market, all ...row) consolidation.Input {
 	in := consolidation.Input{Market: market, Nodes: map[string]consolidation.Candidate{},
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
@@ -52,7 +52,7 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 		n := cluster.Node{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("n", i), Pool: "general", NodeClass: "default",
 			Joined: true, Initialized: true,
 			Capacity: full, Allocatable: full,
-			Labels: requirements.Labels{catalog.LabelCapacityType: r.way, catalog.LabelZone: "a",
+			Labels: requirements.Labels{catalog.LabelCapacityType: r.capacityType, catalog.LabelZone: "a",
 				catalog.LabelInstanceType: fmt.Sprintf("any-%02d", r.cores)}}
 		for k, ask := range r.pods {
 			n.Pods = append(n.Pods, cluster.Pod{Namespace: "x", Name: fmt.Sprintf("p%d-%d", i, k),
@@ -65,7 +65,7 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 	return in
 }
 
-// TestRules: what may be moved, and for which saving.
+// TestRules: the moves that are allowed, and the saving that each needs.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -85,44 +85,44 @@ func TestRules(t *testing.T) {
 		machines int
 		saving   catalog.Price
 	}{
-		"two half-empty nodes are one": {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
-		"an empty node goes": {in: rows(shop(onDemand, 4),
+		"two half-empty nodes": {in: rows(shop(onDemand, 4), halves...), goes: []string{"n0"}, saving: 4 * cent},
+		"empty node": {in: rows(shop(onDemand, 4),
 			row{4, catalog.OnDemand, 4 * cent, nil}), goes: []string{"n0"}, saving: 4 * cent},
-		"a full node stays": {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
-		"a node that is too large": {in: rows(shop(onDemand, 2, 4),
+		"full node": {in: rows(shop(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+		"oversized node": {in: rows(shop(onDemand, 2, 4),
 			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"a node stays that would be replaced by its like": {in: rows(shop(onDemand, 2, 8),
+		"equivalent replacement": {in: rows(shop(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			goes: []string{"n1"}, saving: 2 * cent},
-		"a node goes that its like would not be for all": {in: rows(shop(onDemand, 2, 8),
+		"equivalent does not fit all pods": {in: rows(shop(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			change: renewed, goes: []string{"n0", "n1"}, machines: 1, saving: 2 * cent},
-		"a node goes that costs more than its like": {in: rows(shop(onDemand, 2, 8),
+		"cheaper equivalent": {in: rows(shop(onDemand, 2, 8),
 			row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			goes: []string{"n0", "n1"}, machines: 1, saving: 3 * cent},
-		"who may not go stays": {in: rows(shop(onDemand, 4), halves...),
+		"no candidate": {in: rows(shop(onDemand, 4), halves...),
 			change: func(in *consolidation.Input) { clear(in.Nodes) }},
-		"less than the pool asks": {in: rows(shop(onDemand, 4), halves...),
+		"below the pool's saving": {in: rows(shop(onDemand, 4), halves...),
 			change: rule(consolidation.Rule{LeastSaving: 5 * cent})},
-		"as much as the pool asks": {in: rows(shop(onDemand, 4), halves...),
+		"the pool's saving": {in: rows(shop(onDemand, 4), halves...),
 			change: rule(consolidation.Rule{LeastSaving: 4 * cent}), goes: []string{"n0"}, saving: 4 * cent},
-		"a smaller share": {in: rows(shop(onDemand, 2, 4),
+		"below the pool's share": {in: rows(shop(onDemand, 2, 4),
 			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastShare: 0.6})},
-		"more pods than it is worth": {in: rows(shop(onDemand, 3, 4),
+		"too many pods": {in: rows(shop(onDemand, 3, 4),
 			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: rule(consolidation.Rule{LeastWorth: 0.5})},
-		"on demand goes where one is reserved, and only one": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"},
+		"on-demand to one reservation": {in: rows(shop(reserved, 4), full, full), goes: []string{"n0"},
 			machines: 1, saving: 4 * cent},
-		"what is reserved stays": {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
-		"on demand goes where spot is": {in: rows(shop(both, 4),
+		"reserved node": {in: rows(shop(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
+		"on-demand to spot": {in: rows(shop(both, 4),
 			row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), goes: []string{"n0"}, machines: 1, saving: 2 * cent},
-		"spot stays where spot is cheaper": {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
-		"spot goes where that is allowed": {in: rows(shop(both, many...),
+		"spot to cheaper spot": {in: rows(shop(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot to spot allowed": {in: rows(shop(both, many...),
 			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots, goes: []string{"n0"}, machines: 1, saving: 15*cent - cent/2},
-		"few types to go to are too few": {in: rows(shop(both, 1, 30),
+		"too few spot types": {in: rows(shop(both, 1, 30),
 			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: spots},
-		"spot is given back all the same": {in: rows(shop(both, 4),
+		"spot onto existing nodes": {in: rows(shop(both, 4),
 			row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), goes: []string{"n0"}, saving: 2 * cent},
-		"a price that is not known is none": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+		"unknown price": {in: rows(shop(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,11 +136,11 @@ func TestRules(t *testing.T) {
 				goes, machines = append(goes, m.Nodes...), append(machines, m.PlannedNodes...)
 				twice := m.Price - m.Saving // the price of the planned nodes
 				if got, want := m.PaybackTime(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
-					t.Errorf("it pays back after %v hours, want %v", got, want)
+					t.Errorf("the payback time is %v hours, want %v", got, want)
 				}
 			}
 			if !slices.Equal(goes, c.goes) || len(machines) != c.machines || out.Saving != c.saving {
-				t.Errorf("%v go for %d machines, which saves %s; want %v, %d, %s", goes, len(machines), out.Saving, c.goes, c.machines, c.saving)
+				t.Errorf("%v are replaced with %d nodes, which saves %s; want %v, %d, %s", goes, len(machines), out.Saving, c.goes, c.machines, c.saving)
 			}
 			for _, m := range machines {
 				types := map[string]bool{}
@@ -148,7 +148,7 @@ func TestRules(t *testing.T) {
 					types[o.InstanceType] = true
 				}
 				if c.in.SpotToSpot && len(types) != 15 {
-					t.Errorf("of %d types may be what takes a spot instance's place, want 15", len(types))
+					t.Errorf("%d types may replace a spot instance, want 15", len(types))
 				}
 			}
 		})
@@ -192,7 +192,7 @@ func TestEndsNearTheBound(t *testing.T) {
 			return
 		}
 		if round == 8 {
-			t.Fatal("it does not come to rest")
+			t.Fatal("the fleet does not converge")
 		}
 		in = done(t, in, out.Moves, round)
 	}
@@ -216,7 +216,7 @@ func TestRooms(t *testing.T) {
 			gone += len(m.Nodes)
 		}
 		if gone != want {
-			t.Errorf("%d nodes go where there is room for %d, want %d", gone, room, want)
+			t.Errorf("%d nodes are removed with a budget of %d, want %d", gone, room, want)
 		}
 	}
 }

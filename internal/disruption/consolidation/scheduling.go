@@ -13,18 +13,18 @@ func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
 	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
 
-// scheduleIf does the same as schedule, but fails if right returns false for a chosen node. Constrained pods come
+// scheduleIf does the same as schedule, but fails if allowed returns false for a chosen node. Constrained pods come
 // first.
-func (sim *simulation) scheduleIf(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
+func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode) bool) *cluster.Pod {
 	if sim.order == oneAtATime {
-		return sim.scheduleOneAtATime(arrivals, right)
+		return sim.scheduleOneAtATime(arrivals, allowed)
 	}
 	for n := range sim.orders(len(arrivals)) {
 		if n > 0 {
 			sim.unbind(arrivals)
 		}
 		sim.sort(arrivals, n)
-		if p := sim.bindAll(arrivals, right); p != nil {
+		if p := sim.bindAll(arrivals, allowed); p != nil {
 			return p
 		}
 	}
@@ -33,14 +33,14 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, right func(*simNode) b
 
 // scheduleOneAtATime does the same as scheduleIf with the first sequence in which all pods are scheduled. It leaves
 // arrivals in that sequence.
-func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, right func(*simNode) bool) (lost *cluster.Pod) {
+func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*simNode) bool) (lost *cluster.Pod) {
 	for n := range maxSequences {
 		for i := range arrivals {
 			a := &arrivals[i]
 			a.priority = a.pod.Requests.Bulk() * (1 + sequenceJitter*pseudoRandom(a.pod.ID(), n))
 		}
 		slices.SortFunc(arrivals, compareIncoming)
-		if lost = sim.bindAll(arrivals, right); lost == nil {
+		if lost = sim.bindAll(arrivals, allowed); lost == nil {
 			break
 		}
 	}
@@ -49,9 +49,9 @@ func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, right func(*si
 
 // bindAll schedules the pods one after the other. If a pod has no node, it returns that pod and leaves the simulation
 // unchanged.
-func (sim *simulation) bindAll(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
+func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bool) *cluster.Pod {
 	for i := range arrivals {
-		if !sim.bind(&arrivals[i], right) {
+		if !sim.bind(&arrivals[i], allowed) {
 			sim.unbind(arrivals[:i])
 			return arrivals[i].pod
 		}
@@ -59,10 +59,10 @@ func (sim *simulation) bindAll(arrivals []incomingPod, right func(*simNode) bool
 	return nil
 }
 
-// bind schedules the pod if there is a node for it and right accepts the node. A nil right accepts all nodes.
-func (sim *simulation) bind(a *incomingPod, right func(*simNode) bool) bool {
+// bind schedules the pod if there is a node for it and allowed accepts the node. A nil allowed accepts all nodes.
+func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
-	if at < 0 || right != nil && !right(&sim.nodes[at]) {
+	if at < 0 || allowed != nil && !allowed(&sim.nodes[at]) {
 		return false
 	}
 	sim.setFree(at, sim.nodes[at].free.Sub(a.pod.Requests))

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestMovesAreSchedulable: a plan that kube-scheduler would not find is no move.
+// TestMovesAreSchedulable: a plan that kube-scheduler would not find results in no move.
 func TestMovesAreSchedulable(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -26,11 +26,11 @@ func TestMovesAreSchedulable(t *testing.T) {
 		goes    bool // some node
 		unbound []string
 	}{
-		"the small one takes the only room for the large one": {
+		"small pod takes the room of the large pod": {
 			in: rows(market, node(1900, 1000), node(2000), node(2900)), unbound: []string{"x/p0-0"},
 		},
 		"room for both": {in: rows(market, node(1900, 1000), node(1000), node(2900)), goes: true},
-		"a pod that may go to one place only comes first": {
+		"pod with one possible node comes first": {
 			in: rows(market, node(1900, 1000), node(2000), node(2900)), goes: true,
 			change: func(in *consolidation.Input) {
 				for i := range in.Snapshot.Nodes {
@@ -40,23 +40,23 @@ func TestMovesAreSchedulable(t *testing.T) {
 				in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
 			},
 		},
-		"a node that does not take it": {
+		"node that does not accept the pod": {
 			in: rows(market, node(1900, 1000), node(100), node(2900)), unbound: []string{"x/p0-0"},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[1].Taints = []requirements.Taint{{Key: "a", Value: "b", Effect: requirements.NoSchedule}}
 				in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
 			},
 		},
-		"a node with a pod that keeps it off": {
+		"node with anti-affinity": {
 			in: rows(market, node(1900, 1000), node(100), node(2900)), unbound: []string{"x/p0-0"},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[1].Residents = []cluster.Resident{{Kind: &cluster.Kind{Namespace: "x", Avoids: []cluster.Term{apart}}, Count: 1}}
 				in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
 			},
 		},
-		"room that is kept for it": {
+		"reserved room": {
 			in: rows(market, node(1900), node(1900), node(2900)), goes: true,
-			change: func(in *consolidation.Input) { // n1 was launched for the pod of n0, and counts it already
+			change: func(in *consolidation.Input) { // n1 was launched for the pod of n0 and already counts the pod
 				n := &in.Snapshot.Nodes[1]
 				n.Pods = append(n.Pods, *large(in))
 				n.Requested = n.Requested.Add(large(in).Requests)
@@ -69,7 +69,7 @@ func TestMovesAreSchedulable(t *testing.T) {
 			if c.change != nil {
 				c.change(&c.in)
 			}
-			if name != "room that is kept for it" {
+			if name != "reserved room" {
 				if out := consolidation.Find(c.in); len(out.Moves) > 0 != c.goes {
 					t.Errorf("%d moves: %+v", len(out.Moves), out.Moves)
 				}
@@ -78,13 +78,14 @@ func TestMovesAreSchedulable(t *testing.T) {
 			s.Nodes = slices.Clone(s.Nodes)
 			plan := packing.Plan{Placements: []packing.Placement{{Pod: "x/p0-0", Node: "n1"}}}
 			if got := consolidation.Unschedulable(s, plan, []string{"n0", "nobody"}, nil); !slices.Equal(got, c.unbound) {
-				t.Errorf("%v find no place, want %v", got, c.unbound)
+				t.Errorf("%v have no node, want %v", got, c.unbound)
 			}
 		})
 	}
 }
 
-// TestLargePodsComeFirst: with many pods, large ones are scheduled before small ones fill all nodes evenly, unless they are replaced late.
+// TestLargePodsComeFirst: with many pods, large ones are scheduled before small ones fill all nodes evenly, unless they
+// are replaced late.
 func TestLargePodsComeFirst(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -94,7 +95,7 @@ func TestLargePodsComeFirst(t *testing.T) {
 		in := rows(market, node(1900, 100, 100, 100, 100, 100, 100, 100, 100, 100), node(2000), node(2900))
 		in.Snapshot.Nodes[0].Pods[0].Owner = owner
 		if got := consolidation.Unschedulable(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
-			t.Errorf("%v find no place with one of %s, want %v", got, owner, want)
+			t.Errorf("%v have no node with a pod of %s, want %v", got, owner, want)
 		}
 	}
 }

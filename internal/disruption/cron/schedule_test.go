@@ -29,10 +29,10 @@ func TestNext(t *testing.T) {
 		{"0 9 * * mon-fri", "2026-02-27 09:00:00", "2026-03-02 09:00:00"}, // a Friday; then Monday
 		{"0 9 * * MON-fri/2", "2026-03-02 09:00:00", "2026-03-04 09:00:00"},
 		{"30 22 1,15 * ?", "2026-03-01 22:30:00", "2026-03-15 22:30:00"},
-		{"0 0 13 * fri", "2026-03-01 00:00:00", "2026-03-06 00:00:00"}, // either day is enough
-		{"0 0 */2 * 1", "2026-03-01 00:00:00", "2026-03-02 00:00:00"},  // a step makes the day matter
+		{"0 0 13 * fri", "2026-03-01 00:00:00", "2026-03-06 00:00:00"}, // either day suffices
+		{"0 0 */2 * 1", "2026-03-01 00:00:00", "2026-03-02 00:00:00"},  // a step restricts the day
 		{"0 0 29 2 *", "2026-03-01 00:00:00", "2028-02-29 00:00:00"},
-		{"0 0 29 feb *", "2096-03-01 00:00:00", "2104-02-29 00:00:00"}, // 2100 is no leap year
+		{"0 0 29 feb *", "2096-03-01 00:00:00", "2104-02-29 00:00:00"}, // 2100 is not a leap year
 		{"0 0 31 2,4,6,dec *", "2026-03-01 00:00:00", "2026-12-31 00:00:00"},
 		{"59 23 31 12 *", "2026-12-31 23:59:00", "2027-12-31 23:59:00"},
 		{"@yearly", "2026-01-01 00:00:00", "2027-01-01 00:00:00"},
@@ -66,7 +66,7 @@ func TestZonesDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsNamed(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"":                     "0 columns",
@@ -89,7 +89,7 @@ func TestNonsenseIsNamed(t *testing.T) {
 		"1-2-3 * * * *":        "\"2-3\" is not a number",
 		"1/2/3 * * * *":        "step \"2/3\"",
 		"- * * * *":            "is not a number",
-		", * * * *":            "names nothing",
+		", * * * *":            "the list is empty",
 		"0 0 31 2 *":           "there is no such date",
 		"0 0 30,31 feb *":      "there is no such date",
 		"0 0 31 4,6,9,11 *":    "there is no such date",
@@ -97,7 +97,7 @@ func TestNonsenseIsNamed(t *testing.T) {
 	} {
 		_, err := Parse(line)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is told as %v, want %q in it", line, err, want)
+			t.Errorf("%q: error %v, want one with %q", line, err, want)
 		}
 	}
 }
@@ -116,8 +116,8 @@ func TestActive(t *testing.T) {
 		{"0 9 * * *", 8 * time.Hour, "2026-03-01 16:59:59", true, "2026-03-01 17:00:00"},
 		{"0 9 * * *", 8 * time.Hour, "2026-03-01 17:00:00", false, "2026-03-02 09:00:00"},
 		{"0 22 * * 5", 60 * time.Hour, "2026-03-01 12:00:00", true, "2026-03-02 10:00:00"},  // over a weekend
-		{"0 9,12 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 16:00:00"}, // one window into the other
-		{"0 9,13 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 17:00:00"}, // and without a gap
+		{"0 9,12 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 16:00:00"}, // overlapping windows
+		{"0 9,13 * * *", 4 * time.Hour, "2026-03-01 10:00:00", true, "2026-03-01 17:00:00"}, // adjacent windows
 		{"0 0 29 2 *", time.Hour, "2026-03-01 10:00:00", false, "2028-02-29 00:00:00"},
 	} {
 		s, err := Parse(c.line)
@@ -136,11 +136,11 @@ func TestActive(t *testing.T) {
 	}
 	always, until := every.Active(48*time.Hour, at(t, "2026-03-01 00:00:00"))
 	if never || !always || !until.IsZero() {
-		t.Errorf("never is %v, always is %v until %s", never, always, until)
+		t.Errorf("the zero schedule is active: %v; a schedule without gaps: %v until %s", never, always, until)
 	}
 }
 
-// TestActiveAroundTheClock: windows without gaps never close, and there is no time at which they do.
+// TestActiveAroundTheClock: windows without gaps are always active, and until is zero.
 func TestActiveAroundTheClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestActiveAroundTheClock(t *testing.T) {
 	}
 }
 
-// TestAgainstEveryMinute compares Next with trying every minute, with columns parsed by other means.
+// TestAgainstEveryMinute compares Next with a check of every minute, with independently parsed columns.
 func TestAgainstEveryMinute(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"7 3 * * *", "*/25 1-3 * 2-5 *", "0 0 1 * 0", "13,14 */9 10-20/3 * 2,4", "0 12 28 * *", "59 23 * feb sat"} {
@@ -185,7 +185,7 @@ func TestAgainstEveryMinute(t *testing.T) {
 		next := s.Next(begin.Add(-time.Minute))
 		for m := begin; m.Before(begin.AddDate(0, 0, 16)); m = m.Add(time.Minute) {
 			if is := hits(t, line, m); is != m.Equal(next) {
-				t.Fatalf("%s hits at %s: %v; the next hit is said to be %s", line, m, is, next)
+				t.Fatalf("%s hits at %s: %v; Next returns %s", line, m, is, next)
 			}
 			if m.Equal(next) {
 				next = s.Next(m)
@@ -194,7 +194,7 @@ func TestAgainstEveryMinute(t *testing.T) {
 	}
 }
 
-// hits checks one minute by the text of the line alone.
+// hits checks one minute from the text of the line alone.
 func hits(t *testing.T, line string, m time.Time) bool {
 	t.Helper()
 	words := strings.NewReplacer("feb", "2", "sat", "6").Replace(line)
@@ -241,7 +241,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q after %s hits at %s", line, now, next)
 		}
 		if again := s.Next(next.Add(-time.Minute)); !again.Equal(next) {
-			t.Fatalf("%q hits at %s, and asked a minute before at %s", line, next, again)
+			t.Fatalf("%q: Next returns %s, and a minute earlier %s", line, next, again)
 		}
 		open := time.Duration(minutes) * time.Minute
 		active, until := s.Active(open, now)

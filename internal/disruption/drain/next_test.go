@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// pod makes a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving",
+// pod returns a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving",
 // "late" (terminating until after the next minute), "large", "middling", "stuck".
 func pod(name, words string) Pod {
 	p := Pod{Namespace: "ns", Name: name, Started: now.Add(-time.Minute), Grace: 30 * time.Second}
@@ -64,22 +64,22 @@ func TestNext(t *testing.T) {
 		wantWaiting                                      int
 	}{
 		"nothing": {},
-		"who may stay does not count": {
+		"pods that may stay": {
 			pods: map[string]string{"a": "mirror", "b": "finished", "c": "tolerates daemon", "d": "stuck"},
 		},
-		"applications before everything else": {
+		"applications first": {
 			pods:      map[string]string{"a": "", "b": "daemon", "c": "critical", "d": "critical daemon", "e": ""},
 			wantEvict: "a e", wantWaiting: 5,
 		},
-		"large ones before small ones": {
+		"large before small": {
 			pods:      map[string]string{"a": "", "b": "middling", "c": "large", "d": "large critical", "e": "large", "f": ""},
 			wantEvict: "c e b a f", wantWaiting: 6,
 		},
-		"then their daemons": {
+		"daemons after applications": {
 			pods:      map[string]string{"b": "daemon", "c": "critical", "d": "critical daemon"},
 			wantEvict: "b", wantWaiting: 3,
 		},
-		"then the critical": {
+		"critical pods after daemons": {
 			pods:      map[string]string{"c": "critical", "d": "critical daemon"},
 			wantEvict: "c", wantWaiting: 2,
 		},
@@ -87,24 +87,24 @@ func TestNext(t *testing.T) {
 			pods:      map[string]string{"d": "critical daemon"},
 			wantEvict: "d", wantWaiting: 1,
 		},
-		"a pod that is on its way holds its tier open": {
+		"terminating pod keeps its tier": {
 			pods:        map[string]string{"a": "leaving", "b": "daemon"},
 			wantWaiting: 2,
 		},
-		"a stuck pod does not": {
+		"stuck pod does not keep its tier": {
 			pods:      map[string]string{"a": "stuck", "b": "daemon"},
 			wantEvict: "b", wantWaiting: 1,
 		},
-		"do-not-disrupt is waited for": {
+		"protected pod": {
 			pods:      map[string]string{"a": "kept", "b": "", "c": "kept-1h", "d": "kept-1s", "e": "kept-oddly", "f": "kept-1s unstarted"},
 			wantEvict: "b d e", wantProtected: "a c f", wantMisread: "e", wantWaiting: 6,
 		},
-		"far from the deadline": {
+		"long before the deadline": {
 			pods:      map[string]string{"a": "", "b": "daemon"},
 			deadline:  time.Minute,
 			wantEvict: "a", wantWaiting: 2,
 		},
-		"no time left for the grace period, whatever the tier or the annotation": {
+		"grace period reaches the deadline": {
 			pods:      map[string]string{"a": "", "b": "daemon kept", "c": "critical"},
 			deadline:  20 * time.Second,
 			wantForce: "a b c", wantWaiting: 3,
@@ -114,7 +114,7 @@ func TestNext(t *testing.T) {
 			deadline:  -time.Hour,
 			wantForce: "a", wantWaiting: 1,
 		},
-		"one that ends in time is left alone, one that would not is hurried": {
+		"terminating pods before the deadline": {
 			pods:      map[string]string{"a": "leaving", "b": "late"},
 			deadline:  20 * time.Second,
 			wantForce: "b", wantWaiting: 2,
@@ -149,7 +149,7 @@ func TestNext(t *testing.T) {
 				}
 			}
 			if step.Waiting != c.wantWaiting {
-				t.Errorf("waits for %d, want %d", step.Waiting, c.wantWaiting)
+				t.Errorf("%d pods must leave, want %d", step.Waiting, c.wantWaiting)
 			}
 		})
 	}
@@ -166,7 +166,7 @@ func TestDrainEnds(t *testing.T) {
 			break
 		}
 		if len(step.Evict) == 0 {
-			t.Fatalf("%d wait and none is evicted", step.Waiting)
+			t.Fatalf("%d pods must leave and none is evicted", step.Waiting)
 		}
 		for _, gone := range step.Evict {
 			order = append(order, gone.Name)
@@ -174,7 +174,7 @@ func TestDrainEnds(t *testing.T) {
 		}
 	}
 	if got := strings.Join(order, " "); got != "b c d a" {
-		t.Errorf("left in the order %q, want b c d a", got)
+		t.Errorf("evicted in the order %q, want b c d a", got)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package drain selects the pods to evict next from a node that is being drained.
 //
 // In: the pods of the node, the deadline if there is one, and the time.
-// Out: the pods to evict, those to delete by force, and those that are waited for.
+// Out: the pods to evict, the pods to delete by force, and the number of pods that must still leave.
 // Never: an API call, or a pod that may stay on the node.
 package drain
 

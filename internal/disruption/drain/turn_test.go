@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestInTurn: of pods that move one at a time only one is evicted, after the replacements of those before are
+// TestInTurn: of pods that move one at a time, only one is evicted, after the replacements of the previous pods are
 // scheduled. The wait is bounded, and pods past their deadline do not wait.
 func TestInTurn(t *testing.T) {
 	t.Parallel()
 	order := []string{"ns/a", "ns/b", "ns/c"}
 	for name, c := range map[string]struct {
-		pods     string // of this node, each with the words of pod after a colon
-		there    string // on all nodes
+		pods     string // pods of this node, each followed by a colon and words for pod
+		there    string // pods that are not evicted yet, on all nodes
 		placed   bool
 		since    time.Duration
 		deadline time.Time
@@ -21,17 +21,17 @@ func TestInTurn(t *testing.T) {
 		force    string
 		held     bool
 	}{
-		"the first":                               {pods: "c a", there: "a b c", placed: true, evict: "a", held: true},
-		"the first is on another node":            {pods: "c b", there: "a b c", placed: true, held: true},
-		"the second, on this node":                {pods: "c b", there: "b c", placed: true, evict: "b", held: true},
-		"the successor of the first has no place": {pods: "c b", there: "b c", held: true},
-		"one that leaves already":                 {pods: "a:leaving c b", there: "b c", placed: true, evict: "b", held: true},
-		"all have left, but for one that is new":  {pods: "new", there: "", placed: true, evict: "new"},
-		"one that is new waits for the others":    {pods: "new", there: "c", placed: true, held: true},
-		"it takes too long":                       {pods: "c b", there: "b c", since: TurnMost, evict: "b c"},
-		"it takes long, and not too long":         {pods: "c b", there: "b c", since: TurnMost - 1, held: true},
-		"out of time":                             {pods: "c b", there: "a b c", deadline: now.Add(10 * time.Second), force: "b c"},
-		"what it is protected from is not asked":  {pods: "a:kept b", there: "a b", placed: true, held: true},
+		"first pod":                 {pods: "c a", there: "a b c", placed: true, evict: "a", held: true},
+		"first pod on another node": {pods: "c b", there: "a b c", placed: true, held: true},
+		"second pod on this node":   {pods: "c b", there: "b c", placed: true, evict: "b", held: true},
+		"replacement not scheduled": {pods: "c b", there: "b c", held: true},
+		"terminating pod":           {pods: "a:leaving c b", there: "b c", placed: true, evict: "b", held: true},
+		"only a new pod left":       {pods: "new", there: "", placed: true, evict: "new"},
+		"new pod waits":             {pods: "new", there: "c", placed: true, held: true},
+		"after the maximum wait":    {pods: "c b", there: "b c", since: TurnMost, evict: "b c"},
+		"before the maximum wait":   {pods: "c b", there: "b c", since: TurnMost - 1, held: true},
+		"deadline":                  {pods: "c b", there: "a b c", deadline: now.Add(10 * time.Second), force: "b c"},
+		"protected pod":             {pods: "a:kept b", there: "a b", placed: true, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,6 +64,6 @@ func TestInTurn(t *testing.T) {
 		})
 	}
 	if step := Next([]Pod{pod("a", ""), pod("b", "")}, time.Time{}, now).InTurn(Turn{}, now); len(step.Evict) != 2 || step.Held {
-		t.Errorf("without an order %d of 2 pods leave, held: %v", len(step.Evict), step.Held)
+		t.Errorf("without an order %d of 2 pods are evicted, held: %v", len(step.Evict), step.Held)
 	}
 }

@@ -32,7 +32,7 @@ func Parts(v any) (map[string]string, error) {
 	out := map[string]string{}
 	s := reflect.Indirect(reflect.ValueOf(v))
 	for i := range s.NumField() {
-		value, ok, err := counted(s, i)
+		value, ok, err := hashedField(s, i)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func nameInJSON(f reflect.StructField) string {
 
 // hashOf returns the hash of one value. A pointer has the hash of its target, nil that of the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
-	v = settled(v)
+	v = dereferenced(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return hashOfTime(v)
 	}
@@ -85,8 +85,8 @@ func hashOf(v reflect.Value) (uint64, error) {
 	return hashOfNumber(v)
 }
 
-// settled dereferences pointers and interfaces.
-func settled(v reflect.Value) reflect.Value {
+// dereferenced dereferences pointers and interfaces.
+func dereferenced(v reflect.Value) reflect.Value {
 	zero := reflect.TypeFor[int]()
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
 		if v.Kind() == reflect.Pointer {
@@ -170,7 +170,7 @@ func hashOfList(v reflect.Value) (uint64, error) {
 func hashOfStruct(v reflect.Value) (uint64, error) {
 	out := sum([]byte(v.Type().Name()))
 	for i := range v.NumField() {
-		value, ok, err := counted(v, i)
+		value, ok, err := hashedField(v, i)
 		if err != nil {
 			return 0, err
 		}
@@ -186,8 +186,8 @@ func hashOfStruct(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// counted returns the value of a struct's field for the hash, and whether the field is part of the hash.
-func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
+// hashedField returns the value of a struct's field for the hash, and whether the field is part of the hash.
+func hashedField(s reflect.Value, i int) (reflect.Value, bool, error) {
 	field, value := s.Type().Field(i), s.Field(i)
 	tag := field.Tag.Get("hash")
 	if !field.IsExported() || slices.Contains([]string{"ignore", "-"}, tag) || value.IsZero() {

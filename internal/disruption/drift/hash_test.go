@@ -31,7 +31,7 @@ func hashed(t *testing.T, v any) string {
 	return out
 }
 
-// TestHashKnows: which changes change the hash.
+// TestHashKnows checks which changes affect the hash.
 func TestHashKnows(t *testing.T) {
 	t.Parallel()
 	four := int32(4)
@@ -46,19 +46,19 @@ func TestHashKnows(t *testing.T) {
 		change func(*sample)
 		same   bool
 	}{
-		"nothing":                    {func(*sample) {}, true},
-		"what is ignored":            {func(s *sample) { s.Not = "x" }, true},
-		"what nobody sees":           {func(s *sample) { s.hidden = 3 }, true},
-		"the order of a list":        {func(s *sample) { s.Inner.Words = []string{"q", "p"} }, true},
-		"how a duration is spelled":  {func(s *sample) { s.Periods["soft"] = "1m30s" }, true},
-		"a value":                    {func(s *sample) { s.Name = "b" }, false},
-		"a label":                    {func(s *sample) { s.Labels["x"] = "2" }, false},
-		"labels that changed places": {func(s *sample) { s.Labels = map[string]string{"x": "2", "y": "1"} }, false},
-		"a word less":                {func(s *sample) { s.Inner.Words = []string{"p"} }, false},
-		"a number that was left out": {func(s *sample) { s.Inner.Size = &four }, false},
-		"a duration":                 {func(s *sample) { s.Lives = time.Hour }, false},
-		"another period":             {func(s *sample) { s.Periods["soft"] = "91s" }, false},
-		"a struct that is gone":      {func(s *sample) { s.Inner = nil }, false},
+		"nothing":                {func(*sample) {}, true},
+		"ignored field":          {func(s *sample) { s.Not = "x" }, true},
+		"unexported field":       {func(s *sample) { s.hidden = 3 }, true},
+		"order of a list":        {func(s *sample) { s.Inner.Words = []string{"q", "p"} }, true},
+		"spelling of a duration": {func(s *sample) { s.Periods["soft"] = "1m30s" }, true},
+		"value":                  {func(s *sample) { s.Name = "b" }, false},
+		"a label":                {func(s *sample) { s.Labels["x"] = "2" }, false},
+		"swapped labels":         {func(s *sample) { s.Labels = map[string]string{"x": "2", "y": "1"} }, false},
+		"removed word":           {func(s *sample) { s.Inner.Words = []string{"p"} }, false},
+		"added number":           {func(s *sample) { s.Inner.Size = &four }, false},
+		"a duration":             {func(s *sample) { s.Lives = time.Hour }, false},
+		"changed duration":       {func(s *sample) { s.Periods["soft"] = "91s" }, false},
+		"removed struct":         {func(s *sample) { s.Inner = nil }, false},
 	} {
 		s := base()
 		c.change(&s)

@@ -96,8 +96,8 @@ func Judge(n Node, w Desired) []Verdict {
 	return out
 }
 
-// Untold returns the reasons for which it is unknown whether the node drifts, except those that the user ignores.
-func Untold(n Node, w Desired) []Reason {
+// Unknown returns the reasons for which it is unknown whether the node drifts, except those that the user ignores.
+func Unknown(n Node, w Desired) []Reason {
 	var out []Reason
 	for _, r := range []struct {
 		reason  Reason

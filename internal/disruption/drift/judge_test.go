@@ -36,16 +36,16 @@ func TestJudge(t *testing.T) {
 	group := "pg-1"
 	for name, c := range map[string]struct {
 		change      func(*Node, *Desired)
-		want        Reason // of the first verdict; empty: it does not drift
+		want        Reason // of the first verdict; empty: no drift
 		wantWords   []string
 		wantOutside bool
 	}{
-		"nothing has changed": {change: func(*Node, *Desired) {}},
+		"no change": {change: func(*Node, *Desired) {}},
 		"the pool's taints": {change: func(_ *Node, w *Desired) {
 			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"},
 				Texts: map[string]string{"taints": "y:NoExecute"}}
 		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, the current value is y:NoExecute"}},
-		"the pool, and the field is unknown": {change: func(n *Node, w *Desired) {
+		"the pool, unknown field": {change: func(n *Node, w *Desired) {
 			n.Pool.Parts, w.Pool.Stamp.Hash = nil,
 				"9"
 		}, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
@@ -53,22 +53,22 @@ func TestJudge(t *testing.T) {
 		"no hash":                   {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
 		"a requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64"} }, want: Requirements,
 			wantWords: []string{"has the label arch=amd64", "arm64"}},
-		"a requirement on a label that it lacks": {change: func(_ *Node, w *Desired) {
+		"requirement on a missing label": {change: func(_ *Node, w *Desired) {
 			w.Requirements = append(w.Requirements, requirements.Requirement{Key: "disk", Operator: requirements.Exists})
 		}, want: Requirements, wantWords: []string{"has no label disk"}},
-		"a label that it is not to have": {change: func(_ *Node, w *Desired) {
+		"label excluded by a requirement": {change: func(_ *Node, w *Desired) {
 			w.Requirements = append(w.Requirements, requirements.Requirement{Key: "disk", Operator: requirements.DoesNotExist})
 		}},
-		"a wider requirement":         {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
-		"a requirement that is wrong": {change: func(_ *Node, w *Desired) { w.Requirements[0].Operator = "Is" }},
-		"what cannot be bought": {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound,
+		"a wider requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64", "amd64"} }},
+		"invalid requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Operator = "Is" }},
+		"no offering": {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound,
 			wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
-		"the same of a young node":  {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
+		"no offering, young node":   {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
 		"the offerings are unknown": {change: func(_ *Node, w *Desired) { w.Offered = nil }},
 		"the user data": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
 		}, want: ClassDrift, wantWords: []string{"EC2NodeClass default", "userData has changed"}},
-		"a setting that the hash does not know": {change: func(_ *Node, w *Desired) {
+		"field outside of the hash": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"2", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "d", "kubelet": "e"}}
 		}, want: ClassDrift, wantWords: []string{"kubelet has changed"}},
 		"the cluster's authority": {change: func(_ *Node, w *Desired) {
@@ -76,18 +76,18 @@ func TestJudge(t *testing.T) {
 		}, want: ClassDrift, wantWords: []string{"clusterCABundle has changed"}, wantOutside: true},
 		"a newer image": {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift,
 			wantWords: []string{"ami-1", "ami-2"}},
-		"no image is known": {change: func(_ *Node, w *Desired) { w.Image = "" }},
-		"a group more": {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") },
+		"unknown image": {change: func(_ *Node, w *Desired) { w.Image = "" }},
+		"added group": {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") },
 			want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
-		"a group less": {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift,
+		"removed group": {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift,
 			wantWords: []string{"it has sg-1, which the class does not select"}},
-		"a group of another user": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") },
+		"group attached by someone else": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") },
 			want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
-		"a group by a tag": {change: func(_ *Node, w *Desired) {
+		"group added by a tag": {change: func(_ *Node, w *Desired) {
 			w.Groups, w.Outside = append(w.Groups, "sg-3"), map[string]bool{FieldGroups: true}
 		}, want: GroupDrift, wantOutside: true},
-		"no groups are known":  {change: func(_ *Node, w *Desired) { w.Groups = nil }},
-		"EC2 has not told yet": {change: func(n *Node, _ *Desired) { n.Known, n.Groups, n.Subnet = false, nil, "" }},
+		"unknown groups":       {change: func(_ *Node, w *Desired) { w.Groups = nil }},
+		"no answer of EC2 yet": {change: func(n *Node, _ *Desired) { n.Known, n.Groups, n.Subnet = false, nil, "" }},
 		"another subnet": {change: func(n *Node, _ *Desired) { n.Subnet = "subnet-9" }, want: SubnetDrift,
 			wantWords: []string{"is in subnet-9", "subnet-1, subnet-2"}},
 		"another reservation": {change: func(n *Node, w *Desired) {
@@ -96,8 +96,8 @@ func TestJudge(t *testing.T) {
 		}, want: ReservationDrift, wantWords: []string{"cr-1"}},
 		"another placement": {change: func(_ *Node, w *Desired) { w.Placement = &group }, want: PlacementDrift,
 			wantWords: []string{"none", "pg-1"}},
-		"no placement is known":  {change: func(n *Node, w *Desired) { n.Placement, w.Placement = "pg-1", nil }},
-		"the pool before others": {change: func(_ *Node, w *Desired) { w.Pool.Stamp.Hash, w.Image = "9", "ami-2" }, want: PoolDrifted},
+		"unknown placement":      {change: func(n *Node, w *Desired) { n.Placement, w.Placement = "pg-1", nil }},
+		"pool drift comes first": {change: func(_ *Node, w *Desired) { w.Pool.Stamp.Hash, w.Image = "9", "ami-2" }, want: PoolDrifted},
 	} {
 		n, w := alike()
 		c.change(&n, &w)
@@ -113,19 +113,19 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields: a verdict counts unless all its fields are ignored; then the next one counts.
+// TestIgnoredFields: a verdict counts unless all its fields are ignored; otherwise the next verdict counts.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ignored []string
 		want    Reason
 	}{
-		"none":                   {nil, ClassDrift},
-		"one of two":             {[]string{"userData"}, ClassDrift},
-		"both":                   {[]string{"userData", "tags"}, ImageDrift},
-		"both, and the image":    {[]string{"userData", "tags", "amiSelectorTerms"}, ""},
-		"the end of a word":      {[]string{"Data", "tags"}, ClassDrift},
-		"something else, nobody": {[]string{"role"}, ClassDrift},
+		"none":                {nil, ClassDrift},
+		"one of two":          {[]string{"userData"}, ClassDrift},
+		"both":                {[]string{"userData", "tags"}, ImageDrift},
+		"both, and the image": {[]string{"userData", "tags", "amiSelectorTerms"}, ""},
+		"suffix of a field":   {[]string{"Data", "tags"}, ClassDrift},
+		"another field":       {[]string{"role"}, ClassDrift},
 	} {
 		n, w := alike()
 		w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d", "tags": "t"}}
@@ -150,7 +150,7 @@ func TestReasonsAreOrdered(t *testing.T) {
 		got = append(got, v.Reason)
 		for _, f := range v.Fields {
 			if !slices.Contains(Fields(), f) {
-				t.Errorf("%s is about %s, which cannot be ignored", v.Reason, f)
+				t.Errorf("%s has field %s, which Fields lacks", v.Reason, f)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func TestFieldOf(t *testing.T) {
 		}
 	}
 	if all := Fields(); !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
-		t.Errorf("not sorted, or not each once: %v", all)
+		t.Errorf("not sorted, or with duplicates: %v", all)
 	}
 }
 
@@ -198,24 +198,24 @@ func TestPartsText(t *testing.T) {
 	}
 }
 
-// TestUntold: what AWS has not returned is unknown, unless the user ignores it.
-func TestUntold(t *testing.T) {
+// TestUnknown: what AWS has not returned is unknown, unless the user ignores it.
+func TestUnknown(t *testing.T) {
 	t.Parallel()
 	yes, group := true, ""
-	told := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
+	known := Desired{Offered: &yes, Image: "ami-1", Groups: []string{"sg-1"}, Subnets: []string{"subnet-1"}, Placement: &group}
 	for name, c := range map[string]struct {
-		node Node
-		wish Desired
-		want []Reason
+		node    Node
+		desired Desired
+		want    []Reason
 	}{
-		"all is told": {Node{Known: true}, told, nil},
-		"nothing is": {Node{}, Desired{},
+		"everything known": {Node{Known: true}, known, nil},
+		"nothing known": {Node{}, Desired{},
 			[]Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
-		"nothing of the machine is": {Node{}, told, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
-		"no difference counts": {Node{Known: true},
-			Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
+		"instance unknown": {Node{}, known, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
+		"all reasons ignored": {Node{Known: true},
+			Desired{Groups: known.Groups, Subnets: known.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
-		if got := Untold(c.node, c.wish); !slices.Equal(got, c.want) {
+		if got := Unknown(c.node, c.desired); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

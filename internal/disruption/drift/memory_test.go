@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMemoryOfImages follows the images of a slot.
+// TestMemoryOfImages follows the images of one slot.
 func TestMemoryOfImages(t *testing.T) {
 	t.Parallel()
 	image := func(id string) Image { return Image{ID: id, Name: "n-" + id, Slot: "amd64"} }
@@ -16,7 +16,7 @@ func TestMemoryOfImages(t *testing.T) {
 	use := func(m Memory, generation int64, found ...Image) (string, int) {
 		got, back := m.Use(append(found, arm), generation)
 		if len(got) != len(found)+1 || got[len(found)] != arm {
-			t.Errorf("used are %v", got)
+			t.Errorf("Use returns %v", got)
 		}
 		return got[0].ID, len(back)
 	}
@@ -24,39 +24,39 @@ func TestMemoryOfImages(t *testing.T) {
 	expect := func(step string, generation int64, found, want string, wantBack int) {
 		t.Helper()
 		if got, back := use(m, generation, image(found)); got != want || back != wantBack {
-			t.Errorf("%s: of %s is used %s, with %d set back; want %s and %d", step, found, got, back, want, wantBack)
+			t.Errorf("%s: Use(%s) returns %s with %d setbacks, want %s and %d", step, found, got, back, want, wantBack)
 		}
 	}
-	expect("nothing is known", 1, "1", "1", 0)
+	expect("empty memory", 1, "1", "1", 0)
 	m = m.Condemned(bad("1"))
-	expect("the only one cannot be bad", 1, "1", "1", 0)
+	expect("the only image cannot be bad", 1, "1", "1", 0)
 	m = m.Proved(image("1"))
 	expect("the first is good", 1, "2", "2", 0)
 	m = m.Condemned(bad("2"))
 	expect("the second is bad", 1, "2", "1", 1)
 	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") ||
 		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
-		t.Errorf("says %q", back[0])
+		t.Errorf("the setback is %q", back[0])
 	}
 	if got := m.Refound([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
-		t.Errorf("found again are %v", got)
+		t.Errorf("Refound returns %v", got)
 	}
 	expect("the class has changed", 2, "2", "2", 0)
-	expect("a newer one is tried", 1, "3", "3", 0)
+	expect("a newer image is tried", 1, "3", "3", 0)
 	if pruned := m.Pruned([]Image{image("3")}, 1); len(pruned.Bad) > 0 || len(pruned.Good) != 1 {
-		t.Errorf("left are %+v", pruned)
+		t.Errorf("Pruned returns %+v", pruned)
 	}
 	if pruned := m.Pruned([]Image{image("2")}, 1); len(pruned.Bad) != 1 {
-		t.Errorf("left are %+v", pruned)
+		t.Errorf("Pruned returns %+v", pruned)
 	}
 	was := m
 	m = m.Proved(image("2"))
-	expect("it was fit after all", 1, "2", "2", 0)
+	expect("the second proved good", 1, "2", "2", 0)
 	if diff := cmp.Diff([]Bad{bad("2")}, was.Bad); diff != "" {
-		t.Errorf("the memory of before was altered:\n%s", diff)
+		t.Errorf("the previous memory was altered:\n%s", diff)
 	}
 	m = m.Condemned(bad("3")).Condemned(Bad{Image: image("2"), Generation: 1})
-	expect("the last good one cannot be condemned by itself", 1, "3", "2", 1)
+	expect("another image is bad", 1, "3", "2", 1)
 }
 
 func TestSelections(t *testing.T) {
@@ -69,23 +69,23 @@ func TestSelections(t *testing.T) {
 	was := Selections(nil).Settle(at("t", "a", "b"), drifting)
 	if was.Outside(at("t", "a", "b"))[FieldGroups] || !was.Outside(at("t", "a", "b", "c"))[FieldGroups] ||
 		was.Outside(at("u", "c"))[FieldGroups] {
-		t.Error("only other finds of the same terms are somebody else's change")
+		t.Error("Outside must report only changed results of unchanged terms")
 	}
 	if next := was.Settle(at("t", "c"), drifting); !next.Equal(was) {
-		t.Errorf("what nodes drift by is not settled: %v", next)
+		t.Errorf("a field with drifting nodes was settled: %v", next)
 	}
 	if next := was.Settle(Selections{}, calm); !next.Equal(was) {
-		t.Errorf("what is not known now is forgotten: %v", next)
+		t.Errorf("an unknown field was forgotten: %v", next)
 	}
 	next := was.Settle(at("t", "c"), calm)
 	if next.Outside(at("t", "c"))[FieldGroups] || !cmp.Equal(next[FieldGroups].Past, []string{"a", "b"}) {
-		t.Errorf("what nobody drifts by is settled: %v", next)
+		t.Errorf("a field without drifting nodes was not settled: %v", next)
 	}
 	own := was.Settle(at("u", "a", "d"), drifting)
 	if own.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(own.Ever(FieldGroups), []string{"a", "d", "b"}) {
-		t.Errorf("the user's own change counts anew: %v", own)
+		t.Errorf("a selector that the user changed must start again: %v", own)
 	}
 	if Selections(nil).Ever(FieldGroups) != nil {
-		t.Error("somebody remembers what nobody saw")
+		t.Error("Ever returns ids of an unknown field")
 	}
 }

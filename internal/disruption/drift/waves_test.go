@@ -28,51 +28,51 @@ func TestWaves(t *testing.T) {
 		want     string
 		wantStay string // words of the reason of all nodes that stay
 	}{
-		"nothing drifts":        {in: WavesInput{Total: 3}},
-		"the canary goes first": {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4}, want: "n1", wantStay: "one node first"},
+		"nothing drifts": {in: WavesInput{Total: 3}},
+		"canary first":   {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4}, want: "n1", wantStay: "one node first"},
 		"two canaries": {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4, Canary: 2}, want: "n1 n2",
 			wantStay: "2 nodes first"},
-		"the canary is on its way": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"}, Total: 5},
+		"canary in progress": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"}, Total: 5},
 			wantStay: "one node first"},
-		"what replaced it is not fit": {in: WavesInput{Drifted: driftedNodes(4, "t"), Trying: []string{"t"}, Total: 5},
+		"replacement not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Trying: []string{"t"}, Total: 5},
 			wantStay: "one node first"},
-		"it waits for its own": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
+		"own replacement not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
 			Trying: []string{"t"}, Total: 5, Canary: 2}, want: "n1", wantStay: "2 nodes first"},
-		"one of two is over": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
+		"one of two completed": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
 			Trying: []string{"t", "t"}, Total: 5, Canary: 2}, wantStay: "2 nodes first"},
-		"another target is tried": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"u"}, Total: 5},
+		"another target not initialized": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"u"}, Total: 5},
 			want: "n1", wantStay: "one node first"},
-		"tried beside one that is fit": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"t"}, Proven: proven,
+		"one not initialized, one initialized": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"t"}, Proven: proven,
 			Total: 5}, want: "n1 n2"},
-		"another target is on its way": {in: WavesInput{Drifted: driftedNodes(2, "t"), Moving: []string{"u"}, Total: 5},
+		"another target in progress": {in: WavesInput{Drifted: driftedNodes(2, "t"), Moving: []string{"u"}, Total: 5},
 			want: "n1", wantStay: "one node first"},
-		"the canary is fit":             {in: WavesInput{Drifted: driftedNodes(4, "t"), Proven: proven, Total: 5}, want: "n1 n2 n3 n4"},
-		"it failed":                     {in: WavesInput{Drifted: driftedNodes(4, "t"), Failed: failed, Total: 5}, wantStay: "it never joined"},
-		"it failed, and others are fit": {in: WavesInput{Drifted: driftedNodes(2, "t"), Failed: failed, Proven: proven, Total: 5}, want: "n1 n2"},
+		"canary initialized":                     {in: WavesInput{Drifted: driftedNodes(4, "t"), Proven: proven, Total: 5}, want: "n1 n2 n3 n4"},
+		"failed target":                          {in: WavesInput{Drifted: driftedNodes(4, "t"), Failed: failed, Total: 5}, wantStay: "it never joined"},
+		"failed target with an initialized node": {in: WavesInput{Drifted: driftedNodes(2, "t"), Failed: failed, Proven: proven, Total: 5}, want: "n1 n2"},
 		"waves of three": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 9, Wave: "3"},
 			want: "n1 n2 n3", wantStay: "3 nodes at once"},
 		"one of the wave is moving": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Moving: []string{"t"},
 			Total: 9, Wave: "3"}, want: "n1 n2", wantStay: "3 nodes at once"},
 		"a tenth of eleven": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 11,
 			Wave: "10%"}, want: "n1 n2", wantStay: "2 nodes at once"},
-		"a wave of nothing is one": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
+		"empty wave": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
 			Wave: "0%"}, want: "n1", wantStay: "one node at once"},
-		"a wave that cannot be read": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
+		"invalid wave": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
 			Wave: "many"}, want: "n1", wantStay: "one node at once"},
 		"held": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 3,
-			Held: "the user must say so"}, wantStay: "the user must say so"},
+			Held: "the user must approve"}, wantStay: "the user must approve"},
 	} {
 		allowed, stays := Waves(c.in)
 		if got := strings.Join(allowed, " "); got != c.want {
-			t.Errorf("%s: %q may go, want %q", name, got, c.want)
+			t.Errorf("%s: %q are allowed, want %q", name, got, c.want)
 		}
 		for node, why := range stays {
 			if !strings.Contains(why, c.wantStay) || c.wantStay == "" || slices.Contains(allowed, node) {
-				t.Errorf("%s: %s is told %q, want %q", name, node, why, c.wantStay)
+				t.Errorf("%s: %s stays because %q, want %q", name, node, why, c.wantStay)
 			}
 		}
 		if len(allowed)+len(stays) != len(c.in.Drifted) {
-			t.Errorf("%s: of %d nodes %d may go and %d stay", name, len(c.in.Drifted), len(allowed), len(stays))
+			t.Errorf("%s: of %d nodes %d are allowed and %d stay", name, len(c.in.Drifted), len(allowed), len(stays))
 		}
 		slices.Reverse(c.in.Drifted)
 		if again, _ := Waves(c.in); !slices.Equal(again, allowed) {
@@ -86,19 +86,20 @@ func TestTarget(t *testing.T) {
 	a, b := Stamp{"1", "v3"}, Stamp{"2", "v5"}
 	base := Target(a, b, "ami-1", []string{"sg-1", "sg-2"})
 	if Target(a, b, "ami-1", []string{"sg-2", "sg-1"}) != base {
-		t.Error("the order of groups makes another target")
+		t.Error("the order of groups changes the target")
 	}
 	for _, other := range []string{
 		Target(b, b, "ami-1", []string{"sg-1", "sg-2"}), Target(a, a, "ami-1", []string{"sg-1", "sg-2"}),
 		Target(a, b, "ami-2", []string{"sg-1", "sg-2"}), Target(a, b, "ami-1", []string{"sg-1"}),
 	} {
 		if other == base {
-			t.Error("something else is the same target")
+			t.Error("different inputs have the same target")
 		}
 	}
 }
 
-// mass returns this many nodes that drift by a change outside, and others.
+// mass returns nodes that drift because of a change outside, nodes that drift because of the user, and nodes that do
+// not drift.
 func mass(outside, own, still int) []Judged {
 	var out []Judged
 	add := func(n int, verdicts ...Verdict) {
@@ -120,21 +121,21 @@ func TestTrip(t *testing.T) {
 		open  bool
 		want  bool
 	}{
-		"all of ten":             {nodes: mass(10, 0, 0), want: true},
-		"six of ten":             {nodes: mass(6, 0, 4), want: true},
-		"half of them":           {nodes: mass(5, 0, 5)},
-		"all of four":            {nodes: mass(4, 0, 0)},
-		"all of five":            {nodes: mass(5, 0, 0), want: true},
-		"by the user's hand":     {nodes: mass(0, 10, 0)},
-		"mostly by the user":     {nodes: mass(4, 6, 0)},
-		"none of them":           {nodes: mass(0, 0, 10)},
-		"no nodes":               {},
-		"a breaker of its own":   {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
-		"a breaker that is off":  {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
-		"open, others have left": {nodes: mass(1, 0, 0), open: true, want: true},
-		"open, others have come": {nodes: mass(1, 0, 20), open: true, want: true},
-		"open, and undone":       {nodes: mass(0, 0, 6), open: true},
-		"open, and meant so":     {nodes: mass(0, 6, 0), open: true},
+		"all of ten":                   {nodes: mass(10, 0, 0), want: true},
+		"six of ten":                   {nodes: mass(6, 0, 4), want: true},
+		"half of them":                 {nodes: mass(5, 0, 5)},
+		"all of four":                  {nodes: mass(4, 0, 0)},
+		"all of five":                  {nodes: mass(5, 0, 0), want: true},
+		"changed by the user":          {nodes: mass(0, 10, 0)},
+		"mostly changed by the user":   {nodes: mass(4, 6, 0)},
+		"none of them":                 {nodes: mass(0, 0, 10)},
+		"no nodes":                     {},
+		"lower limits":                 {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
+		"breaker disabled":             {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
+		"open, fewer nodes":            {nodes: mass(1, 0, 0), open: true, want: true},
+		"open, more nodes":             {nodes: mass(1, 0, 20), open: true, want: true},
+		"open, change reverted":        {nodes: mass(0, 0, 6), open: true},
+		"open, user changed the class": {nodes: mass(0, 6, 0), open: true},
 	} {
 		hold, got := Trip(c.nodes, "state", c.b, c.open)
 		if got != c.want {
@@ -145,7 +146,7 @@ func TestTrip(t *testing.T) {
 			t.Errorf("%s: the order of the nodes matters: %+v, then %+v", name, hold, again)
 		}
 		if got && (!strings.Contains(hold.Message, "it lacks sg-9") || hold.Token == "") {
-			t.Errorf("%s: %+v does not say what", name, hold)
+			t.Errorf("%s: %+v has no example or no token", name, hold)
 		}
 	}
 	a, _ := Trip(mass(10, 0, 0), "one", Breaker{}, false)

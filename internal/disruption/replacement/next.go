@@ -94,7 +94,7 @@ type Action string
 
 // The actions.
 const (
-	Wait   Action = "Wait"
+	Wait   Action = "Wait"   // nothing until Step.Until, or until a change
 	Close  Action = "Close"  // keep new pods off the candidates
 	Commit Action = "Commit" // mark the candidates' NodeClaims as committed
 	Delete Action = "Delete" // delete the NodeClaims of the candidates
@@ -233,6 +233,7 @@ func (s Seen) launching() int {
 	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }
 
+// any reports whether a candidate is in the state.
 func (s Seen) any(is CandidateState) bool {
 	for _, c := range s.Candidates {
 		if c.State == is {

@@ -9,7 +9,8 @@ import (
 
 var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// seen parses "marked closed | ready launching": the candidates, and all replacements that the move needs.
+// seen parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
+// needs.
 func seen(t *testing.T, text string) Seen {
 	t.Helper()
 	going, coming, _ := strings.Cut(text, "|")
@@ -52,7 +53,7 @@ func TestNext(t *testing.T) {
 		{seen: "marked closed|coming", want: Close},
 		{seen: "closed|deletions", want: Undo},
 		{seen: "closed|ready deletions", want: Undo},
-		{seen: "closed|coming", after: time.Minute + FitWithin, want: Wait}, // its claim has its own time to join
+		{seen: "closed|coming", after: time.Minute + FitWithin, want: Wait}, // the replacement's claim has its own time limit to join
 		{seen: "closed|joined", after: time.Minute, want: Wait},
 		{seen: "closed|joined", after: time.Minute + FitWithin, want: Undo},
 		{seen: "sworn closed|deletions", want: Commit},
@@ -66,13 +67,13 @@ func TestNext(t *testing.T) {
 		{seen: "closed|", want: Commit},
 		{seen: "closed|ready", blocked: time.Second, want: Wait},
 		{seen: "closed|ready", blocked: BlockedFor, want: Undo},
-		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // not checked properly yet
+		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // blocked pods count only after all replacements are ready
 		{seen: "closed|ready", off: true, want: Undo},
 		{seen: "marked|", off: true, want: Undo},
 		{seen: "taken taken|coming", want: Done},
 		{seen: "taken closed|ready", want: Commit},
 
-		// There is no way back, whatever happens.
+		// A committed move is never undone.
 		{seen: "sworn closed|ready", want: Commit},
 		{seen: "sworn marked|", want: Commit},
 		{seen: "sworn sworn|lost", want: Delete},
@@ -94,13 +95,13 @@ func TestNext(t *testing.T) {
 			t.Errorf("%+v: %+v, want %s", c, got, c.want)
 		}
 		if got.Action == Undo && got.Reason == "" || got.Action == Wait && (got.Reason == "" || !got.Until.After(now)) {
-			t.Errorf("%+v: no reason, or no time to look again: %+v", c, got)
+			t.Errorf("%+v: no reason, or no time of the next check: %+v", c, got)
 		}
 	}
 }
 
-// TestEnds plays every move of two nodes. Whatever happens to the replacements, it ends, both candidates have the same fate, and none is
-// removed before all replacements are ready.
+// TestEnds simulates every move of two nodes. Whatever happens to the replacements, the move ends, both candidates end
+// in the same state, and none is removed before all replacements are ready.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
@@ -110,7 +111,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// play leads a move to its end, doing only half of the crash-th step first, as one who dies in the middle of it.
+// play simulates a move to its end. In step number crash it makes only half of the changes, like a controller that
+// crashes.
 func play(t *testing.T, fate []State, crash int) {
 	t.Helper()
 	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
@@ -132,7 +134,7 @@ func play(t *testing.T, fate []State, crash int) {
 			reach(s.Candidates[:half], Closed)
 		case Commit:
 			if fate[0] != Ready || fate[1] != Ready {
-				t.Fatalf("fate %v: nodes go and nothing comes: %+v", fate, s)
+				t.Fatalf("fate %v: nodes are removed without ready replacements: %+v", fate, s)
 			}
 			reach(s.Candidates[:half], Committed)
 		case Delete:
@@ -144,23 +146,23 @@ func play(t *testing.T, fate []State, crash int) {
 			return
 		case Done:
 			if s.Candidates[0].State != Deleted || s.Candidates[1].State != Deleted {
-				t.Fatalf("fate %v, died at step %d: ended half way: %+v", fate, crash, s)
+				t.Fatalf("fate %v, crash at step %d: ended half way: %+v", fate, crash, s)
 			}
 			return
 		}
 	}
-	t.Fatalf("fate %v, died at step %d: it never ends: %+v", fate, crash, s)
+	t.Fatalf("fate %v, crash at step %d: it never ends: %+v", fate, crash, s)
 }
 
-// reach brings nodes so far, if they are not further.
+// reach advances nodes to a state, unless they are already further.
 func reach(nodes []Candidate, is CandidateState) {
 	for i := range nodes {
 		nodes[i].State = max(nodes[i].State, is)
 	}
 }
 
-// TestUndoneInTime: replacements that will not join are kept, those that were not initialized in time are named, each
-// with the known reason. Nodes that take long get more time.
+// TestUndoneInTime: replacements that will not join are kept, and those that were not initialized in time are named,
+// each with the known reason. Nodes that are known to take longer get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
 	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
@@ -168,7 +170,7 @@ func TestUndoneInTime(t *testing.T) {
 	step := Next(s, begun.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
 		!strings.Contains(step.Reason, "replacement NodeClaim a does not join the cluster: its role is not mapped") {
-		t.Errorf("the first is deletions: %+v", step)
+		t.Errorf("the first will not join: %+v", step)
 	}
 	s.Replacements[0].State = Ready
 	if step = Next(s, begun.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(begun.Add(FitWithin)) {
@@ -177,10 +179,10 @@ func TestUndoneInTime(t *testing.T) {
 	step = Next(s, step.Until)
 	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil ||
 		!strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
-		t.Errorf("the second was not fit in time: %+v", step)
+		t.Errorf("the second was not initialized in time: %+v", step)
 	}
 	s.FitWithin = 20 * time.Minute
 	if step = Next(s, begun.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(begun.Add(20*time.Minute)) {
-		t.Errorf("nodes like it take twenty minutes: %+v", step)
+		t.Errorf("similar nodes take twenty minutes: %+v", step)
 	}
 }

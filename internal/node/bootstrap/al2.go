@@ -7,8 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// al2 writes a MIME message: the user's parts first, then a script that calls
-// the image's bootstrap.sh.
+// al2 returns a MIME message: the user's parts first, then a script that calls the image's bootstrap.sh.
 func (n Node) al2() (string, error) {
 	parts, err := userParts(n.UserData, kindForCloudInit)
 	if err != nil {
@@ -24,8 +23,8 @@ func kindForCloudInit(text string) string {
 	return shellScript
 }
 
-// script is the call of bootstrap.sh. Each option is a word of its own: the
-// script does not know the form --option=value.
+// script returns the call of bootstrap.sh. Each option and its value are separate words, because the script does not
+// support --option=value.
 // Source: files/bootstrap.sh of github.com/awslabs/amazon-eks-ami, branch al2.
 func (n Node) script() string {
 	var b strings.Builder
@@ -52,8 +51,8 @@ func (n Node) script() string {
 	return b.String()
 }
 
-// kubeletFlags writes labels, taints and settings as flags of the kubelet. No
-// quotes within: no value has a space, and systemd would pass some quotes on.
+// kubeletFlags returns labels, taints and settings as flags of the kubelet. It adds no quotes: no value has a space,
+// and systemd would pass some quotes on.
 func (n Node) kubeletFlags() []string {
 	k := n.Kubelet
 	flags := []string{"--node-labels=" + pairs(n.labels(), "=")}
@@ -88,5 +87,5 @@ func (n Node) kubeletFlags() []string {
 	return flags
 }
 
-// quote writes a word for a POSIX shell.
+// quote quotes a word for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// al2023 writes a MIME message: the user's parts first, then a NodeConfig for
-// nodeadm, which merges those it finds, the last one winning.
+// al2023 returns a MIME message: the user's parts first, then a NodeConfig for nodeadm. nodeadm merges all NodeConfigs,
+// and the last one wins.
 func (n Node) al2023() (string, error) {
 	if n.Cluster.ServiceCIDR == "" {
 		return "", errors.New("the cluster's service CIDR is not known; nodeadm needs it")
@@ -41,7 +41,7 @@ func kindForNodeadm(text string) string {
 	return shellScript
 }
 
-// nodeConfig writes the NodeConfig of node.eks.aws/v1alpha1.
+// nodeConfig returns the NodeConfig of node.eks.aws/v1alpha1.
 // Source: the API reference of nodeadm, github.com/awslabs/amazon-eks-ami.
 func (n Node) nodeConfig() string {
 	spec := mapping{
@@ -57,7 +57,7 @@ func (n Node) nodeConfig() string {
 	}
 	kubelet := mapping{
 		{"config", n.kubeletConfig()},
-		// No quotes around the labels: what reads the flag may or may not take them off.
+		// The labels are not quoted, because not every reader of the flag removes quotes.
 		{"flags", []string{"--node-labels=" + pairs(n.labels(), "=")}},
 	}
 	spec = append(spec, field{"kubelet", kubelet})
@@ -68,7 +68,7 @@ func (n Node) nodeConfig() string {
 	}.String()
 }
 
-// kubeletConfig writes what is set as fields of the kubelet's own KubeletConfiguration.
+// kubeletConfig returns the settings that are fields of the kubelet's own KubeletConfiguration.
 func (n Node) kubeletConfig() mapping {
 	k := n.Kubelet
 	var m mapping

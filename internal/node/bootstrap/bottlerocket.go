@@ -13,7 +13,7 @@ import (
 
 const kubernetesTable = "settings.kubernetes"
 
-// bottlerocket writes TOML settings: the user's, with ours over them.
+// bottlerocket returns TOML settings: the user's settings, overridden by Joiner's.
 // Source: the settings reference of bottlerocket.dev.
 func (n Node) bottlerocket() (string, error) {
 	if n.Kubelet.PodsPerCore != nil {
@@ -29,7 +29,7 @@ func (n Node) bottlerocket() (string, error) {
 		n.mountDisks(doc)
 	}
 	if doc.blocked != nil {
-		return "", fmt.Errorf("read spec.userData as Bottlerocket settings: %s has to be a table", joinKeys(doc.blocked))
+		return "", fmt.Errorf("read spec.userData as Bottlerocket settings: %s must be a table", joinKeys(doc.blocked))
 	}
 	return doc.String(), nil
 }
@@ -50,7 +50,7 @@ func (n Node) settings(doc *tomlDoc) {
 	}
 	number("max-pods", k.MaxPods)
 	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
-	percent := func(key string, value *int64) { // Bottlerocket takes these as text
+	percent := func(key string, value *int64) { // Bottlerocket expects these as text
 		if value != nil {
 			set(key, quoteTOML(strconv.FormatInt(*value, 10)))
 		}
@@ -76,8 +76,8 @@ func (n Node) settings(doc *tomlDoc) {
 	table("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
 }
 
-// labelsAndTaints adds our labels to the user's and replaces the user's taints:
-// the scheduler has planned with ours.
+// labelsAndTaints adds our labels to the user's and replaces the user's taints, because the scheduler has planned with
+// ours.
 func (n Node) labelsAndTaints(doc *tomlDoc) {
 	labels := n.labels()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -93,8 +93,8 @@ func (n Node) labelsAndTaints(doc *tomlDoc) {
 	}
 }
 
-// mountDisks has the local disks made into one at each boot. From 1.46.0 on the
-// image itself knows which folders belong there.
+// mountDisks combines the local disks into one at each boot. From 1.46.0 on the image itself knows the directories to
+// place there.
 func (n Node) mountDisks(doc *tomlDoc) {
 	bind := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
 	if knowsFolders(n.ImageName) {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// mostError is how many bytes of an error that quotes the user's own text are kept.
+// mostError is the maximum length, in bytes, of an error that quotes the user's own text.
 const mostError = 300
 
-// clipped is an error whose text quotes no more of the user's than is readable.
+// clipped is an error whose text is cut off, because it may quote long user data.
 type clipped struct{ error }
 
-// Error returns the text on one line, cut off where it is too long.
+// Error returns the text on one line, cut off at mostError.
 func (c clipped) Error() string {
 	text := c.error.Error()
 	if len(text) <= mostError {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The kinds of user data that cloud-init and nodeadm know.
+// The content types of user data that cloud-init and nodeadm read.
 const (
 	shellScript = `text/x-shellscript; charset="us-ascii"`
 	cloudConfig = `text/cloud-config; charset="us-ascii"`
@@ -31,7 +31,7 @@ func newPart(contentType, body string) part {
 	return part{[]string{"Content-Type: " + contentType}, body}
 }
 
-// archive writes the parts as one MIME message.
+// archive returns the parts as one MIME message.
 func archive(parts []part) string {
 	boundary := boundaryFor(parts)
 	var b strings.Builder
@@ -51,7 +51,7 @@ func archive(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns "//" as EKS writes it, or something longer if a part has such a line.
+// boundaryFor returns "//", which EKS uses, or a longer boundary if a part contains such a line.
 func boundaryFor(parts []part) string {
 	boundary := "//"
 	for n := 0; ; n++ {
@@ -63,8 +63,8 @@ func boundaryFor(parts []part) string {
 	}
 }
 
-// userParts returns the user's own user data as parts: those of a MIME message
-// as they are, anything else as one.
+// userParts returns the user's own user data as parts: the parts of a MIME message unchanged, any other text as one
+// part.
 func userParts(text string, single func(string) string) ([]part, error) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if strings.TrimSpace(text) == "" {
@@ -75,7 +75,7 @@ func userParts(text string, single func(string) string) ([]part, error) {
 	}
 	m, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(text, "\n \t")))
 	if err != nil {
-		return nil, fmt.Errorf("spec.userData begins as a MIME message but is not one: %w", err)
+		return nil, fmt.Errorf("spec.userData begins as a MIME message but cannot be parsed: %w", err)
 	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") || params["boundary"] == "" {

@@ -17,36 +17,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Node is all that user data is made from. Two equal Nodes give the same bytes.
+// Node is the input of UserData. Two equal Nodes give the same bytes.
 type Node struct {
 	Family  string  // one of catalog's AMI families
 	Cluster Cluster // the cluster that the node joins
 	Kubelet Kubelet // settings of the EC2NodeClass
 
-	// Labels are those the node shall have. What a kubelet may not set on
-	// itself is left out; the controller adds it when the node registers.
+	// Labels are the labels of the node. Labels that a kubelet is not allowed to set on its own node are left out; the
+	// controller adds them when the node registers.
 	Labels requirements.Labels
-	// Taints are those of the NodeClaim, startup taints included. The
-	// unregistered taint is added.
+	// Taints are the taints of the NodeClaim, including startup taints. UserData adds the unregistered taint.
 	Taints []requirements.Taint
 
-	UserData      string // the user's own, as in spec.userData
+	UserData      string // the user's own user data, from spec.userData
 	InstanceStore string // catalog.RAID0 or empty
-	// ImageName is the name of the image, for what depends on its version (Bottlerocket); empty if it is not known.
+	// ImageName is the name of the image, for settings that depend on its version (Bottlerocket); empty if unknown.
 	ImageName string
 }
 
-// Cluster is what a kubelet must know to find its cluster.
+// Cluster holds the facts that a kubelet needs to find its cluster.
 type Cluster struct {
 	Name        string // of the EKS cluster
 	Endpoint    string // "https://…"
 	CA          string // base64 of PEM
-	ServiceCIDR string // AL2023 needs it
+	ServiceCIDR string // required by AL2023
 	DNS         string // address of the cluster's DNS service; empty if there is none
 	IPv6        bool   // pods and services have IPv6 addresses
 }
 
-// Kubelet is what the user sets about the kubelet, as text where the kubelet takes text.
+// Kubelet holds the user's kubelet settings, as text where the kubelet expects text.
 type Kubelet struct {
 	ClusterDNS                  []string          // instead of Cluster.DNS
 	MaxPods                     *int64            // nil: the default of the AMI family
@@ -60,32 +59,32 @@ type Kubelet struct {
 	ImageGCHighThresholdPercent *int64            // nil: the kubelet's default
 	ImageGCLowThresholdPercent  *int64            // nil: the kubelet's default
 	CPUCFSQuota                 *bool             // nil: the kubelet's default
-	// More are further fields of KubeletConfiguration by name, each value as JSON on one line. AL2023 alone knows a way to
-	// set them.
+	// More are further fields of KubeletConfiguration by name, each value as JSON on one line. Only AL2023 supports
+	// them.
 	More map[string]string
 }
 
-// Unregistered is on every node until the controller has seen it.
+// Unregistered returns the taint of each node that the controller has not registered yet.
 func Unregistered() requirements.Taint {
 	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
-// labelNoSync makes the controller leave the taints alone at registration: the user data set them, and one that is missing was
-// removed on purpose.
+// labelNoSync prevents the controller from changing taints at registration. The user data has set them, so a missing
+// taint was removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
-// MaxBytes is how much user data EC2 takes, before base64.
+// MaxBytes is EC2's limit for user data, in bytes before base64.
 const MaxBytes = 16384
 
-// MaxInput is how much user data of the user's own is read at all. It is more than MaxBytes, since what is written anew may be
-// shorter: comments and carriage returns are left out.
+// MaxInput is the maximum length of the user's own user data, in bytes. It exceeds MaxBytes because the generated user
+// data may be shorter: comments and carriage returns are removed.
 const MaxInput = 4 * MaxBytes
 
-// ErrTooLong says that user data exceeds MaxBytes.
+// ErrTooLong is the error of user data that exceeds MaxBytes.
 var ErrTooLong = errors.New("user data is too long")
 
-// UserData returns the user data of the node. An error needs a change by the user: of the EC2NodeClass's userData, or of a setting
-// that has a missing fact about the cluster.
+// UserData returns the user data of the node. An error requires a change by the user: to the EC2NodeClass's userData,
+// or to the setting of a missing fact about the cluster.
 func UserData(n Node) ([]byte, error) {
 	if len(n.UserData) > MaxInput {
 		return nil,
@@ -120,7 +119,7 @@ func (n Node) write() (string, error) {
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
 		return n.windows()
 	}
-	return "", fmt.Errorf("there is no AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
+	return "", fmt.Errorf("unknown AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
 }
 
 func (n Node) check() error {
@@ -130,7 +129,7 @@ func (n Node) check() error {
 			return fmt.Errorf("the cluster's %s is not known", f.name)
 		}
 		if strings.ContainsAny(f.value, " \t\r\n'\"\\") {
-			return fmt.Errorf("the cluster's %s has a character that it may not have: %q", f.name, f.value)
+			return fmt.Errorf("the cluster's %s has an invalid character: %q", f.name, f.value)
 		}
 	}
 	for _, t := range n.Taints {
@@ -147,7 +146,7 @@ func (n Node) check() error {
 		return fmt.Errorf("spec.kubelet.clusterDNS: %s takes one address, there are %d", n.Family, len(n.Kubelet.ClusterDNS))
 	}
 	if len(n.Kubelet.More) > 0 && n.Family != catalog.AL2023 {
-		return fmt.Errorf("spec.kubelet: %s has no way to set %s", n.Family, strings.Join(slices.Sorted(maps.Keys(n.Kubelet.More)), ", "))
+		return fmt.Errorf("spec.kubelet: %s does not support %s", n.Family, strings.Join(slices.Sorted(maps.Keys(n.Kubelet.More)), ", "))
 	}
 	return n.Kubelet.check()
 }
@@ -168,7 +167,7 @@ func (k Kubelet) check() error {
 	return nil
 }
 
-// dns returns the addresses of the DNS servers for pods, none if they are not known.
+// dns returns the addresses of the DNS servers for pods, none if they are unknown.
 func (n Node) dns() []string {
 	if len(n.Kubelet.ClusterDNS) > 0 {
 		return n.Kubelet.ClusterDNS
@@ -179,7 +178,7 @@ func (n Node) dns() []string {
 	return nil
 }
 
-// taints returns those to register with, the unregistered one last if it is not among them.
+// taints returns the taints to register with. It adds the unregistered taint at the end if it is missing.
 func (n Node) taints() []requirements.Taint {
 	if slices.Contains(n.Taints, Unregistered()) {
 		return n.Taints
@@ -187,7 +186,7 @@ func (n Node) taints() []requirements.Taint {
 	return append(slices.Clone(n.Taints), Unregistered())
 }
 
-// labels returns those that the kubelet may set on its own node.
+// labels returns the labels that the kubelet is allowed to set on its own node.
 func (n Node) labels() requirements.Labels {
 	out := requirements.Labels{labelNoSync: "true"}
 	for k, v := range n.Labels {
@@ -198,8 +197,8 @@ func (n Node) labels() requirements.Labels {
 	return out
 }
 
-// reserved reports whether the NodeRestriction admission plugin, or custom,
-// keeps the label from kubelets.
+// reserved reports whether the kubelet must not set the label, because of the NodeRestriction admission plugin or a
+// custom rule.
 func reserved(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {
@@ -213,7 +212,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// pairs writes a map as "a=b,c=d", sorted by key, with sep between key and value.
+// pairs formats a map as "a=b,c=d", sorted by key, with sep between key and value.
 func pairs(m map[string]string, sep string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// tomlDoc is a TOML document, parsed as far as needed to merge settings into the user's: tables and their keys. Values keep
-// their text. Comments are lost.
+// tomlDoc is a TOML document, parsed into tables and their keys as needed to merge Joiner's settings into the user's.
+// Values keep their text. Comments are lost.
 type tomlDoc struct {
 	tables  []*tomlTable
-	blocked []string // what could not be set, because something above it is no table; nil: nothing
+	blocked []string // path of a setting that could not be set, because its parent is not a table; nil: none
 }
 
 type tomlTable struct {
@@ -28,12 +28,11 @@ type tomlEntry struct {
 	value string
 }
 
-// parseTOML reads a document. Dotted keys and inline tables become tables of
-// their own, so that their keys can be set one by one. It refuses what TOML 1.0
-// refuses: the instance would, too, and only then.
+// parseTOML reads a document. Dotted keys and inline tables become separate tables, so that their keys can be set one
+// by one. It rejects exactly the texts that TOML 1.0 rejects, because the instance would reject them too.
 func parseTOML(text string) (*tomlDoc, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("it is not written in UTF-8")
+		return nil, errors.New("it is not UTF-8")
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if i := strings.IndexFunc(text, isControl); i >= 0 {
@@ -73,7 +72,7 @@ func parseTOML(text string) (*tomlDoc, error) {
 	}
 }
 
-// open returns the table to which the keys after a header belong.
+// open returns the table for the keys that follow a header.
 func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	if !t.list && !d.inList(t.path) {
 		if i := d.index(t.path); i >= 0 {
@@ -84,8 +83,8 @@ func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	return t
 }
 
-// put adds the entry to the table that its whole path names. Within a list, whose
-// elements have no path of their own, it stays where it was written.
+// put adds the entry to the table that its whole path names. In a list, whose elements have no path of their own, the
+// entry stays in its place.
 func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
 	last := len(e.path) - 1
 	if last > 0 && !t.list && !d.inList(t.path) {
@@ -95,7 +94,7 @@ func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
 	t.entries = append(t.entries, e)
 }
 
-// index returns where the table is that is no list, -1 if there is none.
+// index returns the index of the table at path, -1 if there is none or it is a list.
 func (d *tomlDoc) index(path []string) int {
 	return slices.IndexFunc(d.tables, func(t *tomlTable) bool { return !t.list && slices.Equal(t.path, path) })
 }
@@ -105,7 +104,8 @@ func (d *tomlDoc) inList(path []string) bool {
 	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.list && below(path, t.path) })
 }
 
-// set gives the key, as TOML writes it, in the table a value, and takes away what was at or below it.
+// set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything
+// below it.
 func (d *tomlDoc) set(table, key, value string) {
 	at := append(dotted(table), unquoteKey(key))
 	if above := d.obstacle(at); above != nil && d.blocked == nil {
@@ -116,7 +116,7 @@ func (d *tomlDoc) set(table, key, value string) {
 	t.entries = append(t.entries, tomlEntry{at[len(at)-1:], value})
 }
 
-// drop takes away the table and all that is below it.
+// drop removes the table and everything below it.
 func (d *tomlDoc) drop(table string) { d.dropPath(dotted(table)) }
 
 func (d *tomlDoc) dropPath(at []string) {
@@ -131,13 +131,12 @@ func (d *tomlDoc) dropPath(at []string) {
 	}
 }
 
-// below reports whether path is at, or within it.
+// below reports whether path equals at or is within it.
 func below(path, at []string) bool { return len(path) >= len(at) && slices.Equal(path[:len(at)], at) }
 
 func dotted(table string) []string { return strings.Split(table, ".") }
 
-// String writes the document. Tables that have no keys are left out, unless
-// they are elements of a list.
+// String returns the document as TOML. Tables without keys are left out, unless they are elements of a list.
 func (d *tomlDoc) String() string {
 	var b strings.Builder
 	for _, t := range d.tables {
@@ -168,7 +167,7 @@ func joinKeys(path []string) string {
 	return strings.Join(out, ".")
 }
 
-// writeKey writes a key bare if TOML allows it, else in quotes.
+// writeKey returns the key, quoted unless TOML allows a bare key.
 func writeKey(k string) string {
 	bare := k != ""
 	for i := range len(k) {
@@ -180,7 +179,7 @@ func writeKey(k string) string {
 	return quoteTOML(k)
 }
 
-// isControl reports whether TOML allows the character nowhere.
+// isControl reports whether TOML forbids the character everywhere.
 func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
 
 func isBare(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '_' }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// documents are settings that users may write, right and wrong ones.
+// documents are valid and invalid settings that users may write.
 var documents = []string{
 	settings,
 	"", "# nothing\n", "\t\n", "[a]\n", "a = 1", "a=1#c", "[a.b]\nc = true\n[a]\nd = false", "a.b.c = 1\na.b.d = 2",
@@ -33,19 +33,19 @@ var documents = []string{
 	"\xff = 1", "a = \"\xff\"",
 }
 
-// TestTOML: we take what another reader takes, and refuse what it refuses.
+// TestTOML: parseTOML accepts and rejects the same texts as another TOML parser.
 func TestTOML(t *testing.T) {
 	t.Parallel()
 	for _, text := range documents {
 		checkAgainst(t, text)
 		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
 		if readable := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && readable == nil {
-			t.Errorf("refused, though another reader takes it: %v\n%s", err, text)
+			t.Errorf("rejected, but another parser accepts it: %v\n%s", err, text)
 		}
 	}
 }
 
-// TestOldTOML: what came with TOML 1.1 is refused, for Bottlerocket's reader may be older.
+// TestOldTOML: additions of TOML 1.1 are rejected, because Bottlerocket's parser may be older.
 func TestOldTOML(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`a = "\x41"`, `a = "\e"`, "a = { b = 1, }", "a = {\nb = 1 }"} {
@@ -55,14 +55,14 @@ func TestOldTOML(t *testing.T) {
 	}
 }
 
-// TestNoTable: where our settings have to go, the user may have put tables alone.
+// TestNoTable: the user's text has another value in the place of a table that Joiner needs.
 func TestNoTable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",
 		"settings.kubernetes.node-labels = []"} {
 		_, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
-		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "has to be a table") {
-			t.Errorf("%q: %v, want an error that says what has to be a table", text, err)
+		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "must be a table") {
+			t.Errorf("%q: %v, want an error that names the table", text, err)
 		}
 	}
 }
@@ -74,18 +74,19 @@ func FuzzTOML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkAgainst(t, text) })
 }
 
-// checkAgainst compares the user data made from text with what go-toml, which knows TOML 1.1 too, reads in text.
+// checkAgainst compares the user data generated from text with go-toml's reading of text. go-toml also accepts TOML
+// 1.1.
 func checkAgainst(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(text, "settings") && text != settings {
-		return // what is ours is not compared
+		return // Joiner's own settings are not compared
 	}
 	var want map[string]any
 	readable := toml.Unmarshal([]byte(text), &want)
 	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), text))
 	switch {
 	case err == nil && readable != nil:
-		t.Errorf("taken, though another reader says %v:\n%s", readable, text)
+		t.Errorf("accepted, but another parser returns %v:\n%s", readable, text)
 		return
 	case err != nil:
 		if !strings.Contains(err.Error(), "spec.userData") {
@@ -95,7 +96,7 @@ func checkAgainst(t *testing.T, text string) {
 	}
 	var made map[string]any
 	if err := toml.Unmarshal(got, &made); err != nil {
-		t.Errorf("made something unreadable: %v\n%s\nof\n%s", err, got, text)
+		t.Errorf("the generated text is invalid: %v\n%s\nof\n%s", err, got, text)
 		return
 	}
 	delete(made, "settings")
@@ -105,7 +106,7 @@ func checkAgainst(t *testing.T, text string) {
 	}
 }
 
-// filled returns the value without tables that hold nothing, which we leave out.
+// filled returns the value without empty tables, which are left out of the generated text.
 func filled(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

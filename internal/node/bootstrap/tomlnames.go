@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// tomlNames keeps what a TOML document has defined so far, to refuse what is
-// defined twice: a reader would stop there, and the node would never join.
+// tomlNames records the names that a TOML document has defined so far, to reject duplicate definitions. A TOML parser
+// on the instance would reject them too, and the node would never join.
 // Source: the TOML specification 1.0, "Table" and "Array of Tables".
 type tomlNames struct {
 	root *tomlName
-	open *tomlName // the table to which keys belong now
+	open *tomlName // the table that following keys belong to
 }
 
 type tomlName struct {
@@ -19,7 +19,7 @@ type tomlName struct {
 	below map[string]*tomlName
 }
 
-// tomlKind is by what a name came about, which decides what may be added to it.
+// tomlKind is the kind of definition of a name. It determines what may be added to the name.
 type tomlKind int
 
 const (
@@ -35,7 +35,7 @@ func newTOMLNames() *tomlNames {
 	return &tomlNames{root: root, open: root}
 }
 
-// header notes [path] or, as a list, [[path]].
+// header records [path] or, if list is true, [[path]].
 func (n *tomlNames) header(path []string, list bool) error {
 	last := len(path) - 1
 	at := n.root
@@ -64,7 +64,7 @@ func (n *tomlNames) header(path []string, list bool) error {
 	return nil
 }
 
-// key notes a key of the open table.
+// key records a key of the open table.
 func (n *tomlNames) key(path []string) error {
 	last := len(path) - 1
 	at := n.open
@@ -82,7 +82,7 @@ func (n *tomlNames) key(path []string) error {
 	return nil
 }
 
-// checkInline refuses an inline table that has one key twice. Its keys are whole paths.
+// checkInline rejects an inline table with a duplicate key. Its keys are whole paths.
 func checkInline(entries []tomlEntry) error {
 	for i, e := range entries {
 		for _, earlier := range entries[:i] {
@@ -94,7 +94,7 @@ func checkInline(entries []tomlEntry) error {
 	return nil
 }
 
-// child returns what is below the name, made if it is not there.
+// child returns the name below n, and creates it if it does not exist.
 func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	if c := n.below[part]; c != nil {
 		return c
@@ -104,8 +104,7 @@ func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	return c
 }
 
-// obstacle returns the first name above path that is no table, so that nothing
-// can be set at path; nil if there is none.
+// obstacle returns the first name above path that is not a table, so that path cannot be set; nil if there is none.
 func (d *tomlDoc) obstacle(path []string) []string {
 	for i := 1; i < len(path); i++ {
 		above := path[:i]
@@ -122,7 +121,7 @@ func (d *tomlDoc) obstacle(path []string) []string {
 	return nil
 }
 
-// quoteTOML writes a basic string. Go's escapes are not all TOML's.
+// quoteTOML returns a basic string. It does not use Go's quoting, because TOML lacks some of Go's escapes.
 func quoteTOML(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tomlScanner walks through TOML text. It knows where keys and values end, and whether
-// they are written rightly; what a value means is left to who reads it.
+// tomlScanner scans TOML text. It finds the ends of keys and values and checks their syntax. It does not interpret
+// values.
 type tomlScanner struct {
 	text string
 	at   int
@@ -61,7 +61,7 @@ func (s *tomlScanner) gap() {
 	}
 }
 
-// endOfLine wants nothing more on the line but a comment.
+// endOfLine returns an error if anything but a comment remains on the line.
 func (s *tomlScanner) endOfLine() error {
 	s.gap()
 	if s.peek() == '#' {
@@ -125,7 +125,7 @@ func (s *tomlScanner) key() (string, error) {
 	if c := s.peek(); c == '"' || c == '\'' {
 		start := s.at
 		if strings.HasPrefix(s.text[start:], strings.Repeat(string(rune(c)), 3)) {
-			return "", errors.New("the name of a setting may not have three quotes")
+			return "", errors.New("the name of a setting must not have three quotes")
 		}
 		if err := s.quoted(); err != nil {
 			return "", err
@@ -142,7 +142,7 @@ func (s *tomlScanner) key() (string, error) {
 	return s.text[start:s.at], nil
 }
 
-// value reads what stands after "path =".
+// value reads the value after "path =".
 func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
 	s.gap()
 	if s.peek() == '{' {

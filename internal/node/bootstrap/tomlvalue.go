@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The values that are neither text nor composed.
+// Patterns of values without quotes.
 // Source: the TOML specification 1.0.
 var (
 	tomlInteger = regexp.MustCompile(`^([+-]?(0|[1-9](_?[0-9])*)|0x[0-9A-Fa-f](_?[0-9A-Fa-f])*|0o[0-7](_?[0-7])*|0b[01](_?[01])*)$`)
@@ -16,7 +16,7 @@ var (
 	tomlTime    = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?|[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)$`)
 )
 
-// skip passes over one value: a string, an array with all it holds, or a bare word.
+// skip skips one value: a string, an array with all its elements, or a bare word.
 func (s *tomlScanner) skip() error {
 	switch s.peek() {
 	case '"', '\'':
@@ -30,12 +30,12 @@ func (s *tomlScanner) skip() error {
 	}
 	word := strings.TrimRight(s.text[start:s.at], " \t")
 	if word == "" {
-		return nil // the caller knows whose value is missing
+		return nil // the caller reports the missing value with its name
 	}
 	return checkWord(word)
 }
 
-// checkWord refuses what is not a value without quotes.
+// checkWord rejects a word that is not a valid value without quotes.
 func checkWord(word string) error {
 	switch {
 	case word == "true", word == "false", tomlTime.MatchString(word):
@@ -51,7 +51,7 @@ func checkWord(word string) error {
 	return fmt.Errorf("%q is neither a number, true, false nor a time; text needs quotes", word)
 }
 
-// array passes over [a, b, …].
+// array skips [a, b, …].
 func (s *tomlScanner) array() error {
 	s.take()
 	for {
@@ -78,7 +78,7 @@ func (s *tomlScanner) array() error {
 	}
 }
 
-// element passes over one value of an array.
+// element skips one value of an array.
 func (s *tomlScanner) element() error {
 	start := s.at
 	if s.peek() != '{' {
@@ -97,7 +97,7 @@ func (s *tomlScanner) element() error {
 	return checkInline(entries)
 }
 
-// quoted passes over a string of any of the four kinds.
+// quoted skips a string of any of the four kinds.
 func (s *tomlScanner) quoted() error {
 	mark := s.text[s.at : s.at+1]
 	end := mark
@@ -122,10 +122,10 @@ func (s *tomlScanner) quoted() error {
 	return errEnd
 }
 
-// letter passes over one character of a string, or one escape.
+// letter skips one character of a string, or one escape.
 func (s *tomlScanner) letter(escapes, lines bool) error {
 	if s.peek() == '\n' && !lines {
-		return errors.New("a string ends with its line")
+		return errors.New("a string does not end on its line")
 	}
 	if s.take() == '\\' && escapes {
 		return s.escape(lines)
@@ -133,7 +133,7 @@ func (s *tomlScanner) letter(escapes, lines bool) error {
 	return nil
 }
 
-// escape passes over what follows a backslash.
+// escape skips the part of an escape after the backslash.
 func (s *tomlScanner) escape(lines bool) error {
 	var digits int
 	switch c := s.take(); c {
@@ -145,23 +145,23 @@ func (s *tomlScanner) escape(lines bool) error {
 		digits = 8
 	case ' ', '\t', '\n':
 		if !lines || !s.continues(c) {
-			return errors.New("a backslash stands before a space")
+			return errors.New("a backslash precedes a space")
 		}
 		return nil
 	default:
-		return fmt.Errorf("there is no escape \\%s; a backslash is written \\\\", string(rune(c)))
+		return fmt.Errorf("unknown escape \\%s; write a backslash as \\\\", string(rune(c)))
 	}
 	from := s.at
 	s.at = min(s.at+digits, len(s.text))
 	n, err := strconv.ParseUint(s.text[from:s.at], 16, 32)
 	if err != nil || s.at-from != digits || n > 0x10ffff || n >= 0xd800 && n < 0xe000 {
-		return fmt.Errorf("the escape \\%s is no character", s.text[from-1:s.at])
+		return fmt.Errorf("the escape \\%s is not a character", s.text[from-1:s.at])
 	}
 	return nil
 }
 
-// continues reports whether only blanks stand between a backslash and the end
-// of its line, and passes over them. c is the first.
+// continues reports whether only blanks stand between a backslash and the end of its line, and skips them. c is the
+// first of these characters.
 func (s *tomlScanner) continues(c byte) bool {
 	for c == ' ' || c == '\t' {
 		c = s.take()

@@ -24,11 +24,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 func ptr[T any](v T) *T { return &v }
 
-// plain is a node with nothing set but what the controller always knows.
+// plain returns a node with only the settings that the controller always has.
 func plain(family string) bootstrap.Node {
 	return bootstrap.Node{
 		Family: family,
@@ -44,7 +44,7 @@ func plain(family string) bootstrap.Node {
 	}
 }
 
-// full is a node with everything set.
+// full returns a node with all settings.
 func full(family string) bootstrap.Node {
 	n := plain(family)
 	n.Taints = []requirements.Taint{
@@ -148,7 +148,7 @@ func TestUserData(t *testing.T) {
 			}
 			again, _ := bootstrap.UserData(n)
 			if string(got) != string(again) {
-				t.Error("the same node gave other bytes the second time")
+				t.Error("UserData is not deterministic")
 			}
 			checkReadable(t, n.Family, string(got))
 			golden(t, name, string(got))
@@ -156,13 +156,13 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// ownData is what users of each family write.
+// ownData is typical user data of each family.
 var ownData = map[string]string{
 	catalog.AL2023: nodeConfig, catalog.AL2: script, catalog.Bottlerocket: settings, catalog.Custom: script,
 	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
 }
 
-// nodeOf returns a node of a NodeClaim for one instance type.
+// nodeOf returns a node for a NodeClaim with one instance type.
 func nodeOf(family, arch string) bootstrap.Node {
 	n := plain(family)
 	n.Labels["kubernetes.io/arch"] = arch
@@ -175,7 +175,7 @@ func nodeOf(family, arch string) bootstrap.Node {
 	return n
 }
 
-// TestFamilies: each family on each architecture that it has, with and without the user's own data.
+// TestFamilies: each family on each of its architectures, with and without the user's own data.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	for family, own := range ownData {
@@ -212,11 +212,11 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -rewrite writes it anew):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -rewrite updates it):\n%s", file, diff)
 	}
 }
 
-// checkReadable reads the user data with parsers that are not ours.
+// checkReadable parses the user data with other parsers.
 func checkReadable(t *testing.T, family, text string) {
 	t.Helper()
 	switch family {
@@ -297,28 +297,28 @@ func TestUserDataErrors(t *testing.T) {
 		node bootstrap.Node
 		want string
 	}{
-		"service CIDR":    {noCIDR, "service CIDR is not known"},
-		"endpoint":        {noEndpoint, "endpoint is not known"},
-		"a quote":         {quoted, "cannot be written as a flag"},
-		"a space":         {eviction, "cannot be written as a flag"},
-		"pods per core":   {perCore, "podsPerCore"},
-		"no such family":  {plain("AL3"), "there is no AMI family"},
-		"more settings":   {more, "AL2 has no way to set podPidsLimit, seccompDefault"},
-		"no JSON":         {noJSON, "spec.kubelet.seccompDefault"},
-		"two DNS servers": {twoDNS, "spec.kubelet.clusterDNS"},
-		"open PowerShell": {with(plain(catalog.Windows2022), "<powershell>\nhostname"), "without the other"},
-		"two blocks":      {with(plain(catalog.Windows2022), "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},
-		"wrong way round": {with(plain(catalog.Windows2022), "</powershell>a<powershell>"), "before"},
-		"a task list":     {with(plain(catalog.Windows2025), "version: 1.1\ntasks:\n- task: executeScript\n"), "EC2Launch v2"},
-		"not a message":   {with(plain(catalog.AL2023), "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
-		"half a message":  {with(plain(catalog.AL2), strings.TrimSuffix(message, "--BOUNDARY--\r\n")), "read part"},
-		"half a table":    {with(plain(catalog.Bottlerocket), "[settings"), "line 1"},
-		"half a string":   {with(plain(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
-		"no value":        {with(plain(catalog.Bottlerocket), "a =\n"), "has no value"},
-		"a script":        {with(plain(catalog.Bottlerocket), "echo hello\n"), "line 1"},
-		"long":            {with(plain(catalog.AL2023), strings.Repeat("# long\n", 3000)), "16384"},
-		"long, as it is":  {with(plain(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
-		"two on one line": {with(plain(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
+		"service CIDR":             {noCIDR, "service CIDR is not known"},
+		"endpoint":                 {noEndpoint, "endpoint is not known"},
+		"a quote":                  {quoted, "cannot be written as a flag"},
+		"a space":                  {eviction, "cannot be written as a flag"},
+		"pods per core":            {perCore, "podsPerCore"},
+		"no such family":           {plain("AL3"), "unknown AMI family"},
+		"more settings":            {more, "AL2 does not support podPidsLimit, seccompDefault"},
+		"invalid JSON":             {noJSON, "spec.kubelet.seccompDefault"},
+		"two DNS servers":          {twoDNS, "spec.kubelet.clusterDNS"},
+		"open PowerShell":          {with(plain(catalog.Windows2022), "<powershell>\nhostname"), "without the other"},
+		"two blocks":               {with(plain(catalog.Windows2022), "<powershell>a</powershell><powershell>b</powershell>"), "more than one"},
+		"wrong way round":          {with(plain(catalog.Windows2022), "</powershell>a<powershell>"), "before"},
+		"a task list":              {with(plain(catalog.Windows2025), "version: 1.1\ntasks:\n- task: executeScript\n"), "EC2Launch v2"},
+		"not a message":            {with(plain(catalog.AL2023), "MIME-Version: 1.0\nContent-Type: text/plain\n\nhello"), "want multipart/mixed"},
+		"half a message":           {with(plain(catalog.AL2), strings.TrimSuffix(message, "--BOUNDARY--\r\n")), "read part"},
+		"half a table":             {with(plain(catalog.Bottlerocket), "[settings"), "line 1"},
+		"half a string":            {with(plain(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
+		"no value":                 {with(plain(catalog.Bottlerocket), "a =\n"), "has no value"},
+		"a script":                 {with(plain(catalog.Bottlerocket), "echo hello\n"), "line 1"},
+		"long":                     {with(plain(catalog.AL2023), strings.Repeat("# long\n", 3000)), "16384"},
+		"too long":                 {with(plain(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
+		"two settings on one line": {with(plain(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
 	} {
 		_, err := bootstrap.UserData(c.node)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -330,7 +330,7 @@ func TestUserDataErrors(t *testing.T) {
 	}
 }
 
-// TestBoundary: a part that holds the usual boundary must not end the message early.
+// TestBoundary: a part that contains the usual boundary must not end the message early.
 func TestBoundary(t *testing.T) {
 	t.Parallel()
 	body := "#!/bin/sh\ncat <<X\n--//\n--//--\nX\n"
@@ -344,7 +344,7 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestBottlerocketMerge: what the user set stays, except what must be ours.
+// TestBottlerocketMerge: the user's settings stay, except those that Joiner must set.
 func TestBottlerocketMerge(t *testing.T) {
 	t.Parallel()
 	got, err := bootstrap.UserData(with(plain(catalog.Bottlerocket), settings))

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// The tags in which EC2Launch finds what it runs.
+// The tags of the PowerShell block that EC2Launch runs.
 // Source: the EC2 user guide, "How Amazon EC2 handles user data for Windows instances".
 const (
 	openPowerShell  = "<powershell>"
 	closePowerShell = "</powershell>"
 )
 
-// windows writes a block of PowerShell: the user's commands first, then a call
-// of the image's own script. What the user wrote around the block, for instance
-// <persist> or <script>, stays around it.
+// windows returns a PowerShell block: the user's commands first, then a call of the image's own script. User text
+// around the block, for instance <persist> or <script>, stays around it.
 func (n Node) windows() (string, error) {
 	before, commands, after, err := powerShell(n.UserData)
 	if err != nil {
@@ -28,8 +27,8 @@ func (n Node) windows() (string, error) {
 	return b.String(), nil
 }
 
-// startBootstrap writes the call. The script prints its progress on streams that
-// only the redirection brings into EC2Launch's log.
+// startBootstrap writes the call of the script. The script prints its progress on streams that reach EC2Launch's log
+// only through the redirection.
 // Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
 func (n Node) startBootstrap(b *strings.Builder) {
 	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
@@ -48,9 +47,8 @@ func (n Node) startBootstrap(b *strings.Builder) {
 	b.WriteString(" 3>&1 4>&1 5>&1 6>&1\n")
 }
 
-// powerShell takes the user's own user data apart: the commands, each line with
-// its newline, and what stands before and after their block. Text without any
-// tag is commands.
+// powerShell splits the user's own user data into the commands of the block, each line with its newline, and the text
+// before and after the block. Text without tags is commands.
 func powerShell(text string) (before, commands, after string, err error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	lower := asciiLower(text)
@@ -86,7 +84,7 @@ func isTaskList(text string) bool {
 	return false
 }
 
-// asciiLower keeps every byte where it is, which strings.ToLower need not.
+// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
 func asciiLower(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -97,7 +95,7 @@ func asciiLower(s string) string {
 	return string(out)
 }
 
-// line returns the text without blank ends and with a newline, or nothing.
+// line returns the text trimmed and with a newline, or "" for blank text.
 func line(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""
@@ -105,5 +103,5 @@ func line(text string) string {
 	return text + "\n"
 }
 
-// quotePowerShell writes a text in which PowerShell expands nothing.
+// quotePowerShell returns a quoted string in which PowerShell expands nothing.
 func quotePowerShell(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

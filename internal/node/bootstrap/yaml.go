@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// mapping is a YAML mapping in the order in which it is written. A value is a
-// string, an int64, a bool, a flow, a mapping, or a list of strings or mappings.
+// mapping is a YAML mapping with ordered fields. A value is a string, an int64, a bool, a flow, a mapping, or a list of
+// strings or mappings.
 type mapping []field
 
-// flow is a value as JSON, which YAML takes as it is.
+// flow is a value in JSON, which is valid YAML.
 type flow string
 
 type field struct {
@@ -29,7 +29,7 @@ func sortedMapping(m map[string]string) mapping {
 	return out
 }
 
-// String writes the mapping as YAML.
+// String returns the mapping as YAML.
 func (m mapping) String() string {
 	var b strings.Builder
 	m.write(&b, "")
@@ -66,8 +66,7 @@ func (m mapping) indented(indent string) string {
 	return b.String()
 }
 
-// scalar writes a value; a string in quotes unless it plainly is one. JSON's
-// quotes are YAML's.
+// scalar returns a value as YAML. It quotes a string as JSON unless isPlain.
 func scalar(value any) string {
 	switch v := value.(type) {
 	case int64:
@@ -89,9 +88,8 @@ func scalar(value any) string {
 	return fmt.Sprint(value)
 }
 
-// isPlain reports whether every YAML reader takes the string, without quotes,
-// for itself: it begins with a letter, perhaps after dashes, and has no
-// character that means anything.
+// isPlain reports whether every YAML parser reads the unquoted string as this string. The string must begin with a
+// letter, optionally after dashes, and must have no special character.
 func isPlain(s string) bool {
 	word := strings.TrimLeft(s, "-")
 	if word == "" || !isLetter(word[0]) || strings.HasPrefix(s, "---") {

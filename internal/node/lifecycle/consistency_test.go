@@ -26,6 +26,6 @@ func TestShortfall(t *testing.T) {
 		}
 	}
 	if got := Shortfall(resources.Amounts{}, promised, resources.Amounts{}); got != "" {
-		t.Errorf("%s is missed, which nobody asked for", got)
+		t.Errorf("%s is reported as missing, but was not requested", got)
 	}
 }

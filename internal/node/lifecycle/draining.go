@@ -31,7 +31,7 @@ func draining(seen Seen, now time.Time) Step {
 	return Step{Phase: Gone, Action: Wait, Reason: WaitNothing}
 }
 
-// emptying takes a Node that pods may run on out of service.
+// emptying takes a Node that may run pods out of service.
 func emptying(seen Seen, now time.Time) Step {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -52,7 +52,7 @@ func emptying(seen Seen, now time.Time) Step {
 	return step.to(ReleaseNode)
 }
 
-// drained decides while pods or volumes are left on a Node whose instance still runs.
+// drained returns the step while pods or volumes are left on a Node whose instance still runs.
 func drained(seen Seen, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -71,8 +71,8 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending decides while the instance exists. It does not wait for an instance of another owner. It waits for one without owner tags,
-// because the NodeClaim is the only object left that refers to it.
+// ending returns the step while the instance exists. It does not wait for an instance of another owner. It waits for an
+// instance without owner tags, because the NodeClaim is the only object left that refers to it.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine

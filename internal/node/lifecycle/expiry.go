@@ -2,10 +2,10 @@ package lifecycle
 
 import "time"
 
-// Expired reports whether the claim has reached the age to be replaced at.
+// Expired reports whether the claim has reached the age at which it is replaced.
 func (c Claim) Expired(now time.Time) bool { return isPast(expiry(c), now) }
 
-// expiry is when the claim is to be replaced, zero for never.
+// expiry returns when the claim is replaced, zero for never.
 func expiry(c Claim) time.Time {
 	if c.ExpireAfter == nil {
 		return time.Time{}
@@ -13,13 +13,14 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expired deletes a claim that has reached its age. Where budgets allow it, its pods get other nodes first: the node gets no new
-// pods, its own are planned, and it is deleted when their nodes are ready. It waits at most ReplaceWithin, and do-not-disrupt
-// does not protect its pods. A node that is not ready, or has no time left, is deleted immediately.
+// expired deletes a claim that has reached its age. Where budgets allow it, its pods first get other nodes: the node is
+// cordoned, its pods are planned, and it is deleted when the replacement nodes are ready. It waits at most
+// ReplaceWithin, and do-not-disrupt does not protect its pods. A node that is not ready, or has no time left, is
+// deleted immediately.
 func expired(seen Seen, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node
-	most, r := patience(c), seen.Claim.Replacement
+	most, r := replacementWait(c), seen.Claim.Replacement
 	isServing := phase == Ready && n.Count == 1 && n.Ready
 	giveUp := time.Time{}
 	if !r.Since.IsZero() {
@@ -36,9 +37,9 @@ func expired(seen Seen, now time.Time, phase Phase) Step {
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
 }
 
-// patience is how long an expired node waits at most. What it waits for its replacement is taken off the termination grace
-// period, so that the node is gone in time: at least half of it is left to its pods.
-func patience(c Claim) time.Duration {
+// replacementWait is the maximum wait of an expired node. The wait for its replacement is subtracted from the termination
+// grace period, so that the node is removed in time. At least half of the period remains for its pods.
+func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
 		return ReplaceWithin
 	}
@@ -46,8 +47,8 @@ func patience(c Claim) time.Duration {
 }
 
 // LastMoment is when the pods of a deleted claim are deleted by force; zero without a termination grace period. The
-// period begins when the claim is deleted, or when its replacement was asked for if that was before; at least half of
-// it is left to the pods, however long the deletion took to come.
+// period begins when the claim is deleted, or when its replacement was requested if that was earlier. At least half of
+// it remains for the pods, even if the deletion came late.
 func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}

@@ -7,43 +7,44 @@ import (
 	"strings"
 )
 
-// Identity is what EC2 says of an instance, and what its Node must agree with. docs/decisions/0026 says which comparisons are required.
+// Identity holds EC2's facts about an instance, which its Node must match. docs/decisions/0026 lists the required
+// comparisons.
 type Identity struct {
 	Instance   string   // "i-0123…"
-	PrivateDNS string   // "ip-10-0-0-12.ec2.internal"; empty while EC2 does not say
-	Addresses  []string // all private addresses of all network interfaces, IPv4 and IPv6; empty while EC2 does not say
+	PrivateDNS string   // "ip-10-0-0-12.ec2.internal"; empty until EC2 returns it
+	Addresses  []string // all private addresses of all network interfaces, IPv4 and IPv6; empty until EC2 returns them
 
-	// Names are names that the node class gives its Nodes, besides those that EC2 knows.
+	// Names are the names that the node class gives its Nodes, besides EC2's names.
 	Names []string
-	// Domains may stand in place of the domain of PrivateDNS. "*" accepts any name; the address is compared all the same.
+	// Domains may replace the domain of PrivateDNS. "*" accepts any name; the address is compared in any case.
 	Domains []string
 }
 
-// Claimant is a Node that says it is the Node of an instance.
-type Claimant struct {
+// Claimant is a Node that claims to be the Node of an instance.
+type Claimant struct { // name of the Node
 	Name      string
-	Instance  string   // of its spec.providerID
-	Addresses []string // of the type InternalIP
+	Instance  string   // instance ID in its spec.providerID
+	Addresses []string // its addresses of type InternalIP
 }
 
-// Verdict is what a comparison of a Node with its instance comes to.
+// Verdict is the result of comparing a Node with its instance.
 type Verdict int
 
 // The verdicts. The zero value accepts no Node.
 const (
-	IdentityUnknown  Verdict = iota // EC2 or the kubelet has not said enough yet
-	IdentityMatches                 // the Node is the instance's
-	IdentityMismatch                // the Node is not the instance's
+	IdentityUnknown  Verdict = iota // EC2 or the kubelet has not reported enough yet
+	IdentityMatches                 // the Node belongs to the instance
+	IdentityMismatch                // the Node does not belong to the instance
 )
 
-// anyName accepts every name in Identity.Domains.
+// anyName in Identity.Domains accepts every name.
 const anyName = "*"
 
-// Judge compares a Node with the instance that it names. The text is empty where the Node matches; else one sentence without a full stop
-// says what differs or is missing.
+// Judge compares a Node with the instance that it names. The text is empty for a matching Node. Otherwise it is one
+// sentence without a full stop about the difference or the missing fact.
 //
-// The name is the strongest of the comparisons: a kubelet can write any address and any provider id, and the API server lets it create no
-// other Node than the one that its credentials name.
+// The name is the strongest of the comparisons. A kubelet can write any address and any provider id, but the API server
+// only lets it create the Node that its credentials name.
 func (i Identity) Judge(n Claimant) (Verdict, string) {
 	switch {
 	case n.Instance != i.Instance:
@@ -63,7 +64,8 @@ func (i Identity) Judge(n Claimant) (Verdict, string) {
 	return IdentityMatches, ""
 }
 
-// shown writes addresses, the first few of many. A kubelet can write any text for one, so those that are none are not repeated.
+// shown formats addresses, at most the first few. A kubelet can write any text as an address, so invalid addresses are
+// not repeated.
 func shown(addresses []string) string {
 	const most = 3
 	var out []string
@@ -80,7 +82,7 @@ func shown(addresses []string) string {
 	return text
 }
 
-// hasName reports whether a Node of the instance may have the name.
+// hasName reports whether a Node of the instance is allowed to have the name.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	own, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

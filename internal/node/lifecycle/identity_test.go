@@ -76,7 +76,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestAddressesOfNodes: what a kubelet writes for an address is no sentence, and not long: it stands in events before a command.
+// TestAddressesOfNodes: a kubelet may write any text as an address. It must not appear in the message, which stands
+// before a command in events.
 func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12"}}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Next returns the phase of a node and the next action. It is total: each Seen has exactly one answer. Repeating an action is
-// harmless.
+// Next returns the phase of a node and the next action. It returns exactly one step for any state. Every action is
+// idempotent.
 func Next(seen Seen, now time.Time) Step {
 	switch phase := phaseOf(seen); phase {
 	case Wanted:
@@ -24,6 +24,7 @@ func Next(seen Seen, now time.Time) Step {
 	}
 }
 
+// phaseOf returns the phase, which depends on the claim, and for a missing claim on its Node.
 func phaseOf(seen Seen) Phase {
 	c := seen.Claim
 	switch {
@@ -41,6 +42,7 @@ func phaseOf(seen Seen) Phase {
 	return Ready
 }
 
+// wanted returns the step for a claim without an instance.
 func wanted(seen Seen, now time.Time) Step {
 	c := seen.Claim
 	step := Step{Phase: Wanted}
@@ -51,7 +53,7 @@ func wanted(seen Seen, now time.Time) Step {
 	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
 		return step.to(Record)
 	}
-	if reason := wantedNoMore(c, now); reason != "" {
+	if reason := deletionReason(c, now); reason != "" {
 		return step.delete(reason)
 	}
 	giveUp := earliest(c.launchBy(), expiry(c))
@@ -64,8 +66,8 @@ func wanted(seen Seen, now time.Time) Step {
 	return step.to(Launch)
 }
 
-// wantedNoMore returns why a claim without an instance is deleted; empty if it stays.
-func wantedNoMore(c Claim, now time.Time) string {
+// deletionReason returns why a claim without an instance is deleted; empty if it stays.
+func deletionReason(c Claim, now time.Time) string {
 	switch {
 	case c.Shortage:
 		return ReasonShortage
@@ -79,23 +81,24 @@ func wantedNoMore(c Claim, now time.Time) string {
 	return ""
 }
 
-// launchBy is when a claim without an instance is deleted.
+// launchBy returns when a claim without an instance is deleted.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim gets that
-// launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API server's, every claim
-// looks too old.
+// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim
+// gets that launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API
+// server's, every claim would seem too old.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
+// bought returns the step for a launched instance whose Node is not registered.
 func bought(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Bought)
 	if done {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// Also after the timeout: a node that has joined is worth more than a new one.
+		// The Node is registered even after the timeout: a node that has joined is worth more than a new one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -120,12 +123,13 @@ func bought(seen Seen, now time.Time) Step {
 	return step.wait(WaitNode, giveUp)
 }
 
+// joined returns the step for a registered Node that is not initialized.
 func joined(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Joined)
 	if done {
 		return step
 	}
-	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.checkup(now))
+	n, until := seen.Node, earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now))
 	switch {
 	case n.Count == 0:
 		return step.wait(WaitNode, earliest(earliest(until, lostAt(n)), n.confirmAt(now)))
@@ -143,6 +147,7 @@ func joined(seen Seen, now time.Time) Step {
 	return step.to(Initialize)
 }
 
+// ready returns the step for an initialized node.
 func ready(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Ready)
 	if done {
@@ -151,10 +156,11 @@ func ready(seen Seen, now time.Time) Step {
 	if n := seen.Node; n.Count == 0 {
 		return step.wait(WaitNode, earliest(earliest(expiry(seen.Claim), lostAt(n)), n.confirmAt(now)))
 	}
-	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
+	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
-// alive decides what all phases with an instance have in common. The second result is false if the phase decides further.
+// alive returns the step for the states that all phases with an instance share. The second result is false if the phase
+// decides.
 func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
 	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
@@ -171,17 +177,17 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case gone && !seen.Node.Ready:
 		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
 		return step.delete(ReasonMachineGone), true
-	case seen.Claim.Registered && seen.Node.isGivenUp(now):
+	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
 	case seen.Claim.Expired(now):
 		return expired(seen, now, phase), true
 	}
-	action := upkeep(seen)
+	action := urgentAction(seen)
 	return step.to(action), action != ""
 }
 
-// upkeep returns what a node that may live needs before all else, or nothing.
-func upkeep(seen Seen) Action {
+// urgentAction returns the most urgent repair of a node that stays, or nothing.
+func urgentAction(seen Seen) Action {
 	switch n := seen.Node; {
 	case n.Count == 1 && n.Reborn:
 		return Register
@@ -193,7 +199,7 @@ func upkeep(seen Seen) Action {
 	return ""
 }
 
-// lostAt is when a Node that is missing counts as lost, zero for never.
+// lostAt returns when a missing Node counts as lost, zero for never.
 func lostAt(n Node) time.Time {
 	if n.Lost.IsZero() {
 		return time.Time{}
@@ -201,7 +207,7 @@ func lostAt(n Node) time.Time {
 	return n.Lost.Add(LostTimeout)
 }
 
-// confirmAt is when the Node is compared again that has not been compared yet, zero if there is none.
+// confirmAt returns when a Node that is not confirmed yet is compared again, zero if there is none.
 func (n Node) confirmAt(now time.Time) time.Time {
 	if n.Unconfirmed == "" {
 		return time.Time{}

@@ -12,17 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what Next answers into testdata")
+var rewrite = flag.Bool("rewrite", false, "rewrite the expected answers of Next")
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// axis is one thing that can be seen, and every way to see it. The first way is the usual one.
+// axis is one property of the input, with all its values. The first value is the usual one.
 type axis struct {
-	name string
-	ways []way
+	name   string
+	values []value
 }
 
-type way struct {
+type value struct {
 	name string
 	set  func(*Seen)
 }
@@ -32,7 +32,7 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 func axes() []axis {
 	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
 	return []axis{
-		{"claim", []way{
+		{"claim", []value{
 			{"wanted", func(s *Seen) {}},
 			{"launched", func(s *Seen) { s.Claim.Launched = true }},
 			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
@@ -45,7 +45,7 @@ func axes() []axis {
 			{"outdated-soon", func(s *Seen) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
 			{"none", func(s *Seen) { s.Claim = Claim{} }},
 		}},
-		{"age", []way{
+		{"age", []value{
 			{"1s", func(s *Seen) { s.Claim.Created = ago(time.Second) }},
 			{"5m", func(s *Seen) { s.Claim.Created = ago(LaunchTimeout) }},
 			{"15m", func(s *Seen) { s.Claim.Created = ago(RegistrationTimeout) }},
@@ -69,15 +69,15 @@ func axes() []axis {
 			}},
 			{"replaced", expiredWith(ReplacementReady, time.Minute)},
 		}},
-		{"expires", []way{
+		{"expires", []value{
 			{"1d", func(s *Seen) { s.Claim.ExpireAfter = &day }},
 			{"never", func(s *Seen) { s.Claim.ExpireAfter = nil }},
 		}},
-		{"finalizer", []way{
+		{"finalizer", []value{
 			{"yes", func(s *Seen) { s.Claim.Finalizer = s.Claim.Exists }},
 			{"no", func(s *Seen) { s.Claim.Finalizer = false }},
 		}},
-		{"deleted", []way{
+		{"deleted", []value{
 			{"no", func(s *Seen) {}},
 			{"yes", func(s *Seen) { s.Claim.Deleted = ago(time.Second) }},
 			{"grace", func(s *Seen) { s.Claim.Deleted, s.Claim.Grace = ago(time.Second), &zero }},
@@ -85,7 +85,7 @@ func axes() []axis {
 				s.Claim.Deleted, s.Claim.Grace, s.Claim.Deadline = ago(2*minute), &minute, ago(minute)
 			}},
 		}},
-		{"launch", []way{
+		{"launch", []value{
 			{"free", func(s *Seen) { s.Claim.NodeClass = NodeClassReady }},
 			{"class?", func(s *Seen) { s.Claim.NodeClass = NodeClassUnknown }},
 			{"class-bad", func(s *Seen) { s.Claim.NodeClass = NodeClassNotReady }},
@@ -103,7 +103,7 @@ func axes() []axis {
 				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
 			}},
 		}},
-		{"machine", []way{
+		{"machine", []value{
 			{"unknown", func(s *Seen) { s.Machine.State = MachineUnknown }},
 			{"running", func(s *Seen) { s.Machine.State = MachineRunning }},
 			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
@@ -111,7 +111,7 @@ func axes() []axis {
 			{"foreign", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Foreign: true} }},
 			{"unmarked", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Unmarked: true} }},
 		}},
-		{"node", []way{
+		{"node", []value{
 			{"none", func(s *Seen) {}},
 			{"mismatch", func(s *Seen) { s.Node = Node{Mismatch: "another name"} }},
 			{"unconfirmed", func(s *Seen) { s.Node = Node{Mismatch: "another name", Unconfirmed: "no address"} }},
@@ -152,7 +152,8 @@ func leaving(since time.Duration, pods, volumes int) Node {
 	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Closed: true, Cordoned: true, Pods: pods, Volumes: volumes}
 }
 
-// expiredWith makes a claim one that has expired, and whose replacement is in a state since a time; never since if below 0.
+// expiredWith returns a change to a claim that has expired. Its replacement is in the state since a time; since below 0
+// leaves the time unset.
 func expiredWith(state ReplacementState, since time.Duration) func(*Seen) {
 	return func(s *Seen) {
 		day := 24 * time.Hour
@@ -164,7 +165,7 @@ func expiredWith(state ReplacementState, since time.Duration) func(*Seen) {
 	}
 }
 
-// everything calls f with each combination of the ways of all axes.
+// everything calls f with each combination of the values of all axes.
 func everything(f func(names []string, seen Seen)) {
 	all := axes()
 	names := make([]string, len(all))
@@ -174,7 +175,7 @@ func everything(f func(names []string, seen Seen)) {
 			f(names, seen)
 			return
 		}
-		for _, w := range all[i].ways {
+		for _, w := range all[i].values {
 			next := seen
 			w.set(&next)
 			names[i] = w.name
@@ -184,7 +185,7 @@ func everything(f func(names []string, seen Seen)) {
 	walk(0, Seen{Claim: Claim{Exists: true}})
 }
 
-// TestNextIsTotal holds every combination of observations against what must be true of any answer.
+// TestNextIsTotal checks every combination of inputs against the promises that hold for any answer.
 func TestNextIsTotal(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -200,7 +201,7 @@ func TestNextIsTotal(t *testing.T) {
 	}
 }
 
-// broken says which promise an answer breaks, or nothing.
+// broken returns the promise that an answer breaks, or nothing.
 func broken(seen Seen, step Step) string {
 	c, n, m := seen.Claim, seen.Node, seen.Machine
 	ours := m.State == MachineRunning && !m.Foreign
@@ -210,62 +211,62 @@ func broken(seen Seen, step Step) string {
 		kept bool
 	}{
 		{"there is a phase and an action", step.Phase != "" && step.Action != ""},
-		{"waiting says why", step.Action != Wait || step.Reason != ""},
-		{"waiting ends in the future", step.Until.IsZero() || step.Until.After(now)},
-		{"deleting says why", step.Action != Delete || step.Reason != ""},
+		{"a wait has a reason", step.Action != Wait || step.Reason != ""},
+		{"a wait ends in the future", step.Until.IsZero() || step.Until.After(now)},
+		{"a deletion has a reason", step.Action != Delete || step.Reason != ""},
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
-		{"a node that is fit for pods expires when it has had its time",
+		{"an initialized node expires at its age",
 			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
 				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
 				isPast(c.Replacement.Since, ago(ReplaceWithin))},
-		{"an expired node does not wait for ever",
+		{"an expired node does not wait forever",
 			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
 		{"a node that is repaired is due and registered",
 			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
-		{"a node that is unwell is looked at again",
+		{"an unhealthy node is checked again",
 			step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
-		{"what has not expired is not replaced", step.Action != Replace || c.Expired(now)},
-		{"nothing is bought without a finalizer", step.Action != Launch || c.Finalizer},
-		{"nothing is bought twice", step.Action != Launch || !c.Launched && !ours},
-		{"nothing is bought for a claim that leaves", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
-		{"nothing is bought after the timeout, but what was due before it", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
+		{"only an expired claim is replaced", step.Action != Replace || c.Expired(now)},
+		{"no launch without a finalizer", step.Action != Launch || c.Finalizer},
+		{"no second launch", step.Action != Launch || !c.Launched && !ours},
+		{"no launch for a deleted claim", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
+		{"no launch after the timeout unless it was due before", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
 			now.Sub(c.Answered) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.Answered).Add(LaunchTimeout))},
-		{"what EC2 had its time for is given up",
+		{"a claim without an instance is deleted after the timeout",
 			step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
-		{"nothing is bought with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
-		{"only our running machine is ended", step.Action != Terminate || ours},
-		{"no live claim loses its machine", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
-		{"a machine ends before its claim", step.Action != Release || !mayRun || m.Foreign},
-		{"a machine ends before its Node", step.Action != ReleaseNode || !mayRun || m.Foreign},
-		{"the Node goes before the claim", step.Action != Release || n.Count == 0},
-		{"pods leave before the machine ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
-		{"a Node is closed before it is emptied", step.Action != Evict || n.Cordoned},
-		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
-		{"a machine has its time to join",
+		{"no launch with a bad class", step.Action != Launch || c.NodeClass == NodeClassReady},
+		{"only our running instance is terminated", step.Action != Terminate || ours},
+		{"the instance of a claim that is not deleted stays", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
+		{"the instance ends before its claim", step.Action != Release || !mayRun || m.Foreign},
+		{"the instance ends before its Node", step.Action != ReleaseNode || !mayRun || m.Foreign},
+		{"the Node is removed before the claim", step.Action != Release || n.Count == 0},
+		{"pods leave before the instance ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
+		{"a Node is cordoned before its pods are evicted", step.Action != Evict || n.Cordoned},
+		{"volumes keep the instance", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
+		{"an instance has the full time to join",
 			step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.LaunchedAt)) >= RegistrationTimeout},
-		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
-		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
+		{"a joined node is not deleted by the registration timeout", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
+		{"a ready node is not treated as gone", step.Reason != ReasonMachineGone || !n.Ready},
 		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},
-		{"a Node that somebody else holds keeps no machine", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
+		{"a foreign finalizer does not keep the instance", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
 		{"a claim follows its Node",
 			!c.Registered || !isPast(n.Lost, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold ||
 				step.Action == Label || !c.Deleted.IsZero()},
-		{"what is leaving is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
-		{"only strays are dropped, and late",
+		{"a deleted claim is not labelled", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
+		{"only strays are deleted, and last",
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Reborn && c.Deleted.IsZero()},
-		{"a fit node initializes", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
+		{"only a node ready for pods is initialized", step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"Gone is the end", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !promise.kept {
-			return promise.text + ": not so"
+			return "broken promise: " + promise.text
 		}
 	}
 	return ""
 }
 
-// TestEveryDeletedClaimEnds plays the world's part after each step and asserts that Gone is reached.
+// TestEveryDeletedClaimEnds applies the effect of each step and asserts that Gone is reached.
 func TestEveryDeletedClaimEnds(t *testing.T) {
 	t.Parallel()
 	everything(func(names []string, seen Seen) {
@@ -284,7 +285,7 @@ func TestEveryDeletedClaimEnds(t *testing.T) {
 	})
 }
 
-// after is what is seen once a step on the way out is done, in a world where all goes well.
+// after returns the observation after a step of a deletion, if everything succeeds.
 func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	switch step.Action {
 	case SetDeadline:
@@ -309,7 +310,7 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 		switch step.Reason {
 		case WaitMachineAnswer:
 			seen.Machine.State = MachineRunning
-		case WaitMachineEnd, WaitUnmarked: // in the second case the user terminates it
+		case WaitMachineEnd, WaitUnmarked: // for WaitUnmarked the user terminates the instance
 			seen.Machine.State = MachineAbsent
 		case WaitNodeGone:
 			seen.Node = Node{}
@@ -321,15 +322,15 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 	return seen, at
 }
 
-// TestNextAnswers writes each answer out for people to read, with one axis at a time away from the usual. States of the
-// Node with the same answer share a line; the answer with most states says "others". Cases with the same answers follow
-// each other, with their answers below the last one.
+// TestNextAnswers writes the answers in a readable form, with at most one unusual axis at a time. States of the Node
+// with the same answer share a line; the answer with most states has "others". Cases with the same answers share a
+// block.
 func TestNextAnswers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n")
 	last := ""
-	for _, seen := range tellable() {
+	for _, seen := range readableCases() {
 		block := answersByNode(seen.Seen)
 		if block != last {
 			out.WriteString(last + "\n")
@@ -340,19 +341,19 @@ func TestNextAnswers(t *testing.T) {
 	golden(t, "next.txt", out.String()+last)
 }
 
-// answersByNode returns a line per answer, with the states of the Node that have it.
+// answersByNode returns one line per answer, with the states of the Node that lead to it.
 func answersByNode(seen Seen) string {
 	var answers []string
 	nodes := map[string][]string{}
 	most := ""
-	for _, way := range axes()[nodeAxis].ways {
+	for _, value := range axes()[nodeAxis].values {
 		next := seen
-		way.set(&next)
-		answer := tell(Next(next, now))
+		value.set(&next)
+		answer := formatStep(Next(next, now))
 		if nodes[answer] == nil {
 			answers = append(answers, answer)
 		}
-		nodes[answer] = append(nodes[answer], way.name)
+		nodes[answer] = append(nodes[answer], value.name)
 		if len(nodes[answer]) > len(nodes[most]) {
 			most = answer
 		}
@@ -376,14 +377,14 @@ func answersByNode(seen Seen) string {
 
 const nodeAxis, machineAxis, deletedAxis = 7, 6, 4
 
-type tale struct {
+type readableCase struct {
 	name string
 	Seen
 }
 
-// tellable returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
-func tellable() []tale {
-	var out []tale
+// readableCases returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
+func readableCases() []readableCase {
+	var out []readableCase
 	everything(func(names []string, seen Seen) {
 		if names[nodeAxis] != "none" {
 			return
@@ -391,7 +392,7 @@ func tellable() []tale {
 		unusual := 0
 		parts := []string{"claim " + names[0]}
 		for i, a := range axes()[:nodeAxis] {
-			if i == 0 || names[i] == a.ways[0].name {
+			if i == 0 || names[i] == a.values[0].name {
 				continue
 			}
 			parts = append(parts, a.name+" "+names[i])
@@ -400,13 +401,13 @@ func tellable() []tale {
 			}
 		}
 		if unusual == 0 || unusual == 1 && names[deletedAxis] == "no" && names[machineAxis] == "unknown" {
-			out = append(out, tale{strings.Join(parts, ", "), seen})
+			out = append(out, readableCase{strings.Join(parts, ", "), seen})
 		}
 	})
 	return out
 }
 
-func tell(step Step) string {
+func formatStep(step Step) string {
 	parts := []string{string(step.Phase), string(step.Action), step.Reason, step.Detail}
 	if !step.Until.IsZero() {
 		parts = append(parts, "for", step.Until.Sub(now).String())
@@ -431,7 +432,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestLastMoment: waiting for a replacement is at the cost of the termination grace period.
+// TestLastMoment: the wait for a replacement reduces the termination grace period.
 func TestLastMoment(t *testing.T) {
 	t.Parallel()
 	hour, none := time.Hour, time.Duration(0)
@@ -440,14 +441,14 @@ func TestLastMoment(t *testing.T) {
 		claim Claim
 		want  time.Time
 	}{
-		"no grace period":     {Claim{Deleted: now, Replacement: asked}, time.Time{}},
-		"not deleted":         {Claim{Grace: &hour}, time.Time{}},
-		"deleted by somebody": {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
-		"replaced first":      {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
-		"waited for too long": {Claim{Deleted: now, Grace: &hour,
+		"no grace period": {Claim{Deleted: now, Replacement: asked}, time.Time{}},
+		"not deleted":     {Claim{Grace: &hour}, time.Time{}},
+		"deleted":         {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
+		"replaced first":  {Claim{Deleted: now, Grace: &hour, Replacement: asked}, now.Add(50 * time.Minute)},
+		"long wait for the replacement": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementAsked, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
-		"no time at all": {Claim{Deleted: now, Grace: &none}, now},
-		"queued is not begun": {Claim{Deleted: now, Grace: &hour,
+		"grace period of zero": {Claim{Deleted: now, Grace: &none}, now},
+		"queued replacement": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {
 		if got := c.claim.LastMoment(); !got.Equal(c.want) {

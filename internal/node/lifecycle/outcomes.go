@@ -1,6 +1,6 @@
 package lifecycle
 
-// Outcomes are how the last launches of a pool ended, four at most: with a node or without. The zero value knows of none.
+// Outcomes records whether the last launches of a pool, four at most, led to a node. The zero value has no launches.
 type Outcomes struct {
 	failed [recorded]bool // the latest first
 	count  int
@@ -8,7 +8,7 @@ type Outcomes struct {
 
 const recorded = 4
 
-// With returns the outcomes with one more launch, which led to a node or did not.
+// With returns the outcomes with one more launch. joined reports whether it led to a node.
 func (o Outcomes) With(joined bool) Outcomes {
 	copy(o.failed[1:], o.failed[:])
 	o.failed[0] = !joined
@@ -16,7 +16,7 @@ func (o Outcomes) With(joined bool) Outcomes {
 	return o
 }
 
-// Count returns how many launches are known of, and how many of them failed.
+// Count returns how many launches are recorded, and how many of them failed.
 func (o Outcomes) Count() (known, failed int) {
 	for _, f := range o.failed[:o.count] {
 		if f {
@@ -26,13 +26,13 @@ func (o Outcomes) Count() (known, failed int) {
 	return o.count, failed
 }
 
-// IsHealthy reports whether fewer than two of the last four launches failed, however few are known of.
+// IsHealthy reports whether fewer than two of the recorded launches failed.
 func (o Outcomes) IsHealthy() bool {
 	_, failed := o.Count()
 	return failed*2 < recorded
 }
 
-// OutcomesOf are outcomes that are healthy or not: what is left of those of which only the verdict was written down.
+// OutcomesOf returns outcomes that are healthy or not, for a stored verdict without the launches.
 func OutcomesOf(healthy bool) Outcomes {
 	if healthy {
 		return Outcomes{}.With(true)

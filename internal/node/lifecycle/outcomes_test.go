@@ -26,7 +26,7 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	if !OutcomesOf(true).IsHealthy() || OutcomesOf(false).IsHealthy() {
-		t.Error("what was written down is not what is read")
+		t.Error("OutcomesOf does not keep the verdict")
 	}
 	if r := OutcomesOf(false).With(true).With(true); r.IsHealthy() {
 		t.Errorf("two successes outweigh two failures: %+v", r)

@@ -12,22 +12,22 @@ const (
 	Joined   Phase = "Joined"   // the Node is registered: it has its labels and taints
 	Ready    Phase = "Ready"    // the node is initialized
 	Draining Phase = "Draining" // the claim is being deleted
-	Gone     Phase = "Gone"     // nothing is left
+	Gone     Phase = "Gone"     // claim, Node and instance no longer exist
 )
 
-// Action is what to do next.
+// Action is the kind of the next step.
 type Action string
 
 // The actions.
 const (
-	// Wait until Step.Until, or until something changes.
+	// Wait waits until Step.Until, or until a change.
 	Wait Action = "Wait"
 
 	// Hold adds the finalizer to the claim. Nothing is launched for a claim without it.
 	Hold Action = "Hold"
 	// Label adds labels to the claim and its Nodes that older versions omitted.
 	Label Action = "Label"
-	// Launch launches an instance, or finds the one of an earlier attempt.
+	// Launch launches an instance, or finds the instance of an earlier attempt.
 	Launch Action = "Launch"
 	// Record writes the launched instance to the claim.
 	Record Action = "Record"
@@ -38,22 +38,22 @@ const (
 	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
 
-	// Replace keeps new pods off the Node, plans places for its pods, and writes the time to the claim.
+	// Replace cordons the Node, plans places for its pods, and writes the time to the claim.
 	Replace Action = "Replace"
 	// DropStrays deletes the Nodes of earlier registrations of the instance.
 	DropStrays Action = "DropStrays"
 
-	// Delete the claim, for Step.Reason.
+	// Delete deletes the claim, for Step.Reason.
 	Delete Action = "Delete"
-	// SetDeadline writes to the claim when its pods are deleted forcibly.
+	// SetDeadline writes the time of the forced deletion of pods to the claim.
 	SetDeadline Action = "SetDeadline"
 	// DeleteNode deletes the Node; the finalizer keeps it until it is drained.
 	DeleteNode Action = "DeleteNode"
-	// Cordon keeps new pods off the Node.
+	// Cordon taints the Node, so that it gets no new pods.
 	Cordon Action = "Cordon"
-	// Evict the pods that package drain names.
+	// Evict evicts the pods that package drain selects.
 	Evict Action = "Evict"
-	// Terminate the instance.
+	// Terminate terminates the instance.
 	Terminate Action = "Terminate"
 	// ReleaseNode removes the finalizer from the Node.
 	ReleaseNode Action = "ReleaseNode"
@@ -63,14 +63,14 @@ const (
 
 // Step is the phase of a node and its next action.
 type Step struct {
-	Phase  Phase
-	Action Action
+	Phase  Phase  // current phase
+	Action Action // next action
 
 	// Reason is a Reason constant with Delete, a Wait constant with Wait, and empty otherwise.
 	Reason string
-	// Detail is the taint, the resource or the number of Reason.
+	// Detail is the taint, the resource or the number that belongs to Reason.
 	Detail string
-	// Until is when to call Next again without a change; zero: only a change matters.
+	// Until is when to call Next again if nothing changes; zero: only after a change.
 	Until time.Time
 }
 
@@ -88,7 +88,8 @@ const (
 	ReasonUnhealthy = "unhealthy"
 )
 
-// Reasons to wait. Those of the phases without a ready node are reasons of the claim's conditions, with Karpenter's names.
+// Reasons to wait. Those of phases without a ready node are also reasons of the claim's conditions, with Karpenter's
+// names.
 const (
 	WaitNodeClass     = "NodeClassReadinessUnknown"
 	WaitNextAttempt   = "LaunchFailed"

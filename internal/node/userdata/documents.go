@@ -11,13 +11,13 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// DecodeTOML reads a text that has no more than EC2 takes.
+// DecodeTOML parses a text, unless it is longer than EC2's limit.
 func DecodeTOML(body string) (doc map[string]any, ok bool) {
 	_, err := Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
 	return doc, err == nil
 }
 
-// List returns the value as a list; nil if it is none.
+// List returns the value as a list; nil if it is not a list.
 func List(value any) []any {
 	if l, ok := value.([]any); ok {
 		return l
@@ -47,7 +47,7 @@ func SpotsOfTOML(t Text) map[string]Spot {
 	return out
 }
 
-// addValue notes where a key stands, and those of a table behind it.
+// addValue records the position of a key, and those of the keys of its inline table.
 func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out map[string]Spot) {
 	path := addKeys(p, e.Key(), table, at, out)
 	if value := e.Value(); value.Kind == unstable.InlineTable {
@@ -59,7 +59,7 @@ func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out m
 	}
 }
 
-// addKeys notes where the words of a key stand, and returns its whole path.
+// addKeys records the positions of the parts of a key, and returns its whole path.
 func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out map[string]Spot) string {
 	for it.Next() {
 		n := it.Node()
@@ -72,10 +72,10 @@ func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out
 	return path
 }
 
-// AsType is errors.As, with its answer alone.
+// AsType reports whether errors.As finds a T in err, and stores it in to.
 func AsType[T error](err error, to *T) bool { return errors.As(err, to) }
 
-// FirstKnown returns a, or b if a is no place in the text.
+// FirstKnown returns a, or b if a is not a position in the text.
 func FirstKnown(a, b Spot) Spot {
 	if a == (Spot{}) {
 		return b
@@ -83,7 +83,7 @@ func FirstKnown(a, b Spot) Spot {
 	return a
 }
 
-// Within returns " in TABLE" for the middle of a sentence; empty for the top level.
+// Within returns " in TABLE" for use in a sentence; empty for the top level.
 func Within(table string) string {
 	if table == "" {
 		return ""
@@ -91,7 +91,7 @@ func Within(table string) string {
 	return " in " + table
 }
 
-// Dig returns what stands at a path of tables, nil if there is nothing.
+// Dig returns the value at a path of tables, nil if there is none.
 func Dig(value any, path ...string) any {
 	for _, key := range path {
 		table, _ := value.(map[string]any)
@@ -102,7 +102,7 @@ func Dig(value any, path ...string) any {
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// SpotOfYAML is where a YAML reader stopped.
+// SpotOfYAML returns the position at which a YAML parser stopped.
 func SpotOfYAML(err error, at Spot) Spot {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
@@ -112,7 +112,7 @@ func SpotOfYAML(err error, at Spot) Spot {
 	return at
 }
 
-// PlainYAML is what a YAML reader says, if it quotes nothing of the text.
+// PlainYAML returns the message of a YAML parser, unless it may quote the text.
 func PlainYAML(err error) string {
 	_, what, ok := strings.Cut(err.Error(), "line ")
 	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {

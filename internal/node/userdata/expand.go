@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ValueOrNone returns the word as a setting; the zero Value for an empty word.
+// ValueOrNone returns the word as a setting, and the zero Value for an empty word.
 func (w Word) ValueOrNone() Value {
 	if w.Text == "" {
 		return Value{}
@@ -17,36 +17,36 @@ func (w Word) ValueOrNone() Value {
 	return w.Value()
 }
 
-// Mark stands for what only the instance can know, such as what a command
-// prints: a character that no one writes.
+// Mark is a placeholder for text that is known only on the instance, such as the output of a command. It is a character
+// that users do not write.
 const Mark = "\uE000"
 
-// MaxValue bounds what a variable may hold: each may be used for the next one, which would double it.
+// MaxValue limits the length of a variable's value, in bytes: a script could otherwise double a value again and again.
 const MaxValue = 4096
 
 // Word is one word of a command after expansion.
 type Word struct {
-	Text  string // with marks where it is vague
-	At    Spot
-	Unset []string // variables in it that nothing sets
-	Whole bool     // all of it stands in the user data as it is, between one pair of quotes or without
+	Text  string   // contains Mark where the text is vague
+	At    Spot     // position of the word
+	Unset []string // variables in it that are never set
+	Whole bool     // whether the word is a single literal in the user data, quoted or not
 }
 
-// IsVague reports whether only the instance can know a part of the word.
+// IsVague reports whether a part of the word is known only on the instance.
 func (w Word) IsVague() bool { return strings.Contains(w.Text, Mark) }
 
-// Value is the word as a setting.
+// Value returns the word as a setting.
 func (w Word) Value() Value {
 	return Value{Text: strings.ReplaceAll(w.Text, Mark, "…"), Vague: w.IsVague(), At: w.At}
 }
 
-// Variables are those of a shell script.
+// Variables are the variables of a shell script.
 type Variables struct {
-	Set map[string]string // with marks
+	Set map[string]string // by name; values may contain Mark
 
-	// foreign: something was read that may set any variable, a file for instance.
+	// Foreign: the script reads something that may set any variable, for instance a file.
 	Foreign bool
-	missed  []string // what was asked for and is not set
+	missed  []string // variables that were used and are not set
 }
 
 // Clone returns a copy that shares nothing with v.
@@ -54,7 +54,7 @@ func (v *Variables) Clone() *Variables {
 	return &Variables{Set: maps.Clone(v.Set), Foreign: v.Foreign}
 }
 
-// Assign gives a variable a value; a longer one than can be kept is vague.
+// Assign sets a variable. A value longer than MaxValue becomes vague.
 func (v *Variables) Assign(name, value string) {
 	if len(value) > MaxValue || len(v.Set) > MaxParts*8 {
 		value = Mark
@@ -62,11 +62,11 @@ func (v *Variables) Assign(name, value string) {
 	v.Set[name] = value
 }
 
-// ambient are variables that an instance has without anybody setting them.
+// ambient are variables that are set on an instance by default.
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get makes variables an expand.Environ. Of a variable of many values nothing is known.
+// Get implements expand.Environ. Array variables are unknown.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -86,7 +86,7 @@ func (v *Variables) Get(name string) expand.Variable {
 	return expand.Variable{Set: true, Kind: expand.String, Str: value}
 }
 
-// Each makes variables an expand.Environ. It names none: nothing is ever run with them.
+// Each implements expand.Environ. It lists no variables, because no commands are run with them.
 func (v *Variables) Each(func(string, expand.Variable) bool) {}
 
 func (v *Variables) config() *expand.Config {
@@ -100,7 +100,7 @@ func (v *Variables) config() *expand.Config {
 	}
 }
 
-// Fields expands one word of a command into none, one or several.
+// Fields expands one word of a command into any number of words.
 func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	v.missed = nil
 	if !isTame(w) {
@@ -114,16 +114,16 @@ func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	for _, one := range all {
 		out = append(out, Word{Text: one, At: at, Unset: v.missed, Whole: isWhole(w)})
 	}
-	if len(out) == 0 { // it expands to no word: callers that count words must know
+	if len(out) == 0 { // it expands to no word: callers that count words need a placeholder
 		out = append(out, Word{At: at, Unset: v.missed, Text: Vanished})
 	}
 	return out
 }
 
-// Vanished is the text of a word that expands to nothing at all.
+// Vanished is the text of a word that expands to no word.
 const Vanished = "\uE001"
 
-// Literal expands a word that is never split, such as the value of a variable.
+// Literal expands a word that is never split, such as a variable's value.
 func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
 	if w == nil {
@@ -154,8 +154,7 @@ func (v *Variables) Document(w *syntax.Word) string {
 	return out
 }
 
-// Guarded runs a function of the shell's library on a stranger's text; a panic of
-// it is one more thing that cannot be known.
+// Guarded calls a function of the shell library on user text, and returns a panic as an error.
 func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {
@@ -165,8 +164,8 @@ func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	return expansion()
 }
 
-// isTame reports whether a word can be expanded at little cost: braces and
-// replacements can make much of little.
+// isTame reports whether a word can be expanded at little cost. Braces and replacements can expand a short word to a
+// very long text.
 func isTame(w *syntax.Word) bool {
 	expansions, tame := 0, true
 	syntax.Walk(w, func(n syntax.Node) bool {
@@ -188,7 +187,7 @@ func isTame(w *syntax.Word) bool {
 	return tame && expansions <= 32
 }
 
-// isWhole reports whether a word is one literal, quoted or not.
+// isWhole reports whether a word is a single literal, quoted or not.
 func isWhole(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
@@ -207,7 +206,7 @@ func isWhole(w *syntax.Word) bool {
 	return false
 }
 
-// Inner is where the text of a whole word begins: after its quote.
+// Inner returns the position of the text of a whole word: after its opening quote.
 func Inner(w *syntax.Word, at Spot) Spot {
 	if len(w.Parts) == 1 {
 		if _, bare := w.Parts[0].(*syntax.Lit); !bare {

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// Kind says what is wrong. It is the reason of a condition, too.
+// Kind is the kind of a problem. It is also the reason of a condition.
 type Kind string
 
 // The kinds of problems.
 const (
 	TooLong          Kind = "UserDataTooLong"
-	NotUnpackable    Kind = "UserDataNotUnpackable" // gzip that ends early, or unfolds to too much
+	NotUnpackable    Kind = "UserDataNotUnpackable" // incomplete gzip, or content that is too large when unpacked
 	BadMIME          Kind = "MIMEInvalid"
-	UnknownPart      Kind = "PartUnknown"   // a part that nothing on the instance reads
+	UnknownPart      Kind = "PartUnknown"   // a part that no program on the instance reads
 	OtherFamily      Kind = "OtherFamily"   // user data for another AMI family
 	ImageMismatch    Kind = "ImageMismatch" // the image is not of the node class' AMI family
 	OtherArch        Kind = "OtherArchitecture"
 	NothingJoins     Kind = "NothingJoins" // nothing in the user data starts the kubelet
 	StartsTwice      Kind = "StartsTwice"
-	NeverReached     Kind = "NeverReached" // the script ends before
-	ScriptBroken     Kind = "ScriptBroken" // what the shell cannot parse, or start
+	NeverReached     Kind = "NeverReached" // the script ends before it starts the kubelet
+	ScriptBroken     Kind = "ScriptBroken" // a script that the shell cannot parse or start
 	TaintMissing     Kind = "StartupTaintMissing"
 	TaintMisspelt    Kind = "StartupTaintMisspelt"
 	TaintOldName     Kind = "StartupTaintOldName"
 	TaintInvalid     Kind = "TaintInvalid"
 	LabelInvalid     Kind = "LabelInvalid"
-	ArgumentsLost    Kind = "ArgumentsLost" // written, and yet the kubelet never gets them
+	ArgumentsLost    Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
 	OptionUnknown    Kind = "OptionUnknown"
 	ValueMissing     Kind = "ValueMissing"
 	VariableUnset    Kind = "VariableUnset"
@@ -36,15 +36,15 @@ const (
 	SettingInvalid   Kind = "SettingInvalid"
 	NodeConfigBroken Kind = "NodeConfigInvalid"
 	Overridden       Kind = "Overridden"
-	OtherName        Kind = "OtherNodeName" // the node registers by a name that its credentials do not permit
+	OtherName        Kind = "OtherNodeName" // the node registers under a name that its credentials do not permit
 	OtherCluster     Kind = "OtherCluster"
 	OtherAuthority   Kind = "OtherAuthority"      // the certificate authority of another cluster
-	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet asks a proxy for the API server
-	Obscure          Kind = "Obscure"             // only the instance can know
-	Unwritable       Kind = "Unwritable"          // it cannot be made what an instance gets
+	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet uses a proxy for the API server
+	Obscure          Kind = "Obscure"             // the result is known only on the instance
+	Unwritable       Kind = "Unwritable"          // the user data of an instance cannot be generated from it
 )
 
-// Certainty is how sure a problem is.
+// Certainty is how certain a problem is.
 type Certainty string
 
 // The degrees of certainty.
@@ -54,43 +54,43 @@ const (
 	Possible Certainty = "possible"
 )
 
-// Harm is what comes of a problem.
+// Harm is the consequence of a problem.
 type Harm string
 
 // The degrees of harm.
 const (
 	NeverJoins Harm = "never joins" // no instance becomes a node
-	JoinsAmiss Harm = "joins amiss" // it does, and not as it was meant
+	JoinsAmiss Harm = "joins amiss" // instances join, but not as the user intended
 
-	// unlessStarted is settled in the end: the instance never joins unless another part makes it.
+	// UnlessStarted is replaced before the result is returned: the instance never joins unless another part makes it
+	// join.
 	UnlessStarted Harm = "?"
 )
 
-// Problem is one thing that is wrong with user data. Its texts hold nothing of
-// the user data but names: of options, flags, settings, variables, taints and
-// clusters. Values, which may be secrets, are not among them.
+// Problem is one error in user data. Its texts contain only names from the user data: of options, flags, settings,
+// variables, taints and clusters. They contain no values, which may be secrets.
 type Problem struct {
-	Kind      Kind      `json:"kind"`
-	Certainty Certainty `json:"certainty"`
-	Harm      Harm      `json:"harm"`
-	At        Spot      `json:"at"`
+	Kind      Kind      `json:"kind"`          // what is wrong
+	Certainty Certainty `json:"certainty"`     // how certain the problem is
+	Harm      Harm      `json:"harm"`          // consequence of the problem
+	At        Spot      `json:"at"`            // position in the user data
 	Cause     string    `json:"cause"`         // one sentence, without its full stop
-	Fix       string    `json:"fix,omitempty"` // what to do
-	// Write is what to write instead, word by word; empty if that depends.
+	Fix       string    `json:"fix,omitempty"` // how to fix it
+	// Write is the literal text to write instead; empty if it depends on the user.
 	Write string `json:"write,omitempty"`
 }
 
 // IsFatal reports whether no instance can ever join.
 func (p Problem) IsFatal() bool { return p.Certainty == Certain && p.Harm == NeverJoins }
 
-// String is the problem in one sentence, with its place and what to do.
+// String returns the problem in one sentence, with its position and fix.
 func (p Problem) String() string {
 	out := "spec.userData"
 	switch {
 	case p.Kind == ImageMismatch:
 		out = "spec.amiFamily"
 	case p.At.Ours && (p.Kind == SettingInvalid || p.Kind == SettingUnknown):
-		out = "spec.kubelet" // from which Joiner wrote it
+		out = "spec.kubelet" // the part that Joiner generated from it
 	}
 	if spot := p.At.String(); spot != "" && !p.At.Ours {
 		out += ", " + spot
@@ -105,7 +105,7 @@ func (p Problem) String() string {
 	return out
 }
 
-// Check is the id of the check to which the problem belongs, as docs/checks has it.
+// Check returns the id of the check that covers the problem, as in docs/checks.
 func (p Problem) Check() string {
 	switch p.Kind {
 	case OtherName:
@@ -129,10 +129,10 @@ func (p Problem) Check() string {
 	return "BOOT-7"
 }
 
-// Suggest adds what to do.
+// Suggest sets the fix and the literal text.
 func (p *Problem) Suggest(fix, write string) { p.Fix, p.Write = fix, write }
 
-// rank orders problems: what keeps nodes from joining comes before all else.
+// rank orders problems, those that prevent nodes from joining first.
 func (p Problem) rank() int {
 	rank := map[Certainty]int{Certain: 0, Likely: 1, Possible: 2}[p.Certainty]
 	if p.Harm == JoinsAmiss {
@@ -141,7 +141,7 @@ func (p Problem) rank() int {
 	return rank
 }
 
-// Ordered sorts problems, the gravest first, and leaves out what is there twice.
+// Ordered sorts problems, most severe first, and removes duplicates.
 func Ordered(all []Problem) []Problem {
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line),
@@ -150,7 +150,8 @@ func Ordered(all []Problem) []Problem {
 	return slices.Compact(all)
 }
 
-// Fatal returns the first problem that keeps every instance from joining. The second result says whether there is one.
+// Fatal returns the first problem that prevents every instance from joining. The second result reports whether there is
+// one.
 func (r Reading) Fatal() (Problem, bool) {
 	if len(r.Problems) > 0 && r.Problems[0].IsFatal() {
 		return r.Problems[0], true

@@ -1,9 +1,9 @@
 // Package userdata has what all formats of user data share: input and result of reading it, and the problems found.
 // Package userdata/reading reads it.
 //
-// In: the AMI family, what is known of the image and of the cluster, and user data in any of its forms.
+// In: the AMI family, the known facts about the image and the cluster, and user data in any of its forms.
 // Out: Reading: how the kubelet is started, where each argument came from, and typed problems. Reader collects them.
-// Never: a word of the user's in a problem, except names that are no secrets.
+// Never: text from the user data in a problem, except names that are not secret.
 package userdata
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften makes problems, from the one of a number on, no more than likely if what they are about may not be run at all.
+// Soften lowers the certainty of the problems from index first on to at most likely, unless their text certainly runs.
 func (r *Reader) Soften(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {
@@ -24,12 +24,12 @@ func (r *Reader) Soften(first int, sure bool) {
 
 // Argument is one flag of the kubelet with its value.
 type Argument struct {
-	Name, Value string
-	At          Spot
-	HasValue    bool
+	Name, Value string // name without dashes, and value; empty: no value
+	At          Spot   // position of the flag
+	HasValue    bool   // false for a flag without a value
 }
 
-// The content types that an instance acts on.
+// The content types that an instance processes.
 const (
 	TypeScript      = "text/x-shellscript"
 	TypeBoothook    = "text/cloud-boothook"
@@ -41,17 +41,17 @@ const (
 // Part is one piece of user data.
 type Part struct {
 	Kind string // content type, without parameters
-	Text Text
+	Text Text   // content of the part
 }
 
 // Written is a text that user data writes into a file, or adds to it.
 type Written struct {
-	Path string
-	Text Text
+	Path string // path of the file on the instance
+	Text Text   // the written text
 }
 
-// Input is what is to be read, and what is known of who reads it. Only Family
-// must be given; what is not known is not judged.
+// Input is the user data to read, with the known facts about the image and the cluster. Only Family is required. Checks
+// that depend on unknown facts are skipped.
 type Input struct {
 	Family string // of the node class, one of catalog's AMI families
 	Image  string // name of the image, which may reveal its actual family
@@ -62,78 +62,79 @@ type Input struct {
 	CA       string // its certificate authority, as base64 of PEM
 	Version  string // of its Kubernetes, "1.33"
 
-	// Own is the user's own user data, spec.userData; Data is what the instance
-	// gets, into which it was merged. Without Data, Own is all there is.
+	// Own is the user's own user data, spec.userData. Data is the instance's user data, into which Own was merged.
+	// Without Data, only Own is read.
 	Own  string
 	Data []byte
 }
 
-// Reading is what an instance makes of its user data.
+// Reading is the result of reading user data: how an instance would start the kubelet.
 type Reading struct {
-	Form    string  `json:"form"` // "a MIME message", "a shell script", …; FormNothing if it is empty
-	Kubelet Kubelet `json:"kubelet"`
+	Form    string  `json:"form"`    // "a MIME message", "a shell script", …; FormNothing if it is empty
+	Kubelet Kubelet `json:"kubelet"` // flags and configuration of the kubelet
 
-	// What the kubelet will make of its arguments and its configuration, as far as the user data sets it.
-	Cluster    Value   `json:"cluster,omitzero"` // name
-	Endpoint   Value   `json:"endpoint,omitzero"`
-	NodeIP     Value   `json:"nodeIP,omitzero"`
-	MaxPods    Value   `json:"maxPods,omitzero"`
-	ClusterDNS Value   `json:"clusterDNS,omitzero"` // several with commas between
-	Taints     []Taint `json:"taints,omitempty"`
-	Labels     []Label `json:"labels,omitempty"`
+	// The resulting settings of the kubelet, from its arguments and its configuration, as far as the user data sets
+	// them.
+	Cluster    Value   `json:"cluster,omitzero"`    // name
+	Endpoint   Value   `json:"endpoint,omitzero"`   // URL of the API server
+	NodeIP     Value   `json:"nodeIP,omitzero"`     // IP address of the node
+	MaxPods    Value   `json:"maxPods,omitzero"`    // maximum number of pods
+	ClusterDNS Value   `json:"clusterDNS,omitzero"` // addresses, separated by commas
+	Taints     []Taint `json:"taints,omitempty"`    // taints that the node registers with
+	Labels     []Label `json:"labels,omitempty"`    // labels that the node registers with
 
-	// Problems are what is wrong, the gravest first.
+	// Problems are the errors in the user data, most severe first.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Kubelet is how the kubelet is started.
+// Kubelet holds the arguments with which the kubelet is started.
 type Kubelet struct {
-	// Flags are the arguments that the user data gives it, in their order.
+	// Flags are the arguments from the user data, in order.
 	Flags []string `json:"flags"`
-	// Config are fields of its KubeletConfiguration. A flag of the same meaning wins.
+	// Config holds fields of its KubeletConfiguration. A flag of the same meaning takes precedence.
 	Config map[string]any `json:"config"`
 }
 
-// Value is one setting. It is vague when the instance works it out, for instance by running a command.
+// Value is one setting. It is vague if it is known only on the instance, for instance as the output of a command.
 type Value struct {
-	Text  string `json:"text"`
-	Vague bool   `json:"vague,omitempty"`
-	At    Spot   `json:"at"`
+	Text  string `json:"text"`            // value of the setting; contains Mark where it is vague
+	Vague bool   `json:"vague,omitempty"` // known only on the instance
+	At    Spot   `json:"at"`              // position of the value
 }
 
-// IsSet reports whether the user data sets it.
+// IsSet reports whether the user data contains the setting.
 func (v Value) IsSet() bool { return v.Text != "" || v.Vague }
 
 // Taint is a taint that the node registers with.
 type Taint struct {
 	requirements.Taint
-	At Spot
+	At Spot // position of the taint
 }
 
-// MarshalText writes the taint as the kubelet's flag has it, and its place.
+// MarshalText formats the taint like the kubelet's flag, with its position.
 func (t Taint) MarshalText() ([]byte, error) { return []byte(t.Taint.String() + at(t.At)), nil }
 
 // Label is a label that the node registers with.
 type Label struct {
-	Key, Value string
-	At         Spot
+	Key, Value string // key and value of the label
+	At         Spot   // position of the label
 }
 
-// String writes the label as the kubelet's flag has it.
+// String formats the label like the kubelet's flag.
 func (l Label) String() string { return l.Key + "=" + l.Value }
 
-// MarshalText writes the label as the kubelet's flag has it, and its place.
+// MarshalText formats the label like the kubelet's flag, with its position.
 func (l Label) MarshalText() ([]byte, error) { return []byte(l.String() + at(l.At)), nil }
 
-// Spot is a place in user data.
+// Spot is a position in user data. The zero value means unknown.
 type Spot struct {
-	Part   int  `json:"part,omitempty"` // of a MIME message, from 1; 0: it has no parts
-	Line   int  `json:"line,omitempty"` // of the part, from 1; 0: all of it
-	Column int  `json:"column,omitempty"`
-	Ours   bool `json:"ours,omitempty"` // the user wrote none of it: it is what Joiner adds
+	Part   int  `json:"part,omitempty"`   // part of a MIME message, from 1; 0: the user data has no parts
+	Line   int  `json:"line,omitempty"`   // line of the part, from 1; 0: the whole part
+	Column int  `json:"column,omitempty"` // column of the line, from 1; 0: the whole line
+	Ours   bool `json:"ours,omitempty"`   // Joiner generated this text, not the user
 }
 
-// String is for instance "part 2, line 3, column 5".
+// String formats the position: "part 2, line 3, column 5".
 func (s Spot) String() string {
 	if s.Ours {
 		return "written by Joiner"
@@ -169,42 +170,42 @@ const (
 	FormUnknown      = "unknown"
 )
 
-// Reader is one reading on its way.
+// Reader is the state of reading one user data.
 type Reader struct {
-	In     Input
-	Out    Reading
-	Starts []Start // of the kubelet, in the order in which they would happen
-	Files  map[string]Text
-	// written is what files are made of, in the order in which it is written.
+	In     Input           // the input
+	Out    Reading         // the result so far
+	Starts []Start         // starts of the kubelet, in the order in which they would happen
+	Files  map[string]Text // texts of written files, by path
+	// Written are the texts that are written to files, in order.
 	Written []Written
-	Opaque  []string  // why it may come otherwise: what only the instance can know
-	Ours    int       // the part that Joiner wrote; 0: none, or all of it is rewritten
-	Flag    *Argument // the one that says with which taints the node registers; nil: none does
+	Opaque  []string  // reasons why the result may differ: facts known only on the instance
+	Ours    int       // number of the part that Joiner wrote; 0: none, or all parts are rewritten
+	Flag    *Argument // the flag that sets the taints of the node; nil: none
 }
 
 // Text is a text somewhere in the user data.
 type Text struct {
-	Body  string
-	At    Spot // of its first character
-	Vague bool
+	Body  string // content of the text
+	At    Spot   // position of its first character
+	Vague bool   // a part of it is known only on the instance
 }
 
-// Start is one way in which the user data starts the kubelet.
+// Start is one start of the kubelet by the user data.
 type Start struct {
-	By                        string // bySh, byNodeadm, …
-	At                        Spot
-	Sure                      bool // it happens in any case
-	Cluster, Endpoint, CA, IP Value
-	Flags                     []Flag
-	Config                    map[string]any
-	Spots                     map[string]Spot             // of fields of config, by name
-	Within                    map[string]Spot             // of all fields of a NodeConfig, by path
-	Labels                    map[string]Spot             // of labels, by key, where each has a place of its own
-	Environment               map[string]map[string]Value // by service and name, of a NodeConfig
-	Hidden                    bool                        // some of its flags are not known
+	By                        string                      // what starts it: BySh, ByNodeadm, …
+	At                        Spot                        // position of the start
+	Sure                      bool                        // the start happens in any case
+	Cluster, Endpoint, CA, IP Value                       // name, API server, certificate authority and node address
+	Flags                     []Flag                      // arguments of the kubelet
+	Config                    map[string]any              // fields of KubeletConfiguration
+	Spots                     map[string]Spot             // positions of fields of Config, by name
+	Within                    map[string]Spot             // positions of all fields of a NodeConfig, by path
+	Labels                    map[string]Spot             // positions of labels, by key, if each has its own
+	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
+	Hidden                    bool                        // some of its flags are unknown
 }
 
-// What starts kubelets.
+// The programs that start kubelets.
 const (
 	BySh      = "/etc/eks/bootstrap.sh"
 	ByNodeadm = "nodeadm"
@@ -214,11 +215,11 @@ const (
 
 // Flag is one argument of the kubelet.
 type Flag struct {
-	Text string
-	At   Spot
+	Text string // text of the argument
+	At   Spot   // position of the argument
 }
 
-// Report notes what is wrong.
+// Report adds a problem and returns it.
 func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, spot Spot, format string, args ...any) *Problem {
 	r.Out.Problems = append(r.Out.Problems,
 		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})

@@ -2,16 +2,16 @@ package userdata
 
 import "strings"
 
-// Letters are those of the English alphabet.
+// Letters are the letters of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// IsTelling reports whether a name that a user wrote may be repeated: it is a
-// word as names are, and not what a password looks like.
+// IsTelling reports whether a name that a user wrote may be repeated in a problem: it looks like an ordinary name, not
+// like a password.
 func IsTelling(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
 
-// Quoted names what was written in brackets, if it may be repeated.
+// Quoted returns the name in parentheses if it may be repeated, else "".
 func Quoted(name string) string {
 	if !IsTelling(name) {
 		return ""
@@ -19,7 +19,7 @@ func Quoted(name string) string {
 	return " (" + name + ")"
 }
 
-// Variable names a variable of a shell, if it looks like one.
+// Variable returns the name of a shell variable if it is one, else a placeholder.
 func Variable(name string) string {
 	if name != strings.ToUpper(name) && !IsTelling(name) {
 		return "a variable"
@@ -27,7 +27,7 @@ func Variable(name string) string {
 	return "$" + name
 }
 
-// Nearest is the name among those known that was probably meant, empty if none is near.
+// Nearest returns the known name that the user probably meant, empty if none is similar.
 func Nearest(name string, known []string) string {
 	if len(name) > 80 {
 		return ""
@@ -44,8 +44,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Distance is how many letters have to be put in, taken out, changed or swapped
-// with their neighbour to make one word of another; limit if that many or more.
+// Distance returns the number of letters to insert, delete, change or swap with their neighbor to turn one word into
+// the other. It returns limit if the number is not below limit.
 func Distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

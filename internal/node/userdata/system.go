@@ -6,13 +6,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// NodeConfigOnAL2 reports a NodeConfig that an image of AL2 gets.
+// NodeConfigOnAL2 reports a NodeConfig for an AL2 image.
 func (r *Reader) NodeConfigOnAL2(at Spot) {
 	r.Report(OtherFamily, Certain, r.ScriptHarm(), at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
 		Suggest("call "+BySh+" in a shell script, or choose an image of AL2023", "")
 }
 
-// UnknownPart says what a part that nothing reads looks like.
+// UnknownPart reports a part that no program on the instance reads, by its likely form.
 func (r *Reader) UnknownPart(p Part) {
 	harm := r.ScriptHarm()
 	switch FormOf(p.Text.Body) {
@@ -25,23 +25,23 @@ func (r *Reader) UnknownPart(p Part) {
 			Suggest("set spec.amiFamily to one of Windows, or write it for "+r.In.Family, "")
 	default:
 		if p.Kind == TypePlain && strings.HasPrefix(p.Text.Body, "#include") {
-			r.Opaque = append(r.Opaque, "the user data includes more from elsewhere")
+			r.Opaque = append(r.Opaque, "the user data includes text from another source")
 			return
 		}
-		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is no shell script, which begins with #!, no cloud-config and no NodeConfig").
-			Suggest("begin it as what it is, or give the part its Content-Type", "")
+		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is not a shell script, which begins with #!, not a cloud-config and not a NodeConfig").
+			Suggest("begin it with the line that identifies its type, or set the part's Content-Type", "")
 	}
 }
 
-// NamedByInstance reports names of nodes that the usual mapping of a role does not permit.
+// NamedByInstance reports a setting that gives nodes names which the usual mapping of a role does not permit.
 func (r *Reader) NamedByInstance(spot Spot, what string) {
 	r.Report(OtherName, Likely, NeverJoins, spot,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
 }
 
-// ScriptHarm is what comes of a script that is not run: where Joiner's own part
-// makes the instance join, only what the user wanted besides is lost.
+// ScriptHarm returns the harm of a script that is not run. If Joiner's own part makes the instance join, only the
+// user's additions are lost.
 func (r *Reader) ScriptHarm() Harm {
 	if r.In.Family == FamilyCustom {
 		return UnlessStarted
@@ -49,15 +49,15 @@ func (r *Reader) ScriptHarm() Harm {
 	return JoinsAmiss
 }
 
-// The operating systems that are not a family of their own.
+// The operating systems that comprise several AMI families.
 const (
 	FamilyCustom       = catalog.Custom
 	BottlerocketSystem = catalog.Bottlerocket
 	WindowsSystem      = "Windows"
 )
 
-// SystemOf is the AMI family of an image that bears one of AWS's own names:
-// AL2, AL2023, Bottlerocket or Windows; empty if the name does not say.
+// SystemOf returns the operating system of an image with one of AWS's own names: AL2, AL2023, Bottlerocket or Windows.
+// It is empty for other names.
 func SystemOf(image string) string {
 	switch {
 	case strings.HasPrefix(image, "amazon-eks-node-al2023-"):
@@ -76,7 +76,7 @@ func SystemOf(image string) string {
 	return ""
 }
 
-// systemOfFamily is the family without its release.
+// systemOfFamily returns the AMI family without its release.
 func systemOfFamily(family string) string {
 	switch family {
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
@@ -87,7 +87,8 @@ func systemOfFamily(family string) string {
 	return family
 }
 
-// System returns the family of the image: by its name, else by the EC2NodeClass; empty for a custom image.
+// System returns the operating system of the image: from its name, else from the EC2NodeClass. It is empty for a custom
+// image.
 func (r *Reader) System() string {
 	if s := SystemOf(r.In.Image); s != "" {
 		return s
@@ -95,15 +96,14 @@ func (r *Reader) System() string {
 	return systemOfFamily(r.In.Family)
 }
 
-// JudgeImage says whether the image is of the family for which the user data is
-// written. If not, there is nothing more to be said.
+// JudgeImage reports whether the image fits the AMI family of the user data. If not, no further checks are useful.
 func (r *Reader) JudgeImage() bool {
 	family, image := systemOfFamily(r.In.Family), SystemOf(r.In.Image)
 	if family == "" || image == "" || family == image {
 		return true
 	}
 	r.Report(ImageMismatch, Certain, NeverJoins, Spot{},
-		"it is %s, and the image %s is one of %s, which cannot read what is written for %s", r.In.Family, r.In.Image, image, r.In.Family).
+		"it is %s, and the image %s is one of %s, which cannot read user data for %s", r.In.Family, r.In.Image, image, r.In.Family).
 		Suggest("set spec.amiFamily to "+image+", or select an image of "+r.In.Family, "")
 	return false
 }

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is read: every user who may write an EC2NodeClass writes user data.
+// Limits on user data, because any user who may write an EC2NodeClass writes it.
 const (
-	MaxBytes    = 16384   // EC2's own, before base64
-	MaxInput    = 1 << 16 // beyond this nothing is read: EC2 takes a quarter of it
-	MaxUnpacked = 1 << 18 // of one packed piece
+	MaxBytes    = 16384   // EC2's limit, before base64
+	MaxInput    = 1 << 16 // longer user data is not read: EC2's limit is a quarter of it
+	MaxUnpacked = 1 << 18 // size of one unpacked part
 	MaxParts    = 64
-	MaxNesting  = 4 // of MIME messages within each other
+	MaxNesting  = 4 // nesting depth of MIME messages
 )
 
-var errUnfolds = errors.New("it unfolds to more than can be read")
+var errUnfolds = errors.New("it unpacks to more than can be read")
 
-// Unpack undoes base64 and gzip, as Amazon Linux' cloud-init and nodeadm do.
+// Unpack decodes base64 and gzip, like Amazon Linux' cloud-init and nodeadm.
 func Unpack(data []byte) ([]byte, error) {
 	if plain, ok := Decoded(data); ok {
 		data = plain
@@ -29,8 +29,8 @@ func Unpack(data []byte) ([]byte, error) {
 	return Gunzip(data)
 }
 
-// Decoded undoes base64. Text that merely has the letters of base64, such as one
-// word, is none: what comes out must be something that an instance reads.
+// Decoded decodes base64. A text that only happens to consist of base64 letters, such as one word, is not decoded: the
+// result must be readable user data.
 func Decoded(data []byte) ([]byte, bool) {
 	packed := bytes.TrimSpace(data)
 	if len(packed) < 16 || bytes.ContainsAny(packed, " :<[#") {
@@ -45,7 +45,7 @@ func Decoded(data []byte) ([]byte, bool) {
 
 func isGzip(data []byte) bool { return bytes.HasPrefix(data, []byte{0x1f, 0x8b}) }
 
-// Gunzip undoes gzip where there is any.
+// Gunzip decompresses data if it is gzip.
 func Gunzip(data []byte) ([]byte, error) {
 	if !isGzip(data) {
 		return data, nil
@@ -64,7 +64,7 @@ func Gunzip(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// FormOf returns the format by the first line, as cloud-init does, and then by typical content.
+// FormOf returns the format, derived from the first line like cloud-init, and then from typical content.
 func FormOf(body string) string {
 	body = strings.TrimLeft(body, "\ufeff\n\r\t ")
 	lower := strings.ToLower(body[:min(len(body), 64)])
@@ -91,7 +91,7 @@ func FormOf(body string) string {
 	return FormUnknown
 }
 
-// isNodeConfig reports whether a text says of itself that nodeadm is to read it.
+// isNodeConfig reports whether a text identifies itself as a NodeConfig for nodeadm.
 func isNodeConfig(body string) bool {
 	return hasLine(body, func(line string) bool {
 		return strings.HasPrefix(line, "apiVersion:") && strings.Contains(line, "node.eks.aws") ||

@@ -2,7 +2,7 @@ package userdata
 
 import "strings"
 
-// MovedSpot is the place after some text.
+// MovedSpot returns the position after the text over, which begins at from.
 func MovedSpot(from Spot, over string) Spot {
 	if lines := strings.Count(over, "\n"); lines > 0 {
 		from.Line += lines
@@ -13,14 +13,14 @@ func MovedSpot(from Spot, over string) Spot {
 	return from
 }
 
-// SplitWord is a word, and where it begins.
+// SplitWord is a word with the index at which it begins.
 type SplitWord struct {
-	Text string
-	From int
+	Text string // the word without quotes
+	From int    // index in the line, in bytes
 }
 
-// Split splits a line as systemd does, and as a POSIX shell does as far as
-// nothing is to be expanded: at blanks, quotes taken off.
+// Split splits a line at blanks and removes quotes, like systemd. A POSIX shell gives the same words if it expands
+// nothing.
 func Split(line string) []SplitWord {
 	var out []SplitWord
 	var word strings.Builder

@@ -17,8 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Read reads settings. Places are those of what the user wrote, if it is
-// at hand: what the instance gets was written anew.
+// Read reads settings. Positions refer to the user's text if it is available, because the instance's text is generated.
 func Read(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormBottlerocket
 	if otherForm(r, t) {
@@ -54,7 +53,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// otherForm says that the text is written for another image.
+// otherForm reports text that was written for another image.
 func otherForm(r *userdata.Reader, t userdata.Text) bool {
 	form := userdata.FormOf(t.Body)
 	switch form {
@@ -64,7 +63,7 @@ func otherForm(r *userdata.Reader, t userdata.Text) bool {
 	}
 	r.Out.Form = form
 	r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At,
-		"it is %s, and Bottlerocket runs nothing: it reads settings in TOML", form).
+		"it is %s, but Bottlerocket runs no scripts: it reads settings in TOML", form).
 		Suggest("write it as [settings.kubernetes], or choose another AMI family", "")
 	return true
 }
@@ -80,20 +79,20 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 			spot = userdata.Spot{Part: t.At.Part, Line: line, Column: column}
 		}
 		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spot,
-			"it is no TOML from here on: Bottlerocket would take none of the settings")
+			"it is not valid TOML from here on: Bottlerocket would apply none of the settings")
 		return nil, false
 	}
 	settings, ok := doc["settings"].(map[string]any)
 	if !ok && len(doc) > 0 {
 		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, t.At,
-			"it has no table [settings]: Bottlerocket would take none of it").
+			"it has no table [settings]: Bottlerocket would apply none of it").
 			Suggest("begin it with", "[settings.kubernetes]")
 		return nil, false
 	}
 	return settings, true
 }
 
-// besideSettings reports tables of the user's beside [settings], which Bottlerocket does not read.
+// besideSettings reports the user's tables outside of [settings], which Bottlerocket does not read.
 func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]userdata.Spot) {
 	doc, _ := userdata.DecodeTOML(own.Body)
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
@@ -109,7 +108,7 @@ func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]user
 	}
 }
 
-// addSetting notes what a setting makes of the kubelet. Labels and taints become flags.
+// addSetting records the kubelet setting that a Bottlerocket setting results in. Labels and taints become flags.
 func addSetting(s *userdata.Start, key string, value any, spots map[string]userdata.Spot) {
 	spot := spots["settings.kubernetes."+key]
 	field, known := settingFields[key]
@@ -143,12 +142,12 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	s.Config[field], s.Spots[field] = value, spot
 }
 
-// neededSettings says whether those are there without which no kubelet joins.
+// neededSettings reports whether the settings without which no kubelet joins are present.
 func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
 			"settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
-			Suggest("take it out", "")
+			Suggest("remove it", "")
 		return false
 	}
 	for _, key := range []string{"api-server", "cluster-certificate", "cluster-name"} {
@@ -171,7 +170,7 @@ func settingLabels(value any) string {
 	return strings.Join(out, ",")
 }
 
-// settingTaints writes key = ["value:effect", …] as the kubelet's flag has it.
+// settingTaints formats key = ["value:effect", …] as the value of the kubelet's flag.
 func settingTaints(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// PemOf is PEM without blanks, which differ from tool to tool.
+// PemOf returns PEM without blanks, which differ from tool to tool.
 func PemOf(text string) string {
 	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
 		text = string(plain)
@@ -17,8 +17,9 @@ func PemOf(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// settingGroups are the groups of settings that images for EKS know right below [settings].
-// Source: settings-extensions and modeled-types of github.com/bottlerocket-os/bottlerocket-settings-sdk, variant aws-k8s.
+// settingGroups returns the groups of settings directly below [settings] that images for EKS support.
+// Source: settings-extensions and modeled-types of github.com/bottlerocket-os/bottlerocket-settings-sdk, variant
+// aws-k8s.
 func settingGroups() map[string]rule {
 	i32, mode := whole(int32Least, int32Most), oneOf("off once always")
 	commands := listOf(apiclientCommand)
@@ -71,10 +72,10 @@ func settingGroups() map[string]rule {
 	}
 }
 
-// laterGroups are groups that releases have of which the tables are not known for sure.
+// laterGroups are groups of later releases whose tables are not known for certain.
 const laterGroups = "image-verifier-plugins kubelet-dra-drivers measurement"
 
-// anyTable accepts a table, whatever is in it.
+// anyTable accepts a table with any content.
 var anyTable = keyed("a name", func(string) bool { return true }, anything)
 
 func kernelSettings() rule {
@@ -95,7 +96,7 @@ func kernelSettings() rule {
 	})
 }
 
-// hugePages accepts sizes with their counts, and whether they are essential.
+// hugePages accepts page sizes with their counts, and whether they are essential.
 func hugePages(c *settingsCheck, name, path string, value any) {
 	size := fields(map[string]rule{"count": textThat(`a count such as "512" or "0:128,1:128"`, pageCounts.MatchString)}, "count")
 	keyed(`"essential" or a size such as 2Mi`, func(s string) bool { return s == "essential" || pageSizes.MatchString(s) },
@@ -118,7 +119,7 @@ func networkSettings() rule {
 func hostsEntry(c *settingsCheck, name, path string, value any) {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {
-		c.rejects(path, `write [["10.0.0.1", ["name.example.com"]]]`, "%s has to be an address and a list of its names", name)
+		c.rejects(path, `write [["10.0.0.1", ["name.example.com"]]]`, "%s must be an address and a list of its names", name)
 		return
 	}
 	address(c, name, path, pair[0])
@@ -136,7 +137,7 @@ var bootParameters = keyed("words of letters, digits, dashes and underscores, wi
 		return !strings.Contains(s, `"`) || !strings.Contains(s, "'")
 	})))
 
-// apiclientCommand accepts the words of a call of apiclient.
+// apiclientCommand accepts the words of an apiclient command.
 func apiclientCommand(c *settingsCheck, name, path string, value any) {
 	words, ok := value.([]any)
 	if !ok {
@@ -145,11 +146,11 @@ func apiclientCommand(c *settingsCheck, name, path string, value any) {
 	}
 	listOf(freeText)(c, name, path, value)
 	if len(words) == 0 || words[0] != "apiclient" {
-		c.rejects(path, "", "%s has to begin with apiclient, which is the only program that bootstrap commands run", name)
+		c.rejects(path, "", "%s must begin with apiclient, which is the only program that bootstrap commands run", name)
 	}
 }
 
-// bootstrapContainer reports containers of which only newer releases know the image.
+// bootstrapContainer reports containers without a source, for which only newer releases have an image.
 func bootstrapContainer(within rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		within(c, name, path, value)
@@ -170,10 +171,11 @@ func bootstrapContainer(within rule) rule {
 	}
 }
 
-// defaultSource is the first release that has an image for bootstrap containers without a source.
+// defaultSource is the first release with an image for bootstrap containers without a source.
 var defaultSource = [2]int{1, 31}
 
-// timeServers accepts a list of hosts, a list of tables, or a table of tables; the tables came after the newest release that is known.
+// timeServers accepts a list of hosts, a list of tables, or a table of tables. The tables came after the newest known
+// release.
 func timeServers(c *settingsCheck, name, path string, value any) {
 	server := fields(map[string]rule{"address": link, "directive": oneOf("server pool"), "options": listOf(line)}, "address")
 	all, ok := value.([]any)
@@ -209,7 +211,7 @@ func registryMirrors(c *settingsCheck, name, path string, value any) {
 func registryCredentials(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.([]any); !ok {
 		c.rejects(path, "write [["+path+"]] with registry and auth, or with username and password, for each registry",
-			"%s has to be a list of tables, and is %s", name, kubelet.TypeName(value))
+			"%s must be a list of tables, but is %s", name, kubelet.TypeName(value))
 		return
 	}
 	listOf(fields(map[string]rule{
@@ -222,7 +224,7 @@ var certificate = textThat("base64 of certificates in PEM", func(s string) bool 
 	return strings.TrimSpace(s) == "" || isBase64(s) && strings.Contains(PemOf(s), "CERTIFICATE")
 })
 
-// ociCapabilities and ociLimits are the names that the OCI defaults know.
+// ociCapabilities and ociLimits are the names in the OCI defaults.
 const (
 	ociCapabilities = "audit-control audit-read audit-write block-suspend bpf checkpoint-restore chown dac-override dac-read-search fowner " +
 		"fsetid ipc-lock ipc-owner kill lease linux-immutable mac-admin mac-override mknod net-admin net-bind-service net-broadcast net-raw " +
@@ -263,7 +265,7 @@ func nvidiaPlugin() rule {
 const cpuManagerOptions = "full-pcpus-only distribute-cpus-across-numa align-by-socket distribute-cpus-across-cores strict-cpu-reservation " +
 	"prefer-align-cpus-by-uncorecache"
 
-// reservedMemory accepts the memory that is reserved on each NUMA node.
+// reservedMemory accepts the memory reserved on each NUMA node.
 var reservedMemory = keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{
 	"enabled": truth, "hugepages-1Gi": quantity, "hugepages-2Mi": quantity, "memory": quantity,
 }, "enabled"))
@@ -298,7 +300,7 @@ func kubernetesSettings() map[string]rule {
 		"memory-manager-policy": oneOf("None Static none static"), "memory-manager-reserved-memory": reservedMemory,
 		"memory-reservation-policy": line, "memory-throttling-factor": anything,
 		"memory-swap-behavior": oneOf("LimitedSwap NoSwap"), "node-ip": address, "node-labels": tableOfTexts,
-		// both are judged with the kubelet's flags
+		// checked together with the kubelet's flags
 		"node-taints":               keyed("a key", func(string) bool { return true }, oneOrList(freeText)),
 		"pod-infra-container-image": line, "pod-pids-limit": whole(math.MinInt64, math.MaxInt64),
 		"provider-id": link, "registry-burst": i32, "registry-qps": i32, "reserved-cpus": processors, "seccomp-default": truth,
@@ -312,7 +314,7 @@ func kubernetesSettings() map[string]rule {
 	}
 }
 
-// among accepts tables whose keys are all among the words.
+// among accepts tables whose keys are all in words.
 func among(words []string, value rule) rule {
 	known := map[string]rule{}
 	for _, one := range words {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// overriddenSettings reports which of the user's settings of Bottlerocket do not count, since Joiner writes others.
+// overriddenSettings reports the user's Bottlerocket settings that have no effect because Joiner writes other values.
 func overriddenSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
 	own := kubelet.OwnSettings(r)
 	if own == nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// betweenSettings reports settings of Kubernetes that do not go together: Bottlerocket takes them, and the kubelet does not start.
+// betweenSettings reports Kubernetes settings that contradict each other: Bottlerocket accepts them, but the kubelet
+// does not start.
 func (c *settingsCheck) betweenSettings(settings map[string]any) {
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	soft, _ := kubernetes["eviction-soft"].(map[string]any)
@@ -33,7 +34,7 @@ func (c *settingsCheck) betweenSettings(settings map[string]any) {
 	if all, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > all {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
 			c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
-			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) has to be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, all).
+			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, all).
 			Suggest("raise shutdown-grace-period, of which it is a part", "")
 	}
 	if len(bare) > 0 {
@@ -43,27 +44,27 @@ func (c *settingsCheck) betweenSettings(settings map[string]any) {
 	}
 }
 
-// rule checks one value of Bottlerocket's settings. name is how problems name the value, path is where it stands.
+// rule checks one value of Bottlerocket's settings. name is the value's name in problems, path is its path.
 type rule func(c *settingsCheck, name, path string, value any)
 
-// settingsCheck reports what Bottlerocket rejects of settings.
+// settingsCheck reports settings that Bottlerocket rejects.
 type settingsCheck struct {
 	r     *userdata.Reader
 	spots map[string]userdata.Spot // by path
 }
 
-// rejects reports a value that Bottlerocket rejects, and with it all settings. fix may be empty.
+// rejects reports a value because of which Bottlerocket rejects all settings. fix may be empty.
 func (c *settingsCheck) rejects(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
-		format+": Bottlerocket would take none of the settings", args...).Suggest(fix, "")
+		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
 }
 
-// spotOf is where a path stands, or the nearest one above it that is known.
+// spotOf returns the position of a path, or of its nearest known ancestor.
 func (c *settingsCheck) spotOf(path string) userdata.Spot {
 	return kubelet.SpotAbove(c.spots, path)
 }
 
-// wrongType reports a value of another type.
+// wrongType reports a value of a wrong type.
 func (c *settingsCheck) wrongType(name, path, want string, value any) {
 	is, fix := kubelet.TypeName(value), ""
 	if want == kubelet.TypeText && (is == kubelet.TypeNumber || is == kubelet.TypeTruth) {
@@ -72,13 +73,13 @@ func (c *settingsCheck) wrongType(name, path, want string, value any) {
 	if is == kubelet.TypeText && (want == kubelet.TypeNumber || want == kubelet.TypeTruth) {
 		fix = "write the value without quotes"
 	}
-	c.rejects(path, fix, "%s has to be %s, and is %s", name, want, is)
+	c.rejects(path, fix, "%s must be %s, but is %s", name, want, is)
 }
 
 // anything accepts every value.
 func anything(*settingsCheck, string, string, any) {}
 
-// textThat accepts text for which ok holds; form says what that is.
+// textThat accepts text for which ok returns true. form describes such text.
 func textThat(form string, ok func(string) bool) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		s, isText := value.(string)
@@ -86,12 +87,12 @@ func textThat(form string, ok func(string) bool) rule {
 		case !isText:
 			c.wrongType(name, path, kubelet.TypeText, value)
 		case !ok(s):
-			c.rejects(path, "", "%s has to be %s", name, form)
+			c.rejects(path, "", "%s must be %s", name, form)
 		}
 	}
 }
 
-// oneOf accepts the texts that are listed, with blanks between.
+// oneOf accepts the texts in list, which are separated by blanks.
 func oneOf(list string) rule {
 	words := strings.Fields(list)
 	return func(c *settingsCheck, name, path string, value any) {
@@ -104,7 +105,7 @@ func oneOf(list string) rule {
 			if near := userdata.Nearest(s, words); near != "" {
 				fix = "write " + near
 			}
-			c.rejects(path, fix, "%s has to be one of %s", name, strings.Join(words, ", "))
+			c.rejects(path, fix, "%s must be one of %s", name, strings.Join(words, ", "))
 		}
 	}
 }
@@ -115,11 +116,11 @@ func whole(least, most int64) rule {
 		n, ok := value.(int64)
 		switch f, isFloat := value.(float64); {
 		case isFloat:
-			c.rejects(path, "", "%s has to be a whole number, and is %v", name, f)
+			c.rejects(path, "", "%s must be a whole number, but is %v", name, f)
 		case !ok:
 			c.wrongType(name, path, kubelet.TypeNumber, value)
 		case n < least || n > most:
-			c.rejects(path, "", "%s has to be a number from %d to %d", name, least, most)
+			c.rejects(path, "", "%s must be a number from %d to %d", name, least, most)
 		}
 	}
 }
@@ -155,7 +156,7 @@ func oneOrList(element rule) rule {
 	}
 }
 
-// fields accepts tables whose keys are all known and that have the keys that are required.
+// fields accepts tables with known keys only that have all required keys.
 func fields(known map[string]rule, required ...string) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		table, ok := value.(map[string]any)
@@ -179,7 +180,7 @@ func fields(known map[string]rule, required ...string) rule {
 	}
 }
 
-// keyed accepts tables with keys of the user's choice. keyForm says what a key has to be.
+// keyed accepts tables with keys that the user chooses. keyForm describes a valid key.
 func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 	return func(c *settingsCheck, name, path string, all any) {
 		table, ok := all.(map[string]any)
@@ -193,7 +194,7 @@ func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 				called = name + "." + key
 			}
 			if !keyOK(key) {
-				c.rejects(below, "", "a key of %s%s has to be %s", name, userdata.Quoted(key), keyForm)
+				c.rejects(below, "", "a key of %s%s must be %s", name, userdata.Quoted(key), keyForm)
 				continue
 			}
 			value(c, called, below, table[key])
@@ -201,7 +202,7 @@ func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 	}
 }
 
-// isPlainKey reports whether a key may be repeated in a problem: a word without digits, or the name of a sysctl.
+// isPlainKey reports whether a key may be repeated in a problem: it is a word without digits, or the name of a sysctl.
 func isPlainKey(key string) bool {
 	if userdata.IsTelling(key) {
 		return true
@@ -261,9 +262,9 @@ func isHostName(s string) bool {
 	return true
 }
 
-// isLink reports whether Bottlerocket takes a text for a URL. What begins with a scheme other than those of the web is
-// always one, the port of a host and an IPv6 address included; the rest needs a host. Passwords and paths may hold any
-// characters but blanks.
+// isLink reports whether Bottlerocket accepts a text as a URL. A text with a scheme other than those of the web is
+// always accepted, including a host with a port and an IPv6 address. Any other text needs a host. Passwords and paths
+// may contain any characters except blanks.
 func isLink(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {
@@ -292,7 +293,7 @@ func percentage(c *settingsCheck, name, path string, value any) {
 		n, ok = parsed, err == nil
 	}
 	if !ok || n < 0 || n > 100 {
-		c.rejects(path, "", "%s has to be a number from 0 to 100", name)
+		c.rejects(path, "", "%s must be a number from 0 to 100", name)
 	}
 }
 
@@ -305,16 +306,16 @@ func chunkSize(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// limit accepts what a limit of the OCI runtime may be: a number, or unlimited.
+// limit accepts a limit of the OCI runtime: a number, or unlimited.
 func limit(c *settingsCheck, name, path string, value any) {
 	switch v := value.(type) {
 	case int64:
 		if v < -1 {
-			c.rejects(path, "", `%s has to be a number or "unlimited"`, name)
+			c.rejects(path, "", `%s must be a number or "unlimited"`, name)
 		}
 	case string:
 		if v != "unlimited" {
-			c.rejects(path, `write "unlimited", or a number without quotes`, `%s has to be a number or "unlimited"`, name)
+			c.rejects(path, `write "unlimited", or a number without quotes`, `%s must be a number or "unlimited"`, name)
 		}
 	default:
 		c.wrongType(name, path, `a number or "unlimited"`, value)
@@ -327,7 +328,7 @@ const (
 	uint32Most = math.MaxUint32
 )
 
-// describe writes the first words of a list for a problem.
+// describe returns the first words of a list for a problem.
 func describe(list []string) string {
 	if len(list) > 8 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:8], ", "), len(list)-8)

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// settingFields are the fields of KubeletConfiguration that settings become.
+// settingFields maps settings to the resulting fields of KubeletConfiguration.
 // Source: the settings reference of bottlerocket.dev, settings.kubernetes.
 var settingFields = map[string]string{
 	"allowed-unsafe-sysctls": "allowedUnsafeSysctls", "cluster-domain": "clusterDomain", "container-log-max-files": "containerLogMaxFiles",
@@ -27,11 +27,11 @@ var settingFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// numbersAsText are settings that Bottlerocket takes as text and the kubelet as a number.
+// numbersAsText are settings that Bottlerocket expects as text and the kubelet as a number.
 var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-threshold-percent"}
 
-// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, a name that it does not know. It
-// would take none of the settings, and the node would never join.
+// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. It would
+// apply none of the settings, and the node would never join.
 func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
 	groups, c := settingGroups(), &settingsCheck{r: r, spots: spots}
 	known := slices.Sorted(maps.Keys(groups))
@@ -53,7 +53,7 @@ func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string
 	c.betweenSettings(settings)
 }
 
-// mayBeNewer reports whether the image may be of a release that came after the tables of settings.
+// mayBeNewer reports whether the image may be of a release newer than the tables of settings.
 func mayBeNewer(r *userdata.Reader) bool {
 	release, ok := releaseOf(r.In.Image)
 	return !ok || later(release, newestImage)
@@ -62,9 +62,8 @@ func mayBeNewer(r *userdata.Reader) bool {
 // newestImage is the newest release of Bottlerocket whose settings the tables hold.
 var newestImage = [2]int{1, 53}
 
-// unknownSetting says that Bottlerocket may not know a setting. It is certain
-// where the image is none that came after the lists, and where the name is all
-// but one that is known.
+// unknownSetting reports a setting that Bottlerocket may not support. The problem is certain if the image is not newer
+// than the tables, or if the name resembles a known one.
 func unknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
 	near := userdata.Nearest(key, known)
 	certainty, may := userdata.Likely, "may be"
@@ -76,11 +75,11 @@ func unknownSetting(r *userdata.Reader, path, key string, known []string, spot u
 		name = "a setting of " + strings.TrimSuffix(strings.TrimSuffix(path, key), ".")
 	}
 	p := r.Report(userdata.SettingUnknown, certainty, userdata.NeverJoins, spot,
-		"%s %s unknown to Bottlerocket, which then takes none of the settings and does not join", name, may)
+		"%s %s unknown to Bottlerocket, which then applies none of the settings and does not join", name, may)
 	if near != "" {
 		p.Suggest("write", near)
 	} else {
-		p.Suggest("take it out", "")
+		p.Suggest("remove it", "")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// Read reads user data as an image with cloud-init does, and with nodeadm if it is AL2023.
+// Read reads user data like an image with cloud-init, and for AL2023 also like nodeadm.
 func Read(r *userdata.Reader, t userdata.Text) {
 	all := parts(r, t)
 	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
@@ -44,7 +44,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// judgeForm looks for what the image does not read at all.
+// judgeForm reports parts that the image does not read at all.
 func judgeForm(r *userdata.Reader, all []userdata.Part) {
 	for _, p := range all {
 		switch p.Kind {
@@ -91,7 +91,7 @@ func cloudConfig(r *userdata.Reader, p userdata.Part) {
 	commands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
 }
 
-// commands goes through the commands of a cloud-config: each a line of a shell, or a list of words.
+// commands reads the commands of a cloud-config. Each is a line for a shell or a list of words.
 func commands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
@@ -112,7 +112,7 @@ func commands(r *userdata.Reader, field string, all []any, spots map[string]user
 		}
 	}
 	shell.ReadScript(r, userdata.Part{Kind: userdata.TypeScript, Text: userdata.Text{Body: script.String(), At: at}})
-	// Lines of the script that was put together are none of the user's.
+	// The script is assembled from the commands, so its line numbers are not those of the user data.
 	spot := userdata.FirstKnown(spots[field], at)
 	for i := first; i < len(r.Out.Problems); i++ {
 		r.Out.Problems[i].At = spot

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// parts splits a MIME message into its parts. Any other text is one part, whose type follows from its first line.
+// parts splits a MIME message into its parts. Any other text is a single part, whose type follows from its first line.
 func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
 	if userdata.FormOf(t.Body) != userdata.FormMIME {
 		t.At.Line += strings.Count(t.Body[:len(t.Body)-len(strings.TrimLeft(t.Body, "\n"))], "\n")
@@ -23,7 +23,7 @@ func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
 	return out
 }
 
-// sniff returns a part's type by its first line.
+// sniff returns a part's type, derived from its first line.
 func sniff(body string) string {
 	switch userdata.FormOf(body) {
 	case userdata.FormScript:
@@ -50,19 +50,19 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 		return
 	case err != nil || !strings.HasPrefix(kind, "multipart/"):
 		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
-			"it begins as a MIME message, and its Content-Type is no multipart type").
+			"it begins as a MIME message, and its Content-Type is not a multipart type").
 			Suggest("begin it with", `Content-Type: multipart/mixed; boundary="BOUNDARY"`)
 		return
 	case params["boundary"] == "":
 		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "the Content-Type of the MIME message names no boundary").
-			Suggest("name the one that stands before each part", kind+`; boundary="BOUNDARY"`)
+			Suggest("name the boundary that precedes each part", kind+`; boundary="BOUNDARY"`)
 		return
 	}
 	pieces, closed := splitAt(body, params["boundary"])
 	switch {
 	case len(pieces) == 0:
 		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot,
-			"the boundary that the MIME message names stands before no part, so it has none").
+			"no part begins with the boundary that the MIME message names, so the message has no parts").
 			Suggest("write a line of two dashes and the boundary before each part", "")
 	case !closed:
 		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, spot,
@@ -74,7 +74,7 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 	}
 }
 
-// unreadable is the harm of a message that cannot be read: all of it is lost, if none of it is ours.
+// unreadable returns the harm of a message that cannot be read. Everything is lost, unless Joiner wrote a part of it.
 func unreadable(r *userdata.Reader) userdata.Harm {
 	if r.In.Family == userdata.FamilyCustom {
 		return userdata.UnlessStarted
@@ -82,7 +82,7 @@ func unreadable(r *userdata.Reader) userdata.Harm {
 	return userdata.NeverJoins
 }
 
-// addPart adds one part, or what is in it.
+// addPart adds one part, or the parts that it contains.
 func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) {
 	head, body, ok := headers(piece)
 	kind, _, err := mime.ParseMediaType(head.Get("Content-Type"))
@@ -96,7 +96,7 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 	}
 	if !ok {
 		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, at,
-			"no empty line parts the headers of this part from its body, so some of it is lost").
+			"no empty line separates the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")
 	}
 	body, err2 := transferred(head.Get("Content-Transfer-Encoding"), body)
@@ -106,13 +106,13 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 		body = string(plain)
 	}
 	if err2 != nil {
-		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsAmiss, at, "what this part holds is not packed as its headers say")
+		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsAmiss, at, "this part is not encoded as its headers say")
 		return
 	}
 	if err != nil || kind == userdata.TypePlain || kind == "" {
 		kind = sniff(body)
 	}
-	if kind == userdata.TypeNodeConfig { // nodeadm undoes base64 there, too
+	if kind == userdata.TypeNodeConfig { // nodeadm also decodes base64 there
 		if plain, ok := userdata.Decoded([]byte(body)); ok {
 			body = string(plain)
 		}
@@ -120,7 +120,7 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 	*out = append(*out, userdata.Part{Kind: kind, Text: userdata.Text{Body: body, At: at}})
 }
 
-// transferred undoes a transfer encoding.
+// transferred decodes a transfer encoding.
 func transferred(encoding, body string) (string, error) {
 	var source io.Reader
 	switch strings.ToLower(encoding) {
@@ -135,8 +135,7 @@ func transferred(encoding, body string) (string, error) {
 	return string(out), err
 }
 
-// headers parts the headers of a message or a part from its body. The third
-// result is false when no empty line stands between them.
+// headers splits a message or a part into headers and body. The third result is false if no empty line separates them.
 func headers(message string) (textproto.MIMEHeader, string, bool) {
 	out := textproto.MIMEHeader{}
 	last := ""
@@ -160,7 +159,7 @@ func headers(message string) (textproto.MIMEHeader, string, bool) {
 	return out, "", true
 }
 
-// splitAt cuts a body at the lines of its boundary. The second result says whether the closing one is there.
+// splitAt splits a body at the lines of its boundary. closed reports whether the closing boundary is present.
 func splitAt(body, boundary string) (pieces []string, closed bool) {
 	var piece strings.Builder
 	inside := false

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and what it holds.
-// kubeletGateTable has one feature gate on each line, with its value where it cannot be changed.
+// kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and its type. kubeletGateTable
+// has one feature gate on each line, with its value if it cannot be changed.
 // Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares them.
 var (
 	//go:embed kubeletfields.txt
@@ -25,7 +25,7 @@ var (
 	KubeletGates  = pairsOf(kubeletGateTable)
 )
 
-// pairsOf reads lines of a word and what follows.
+// pairsOf parses lines that consist of a word and a remainder.
 func pairsOf(table string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -35,17 +35,18 @@ func pairsOf(table string) map[string]string {
 	return out
 }
 
-// NodeadmGates are nodeadm's own feature gates, which belong into spec.featureGates.
+// NodeadmGates are nodeadm's own feature gates, which must be in spec.featureGates.
 // Source: nodeadm/api/v1alpha1 of github.com/awslabs/amazon-eks-ami.
 var NodeadmGates = []string{"InstanceIdNodeName", "FastImagePull"}
 
-// configCheck judges a KubeletConfiguration.
+// configCheck checks a KubeletConfiguration.
 type configCheck struct {
 	r     *userdata.Reader
 	start userdata.Start
 }
 
-// JudgeConfig reports what the kubelet does not read of its configuration, and what it does not start with.
+// JudgeConfig reports fields of the kubelet's configuration that the kubelet ignores, and fields with which it does not
+// start.
 func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	if s.By != userdata.ByNodeadm {
 		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
@@ -53,14 +54,14 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	c := &configCheck{r, s}
 	for key, want := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
 		if given, ok := s.Config[key]; ok && given != want {
-			c.rejects(key, "write "+want, "%s of the kubelet's configuration has to be %s", key, want)
+			c.rejects(key, "write "+want, "%s of the kubelet's configuration must be %s", key, want)
 		}
 	}
 	c.table("", s.Config)
 	c.betweenFields()
 }
 
-// spotOf is where a field stands, or the nearest table above it.
+// spotOf returns the position of a field, or of the nearest table above it.
 func (c *configCheck) spotOf(path string) userdata.Spot {
 	top, _, _ := strings.Cut(path, ".")
 	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Spots[top], c.start.At))
@@ -72,7 +73,7 @@ func (c *configCheck) rejects(path, fix, format string, args ...any) {
 		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
 }
 
-// table judges the fields of a table by what the kubelet knows.
+// table checks the names of the fields of a table.
 func (c *configCheck) table(path string, fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		below := strings.TrimPrefix(path+"."+name, ".")
@@ -89,11 +90,11 @@ func (c *configCheck) table(path string, fields map[string]any) {
 	}
 }
 
-// value judges one value by what the field holds.
+// value checks one value against the field's type.
 func (c *configCheck) value(path, kind string, value any) {
 	wrong := func(want string) {
 		is := jsonName(value)
-		c.rejects(path, quotesFix(want, is), "%s has to be %s, and is %s", path, want, is)
+		c.rejects(path, quotesFix(want, is), "%s must be %s, but is %s", path, want, is)
 	}
 	switch kind {
 	case "text":
@@ -121,7 +122,7 @@ func (c *configCheck) value(path, kind string, value any) {
 	}
 }
 
-// quotesFix is the fix of a value whose quotes alone are wrong, or "".
+// quotesFix returns the fix for a value that only has wrong quotes, or "".
 func quotesFix(want, is string) string {
 	switch {
 	case want == TypeText && (is == TypeNumber || is == TypeTruth):
@@ -132,7 +133,7 @@ func quotesFix(want, is string) string {
 	return ""
 }
 
-// text judges a value that has to be text, of some fields one of a few words.
+// text checks a value that must be text. Some fields allow only certain words.
 func (c *configCheck) text(path string, value any, wrong func(want string)) {
 	s, ok := value.(string)
 	if !ok {
@@ -140,33 +141,33 @@ func (c *configCheck) text(path string, value any, wrong func(want string)) {
 		return
 	}
 	if words := strings.Fields(configWords[path]); len(words) > 0 && !slices.Contains(words, s) && s != "" {
-		c.rejects(path, "", "%s has to be one of %s", path, strings.Join(words, ", "))
+		c.rejects(path, "", "%s must be one of %s", path, strings.Join(words, ", "))
 	}
 	switch {
 	case s == "":
 	case path == "containerLogMaxSize" && !Quantities.MatchString(s):
-		c.rejects(path, "", `%s has to be an amount such as "10Mi"`, path)
+		c.rejects(path, "", `%s must be an amount such as "10Mi"`, path)
 	case path == "reservedSystemCPUs" && !CPUSets.MatchString(s):
-		c.rejects(path, "", `%s has to be processors such as "0-3,7"`, path)
+		c.rejects(path, "", `%s must be processors such as "0-3,7"`, path)
 	}
 }
 
-// duration judges a value that has to be text such as "30s".
+// duration checks a value that must be text such as "30s".
 func (c *configCheck) duration(path string, value any) {
 	if s, ok := value.(string); !ok {
-		c.rejects(path, "write the value in quotes, with a unit", `%s has to be a duration such as "30s", and is %s`, path, jsonName(value))
+		c.rejects(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonName(value))
 	} else if d, err := time.ParseDuration(s); err != nil {
-		c.rejects(path, "", `%s has to be a duration such as "30s" or "1m30s"`, path)
+		c.rejects(path, "", `%s must be a duration such as "30s" or "1m30s"`, path)
 	} else if bounds, ok := durationBounds[path]; ok && (d < bounds[0] || d > bounds[1]) {
 		want := fmt.Sprintf("at least %s", bounds[0])
 		if bounds[1] < forever {
 			want = fmt.Sprintf("from %s to %s", bounds[0], bounds[1])
 		}
-		c.rejects(path, "", "%s has to be %s", path, want)
+		c.rejects(path, "", "%s must be %s", path, want)
 	}
 }
 
-// list judges a value that has to be a list, of texts if kind is "texts".
+// list checks a value that must be a list, of texts if kind is "texts".
 func (c *configCheck) list(path, kind string, value any, wrong func(want string)) {
 	all, ok := value.([]any)
 	if !ok {
@@ -175,12 +176,12 @@ func (c *configCheck) list(path, kind string, value any, wrong func(want string)
 	}
 	for _, one := range all {
 		if _, ok := one.(string); !ok && kind == "texts" {
-			c.rejects(path, "write the value in quotes", "an entry of %s has to be text, and is %s", path, jsonName(one))
+			c.rejects(path, "write the value in quotes", "an entry of %s must be text, but is %s", path, jsonName(one))
 		}
 	}
 }
 
-// below judges a table whose fields are known; others may hold anything.
+// below checks a table whose fields are known. Other tables may have any fields.
 func (c *configCheck) below(path string, table map[string]any) {
 	for known := range kubeletFields {
 		if strings.HasPrefix(known, path+".") {
@@ -190,20 +191,20 @@ func (c *configCheck) below(path string, table map[string]any) {
 	}
 }
 
-// number judges a whole number and its bounds.
+// number checks a whole number and its bounds.
 func (c *configCheck) number(path string, value any, wrong func(string)) {
-	n, ok := value.(float64) // as JSON has it
+	n, ok := value.(float64) // JSON numbers are float64
 	switch bounds, bounded := configBounds[path]; {
 	case !ok:
 		wrong(TypeNumber)
 	case n != float64(int64(n)):
-		c.rejects(path, "", "%s has to be a whole number", path)
+		c.rejects(path, "", "%s must be a whole number", path)
 	case bounded && (int64(n) < bounds[0] || int64(n) > bounds[1]):
-		c.rejects(path, "", "%s has to be a number from %d to %d", path, bounds[0], bounds[1])
+		c.rejects(path, "", "%s must be a number from %d to %d", path, bounds[0], bounds[1])
 	}
 }
 
-// texts judges a table of text, of which some have keys and values that are known.
+// texts checks a table of text. Some tables allow only certain keys and values.
 func (c *configCheck) texts(path string, table map[string]any) {
 	keys := strings.Fields(configKeys[path])
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -214,22 +215,22 @@ func (c *configCheck) texts(path string, table map[string]any) {
 		}
 		switch {
 		case !ok && table[key] != nil:
-			c.rejects(path, "write the value in quotes", "%s has to be text, and is %s", name, jsonName(table[key]))
+			c.rejects(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
-			c.rejects(path, "", "a key of %s%s has to be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
+			c.rejects(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
 		case len(keys) == 0:
 		case path == "evictionSoftGracePeriod":
 			if _, err := time.ParseDuration(s); err != nil {
-				c.rejects(path, "", `%s has to be a duration such as "1m30s"`, name)
+				c.rejects(path, "", `%s must be a duration such as "1m30s"`, name)
 			}
 		case strings.HasSuffix(s, "%") && strings.HasPrefix(path, "eviction") && IsThreshold(s), s == "100%":
 		case !Quantities.MatchString(strings.TrimSuffix(s, "i") + strings.Repeat("i", strings.Count(s, "i"))):
-			c.rejects(path, "", `%s has to be an amount such as "100Mi"`, name)
+			c.rejects(path, "", `%s must be an amount such as "100Mi"`, name)
 		}
 	}
 }
 
-// unknown reports a field that the kubelet does not know. It reads the rest and ignores the field.
+// unknown reports a field that the kubelet does not know. The kubelet ignores only this field.
 func (c *configCheck) unknown(table, path, name string) {
 	certainty := userdata.Likely // a kubelet of another version may know it
 	if minor := Minor(c.r); minor == newest {
@@ -257,11 +258,11 @@ func (c *configCheck) unknown(table, path, name string) {
 	case table == "" && KnownFlag(dashed):
 		p.Suggest("write it as a flag, into spec.kubelet.flags: --"+dashed, "")
 	default:
-		p.Suggest("take it out", "")
+		p.Suggest("remove it", "")
 	}
 }
 
-// fieldsInstead are what to write for fields that others have and the kubelet has not.
+// fieldsInstead maps fields of other software to the kubelet's field.
 var fieldsInstead = map[string]string{
 	"memorySwapBehavior": "memorySwap: {swapBehavior: …}", "swapBehavior": "memorySwap: {swapBehavior: …}",
 	"clientCAFile": "authentication: {x509: {clientCAFile: …}}", "featureGate": "featureGates",
@@ -270,32 +271,33 @@ var fieldsInstead = map[string]string{
 	"eventQPS": "eventRecordQPS", "registryQPS": "registryPullQPS", "podMaxPids": "podPidsLimit", "taints": "registerWithTaints",
 }
 
-// gates judges the feature gates of the configuration.
+// gates checks the feature gates of the configuration.
 func (c *configCheck) gates(value any) {
 	table, ok := value.(map[string]any)
 	if !ok {
-		c.rejects("featureGates", "", "featureGates has to be a table, and is %s", jsonName(value))
+		c.rejects("featureGates", "", "featureGates must be a table, but is %s", jsonName(value))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		on, ok := table[name].(bool)
 		if !ok {
 			c.rejects("featureGates."+name, "write the value without quotes",
-				"an entry of featureGates has to be true or false, and is %s", jsonName(table[name]))
+				"an entry of featureGates must be true or false, but is %s", jsonName(table[name]))
 			continue
 		}
 		judgeGate(c.r, name, on, c.spotOf("featureGates."+name), userdata.NeverJoins)
 	}
 }
 
-// judgeGate reports a gate that the kubelet does not know, or that it does not let be changed: it does not start.
+// judgeGate reports a feature gate that the kubelet does not know or does not allow to be changed: the kubelet does not
+// start.
 func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)
 	switch {
 	case slices.Contains(NodeadmGates, name):
 		r.Report(userdata.SettingUnknown, userdata.Certain, harm, spot,
-			"%s is a feature gate of nodeadm and none of the kubelet, which does not start with it", name).
+			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta":
 	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newest):
@@ -304,22 +306,22 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 			certainty = userdata.Certain
 		}
 		r.Report(userdata.SettingInvalid, certainty, harm, spot, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
-			Suggest("take it out", "")
+			Suggest("remove it", "")
 	case known:
 	default:
 		certainty := userdata.Likely // a kubelet of another version may know it
 		if minor == newest {
 			certainty = userdata.Certain
 		}
-		p := r.Report(userdata.SettingUnknown, certainty, harm, spot, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with one that it does not know", newest, userdata.Quoted(name))
-		p.Suggest("take it out", "")
+		p := r.Report(userdata.SettingUnknown, certainty, harm, spot, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newest, userdata.Quoted(name))
+		p.Suggest("remove it", "")
 		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
 			p.Suggest("write", near)
 		}
 	}
 }
 
-// judgeGateFlag judges the gates of --feature-gates=A=true,B=false.
+// judgeGateFlag checks the gates of --feature-gates=A=true,B=false.
 func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	for one := range strings.SplitSeq(a.Value, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(one), "=")
@@ -327,7 +329,7 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 		switch {
 		case one == "" || strings.Contains(one, "…"):
 		case !ok || err != nil:
-			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "a feature gate of --feature-gates%s has to be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
+			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "a feature gate of --feature-gates%s must be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
 				Suggest("write Name=true,Name=false", "")
 		default:
 			judgeGate(r, name, on, a.At, harm)
@@ -335,7 +337,7 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 	}
 }
 
-// jsonName names the type of a value of JSON.
+// jsonName returns the name of a JSON value's type.
 func jsonName(value any) string {
 	if value == nil {
 		return "nothing"
@@ -343,13 +345,13 @@ func jsonName(value any) string {
 	return TypeName(value)
 }
 
-// splitPath parts the last word of a path from the rest.
+// splitPath splits the last word from a path.
 func splitPath(path string) (parent, last string) {
 	i := strings.LastIndexByte(path, '.')
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// kebab writes a name as flags are written: maxPods, max_pods and max-pods are one.
+// kebab returns a name in the form of a flag, so that maxPods, max_pods and max-pods are equal.
 func kebab(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -362,19 +364,19 @@ func kebab(name string) string {
 	return strings.ReplaceAll(b.String(), "_", "-")
 }
 
-// signals and reservable are the keys of thresholds and of what is set aside.
+// Signals are the keys of eviction thresholds, reservable those of reserved resources.
 const (
 	Signals    = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
 	reservable = "cpu memory ephemeral-storage pid"
 )
 
-// configKeys are the keys of tables that have no others.
+// configKeys are the keys of tables that allow no other keys.
 var configKeys = map[string]string{
 	"evictionHard": Signals, "evictionSoft": Signals, "evictionSoftGracePeriod": Signals, "evictionMinimumReclaim": Signals,
 	"systemReserved": reservable, "kubeReserved": reservable,
 }
 
-// configWords are the texts that a field takes.
+// configWords are the allowed texts of a field.
 // Source: pkg/kubelet/apis/config/validation of k8s.io/kubernetes, and the managers that read the fields.
 var configWords = map[string]string{
 	"cpuManagerPolicy": "none static", "memoryManagerPolicy": "None Static", "topologyManagerScope": "container pod",
@@ -387,8 +389,8 @@ var configWords = map[string]string{
 
 const most = 1 << 31
 
-// configBounds are the least and the most of numbers.
-// Source: as of configWords.
+// configBounds are the minimum and the maximum of numbers.
+// Source: the same as for configWords.
 var configBounds = map[string][2]int64{
 	"containerLogMaxFiles": {2, most}, "containerLogMaxWorkers": {1, most}, "eventBurst": {0, most}, "eventRecordQPS": {0, most},
 	"healthzPort": {0, 65535}, "imageGCHighThresholdPercent": {0, 100}, "imageGCLowThresholdPercent": {0, 100},

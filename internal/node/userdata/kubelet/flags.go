@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// ExtraArgs is the flag of bootstrap.sh that passes flags to the kubelet.
+// ExtraArgs is the option of bootstrap.sh that passes flags to the kubelet.
 const ExtraArgs = "--kubelet-extra-args"
 
-// switches are the kubelet's flags that take no value, values those that do.
+// Switches are the kubelet's flags without a value, Values those with a value.
 // Source: cmd/kubelet/app/options of Kubernetes 1.36.
 const (
 	Switches = ` anonymous-auth authentication-token-webhook cgroups-per-qos contention-profiling cpu-cfs-quota enable-controller-attach-detach
@@ -50,11 +50,11 @@ const (
 		volume-stats-agg-period `
 )
 
-// newest is the Kubernetes version of the lists above: its minor number.
+// newest is the minor Kubernetes version of the lists above.
 const newest = 36
 
-// Removed are flags that a kubelet once had, and the first version without:
-// of those that went before any version that EKS still has, that one.
+// Removed maps flags that the kubelet no longer has to the minor version that removed them. Flags that were removed
+// before every version that EKS still offers have the oldest such version.
 // Source: the changelogs of Kubernetes.
 var Removed = map[string]int{
 	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,
@@ -69,7 +69,7 @@ var Removed = map[string]int{
 	"master-service-namespace": newest,
 }
 
-// instead says what there is for a removed flag.
+// instead holds the replacement of a removed flag, as a fix.
 var instead = map[string]string{
 	"container-runtime":         "leave it out: containerd is the only one",
 	"network-plugin":            "leave it out: containerd finds the network plug-ins itself",
@@ -77,10 +77,10 @@ var instead = map[string]string{
 	"pod-infra-container-image": "leave it out: containerd has a setting for it",
 }
 
-// IsSwitch reports whether the kubelet's flag takes no value.
+// IsSwitch reports whether the kubelet's flag has no value.
 func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+name+" ") }
 
-// KnownFlag reports whether the kubelet has a flag of this name, or had one.
+// KnownFlag reports whether the kubelet has, or had, a flag of this name.
 func KnownFlag(name string) bool {
 	name = strings.ReplaceAll(name, "_", "-")
 	_, gone := Removed[name]
@@ -91,7 +91,7 @@ func spaced(list string) string {
 	return strings.Join(strings.FieldsFunc(list, func(c rune) bool { return c == '\n' || c == '\t' }), " ")
 }
 
-// Arguments reads flags as the kubelet does: a value stands behind "=" or is the next word.
+// Arguments parses flags like the kubelet: a value follows "=" or is the next word.
 func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata.Flag) {
 	for i := 0; i < len(flags); i++ {
 		f := flags[i]
@@ -113,12 +113,12 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 	return out, stray
 }
 
-// JudgeFlags looks for flags that no kubelet knows: it would not start.
+// JudgeFlags reports flags that no kubelet knows: the kubelet would not start.
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
 			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At,
-				"a word among the kubelet's arguments belongs to no flag, and the kubelet does not start with it").
+				"a word in the kubelet's arguments does not belong to a flag, and the kubelet does not start with it").
 				Suggest("write --flag=value, without blanks or quotes", "")
 		}
 	}
@@ -134,7 +134,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 				continue
 			}
 			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
-				"the kubelet has no flag --%s any more%s, and does not start with it", a.Name, since(minor))
+				"the kubelet no longer has the flag --%s%s, and does not start with it", a.Name, since(minor))
 			p.Suggest("leave it out", "")
 			if text, ok := instead[a.Name]; ok {
 				p.Fix = text
@@ -152,7 +152,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 	}
 }
 
-// judgeFlagWord reports a flag that takes one of a few words and has another.
+// judgeFlagWord reports a flag with a value that is not one of its allowed words.
 func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	for field, list := range configWords {
 		words := strings.Fields(list)
@@ -164,7 +164,7 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 			fix = "write --" + a.Name + "=" + near
 		}
 		r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
-			"--%s has to be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
+			"--%s must be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
 	}
 }
 
@@ -177,7 +177,7 @@ func since(minor int) string {
 
 func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
-		"the kubelet knows no such flag%s, and does not start with one that it does not know", userdata.Quoted("--"+a.Name))
+		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
 	p.Suggest("leave it out", "")
 	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
 		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have it
@@ -187,7 +187,7 @@ func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	}
 }
 
-// Minor is the minor number of the cluster's version; 0: not known.
+// Minor returns the minor version of the cluster's Kubernetes; 0: unknown.
 func Minor(r *userdata.Reader) int {
 	_, minor, _ := strings.Cut(strings.TrimPrefix(r.In.Version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
@@ -198,7 +198,7 @@ func Minor(r *userdata.Reader) int {
 	return n
 }
 
-// plainValue reports whether a value is numbers, amounts or addresses: no word among them that could be a secret.
+// plainValue reports whether a value consists of numbers, amounts or addresses, and thus cannot contain a secret.
 func plainValue(value string) bool {
 	for _, one := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
 		number := strings.TrimRight(one, "KMGTimn%s")
@@ -209,11 +209,12 @@ func plainValue(value string) bool {
 	return true
 }
 
-// harmless are flags whose values are no secrets.
+// harmless are flags whose values are not secret.
 var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
 	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
 
-// Corrected returns the kubelet's arguments with misspelt startup taints corrected; nothing if the value of one may be a secret.
+// Corrected returns the kubelet's arguments with misspelt startup taints corrected. It returns nil if a value may be a
+// secret.
 func Corrected(all []string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {

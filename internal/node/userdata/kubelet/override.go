@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Leaf is one value of a document that is no table.
+// Leaf is a value in a document that is not a table.
 type Leaf struct {
 	Path  string // "spec.kubelet.config.maxPods"
-	Value any
+	Value any    // value of the leaf, possibly a list
 }
 
-// Leaves are the values of a document, in the order of their paths. Lists are values.
+// Leaves returns the leaves of a document, sorted by path. Lists are leaves.
 func Leaves(path string, value any) []Leaf {
 	table, ok := value.(map[string]any)
 	if !ok || len(table) == 0 {
@@ -29,13 +29,14 @@ func Leaves(path string, value any) []Leaf {
 	return out
 }
 
-// IsIdentity reports whether a path is about the cluster. What does not fit there is judged by judgeCluster, and may be a placeholder.
+// IsIdentity reports whether a path identifies the cluster. judgeCluster checks these values, which may be
+// placeholders.
 func IsIdentity(path string) bool {
 	return strings.HasPrefix(path, "spec.cluster.") || path == "settings.kubernetes.api-server" ||
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
 }
 
-// OwnSettings are the user's own settings, nil where nothing was merged with them.
+// OwnSettings returns the user's own settings, nil if Joiner merged nothing into them.
 func OwnSettings(r *userdata.Reader) map[string]any {
 	if r.In.Data == nil || r.In.Own == "" || r.In.Family == catalog.Custom || len(r.In.Own) > userdata.MaxBytes {
 		return nil
@@ -48,7 +49,7 @@ func OwnSettings(r *userdata.Reader) map[string]any {
 	return own
 }
 
-// Find returns what stands at a path, whose keys may have dots.
+// Find returns the value at a path, whose keys may contain dots.
 func Find(table map[string]any, path []string) (any, bool) {
 	for i := 1; i <= len(path); i++ {
 		value, ok := table[strings.Join(path[:i], ".")]
@@ -67,7 +68,7 @@ func Find(table map[string]any, path []string) (any, bool) {
 	return nil, false
 }
 
-// SpotAbove is where a path stands, or the nearest path above it that is known.
+// SpotAbove returns the position of a path, or of its nearest known ancestor.
 func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	for path != "" {
 		if spot, ok := spots[path]; ok {
@@ -79,7 +80,8 @@ func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	return userdata.Spot{}
 }
 
-// DoesNotCount reports a value in place of which another counts. other is nil where none does.
+// DoesNotCount reports a value that has no effect because of another. other is that value, nil if its table was
+// replaced. by is the author of other.
 func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsTelling(field) && field != "" {
@@ -95,7 +97,7 @@ func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by 
 		cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
 }
 
-// elsewhere names the value that counts.
+// elsewhere describes the value that takes effect.
 func elsewhere(path string, value any) string {
 	if path == "spec.kubelet.maxPodsExpression" {
 		return "maxPods" + shown(value)
@@ -106,7 +108,7 @@ func elsewhere(path string, value any) string {
 	return "it"
 }
 
-// shown writes a value that is no secret: a number, an amount, addresses.
+// shown formats a value that is not secret: a number, an amount, addresses.
 func shown(value any) string {
 	var words []string
 	for _, one := range userdata.List(value) {
@@ -128,13 +130,13 @@ func shown(value any) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, an address or a range of addresses.
+// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, an address or a CIDR.
 func isHarmless(s string) bool {
 	address, _, _ := strings.Cut(s, "/")
 	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))
 }
 
-// classFields are the fields of an EC2NodeClass that set what users write into user data.
+// classFields maps settings in user data to the equivalent field of spec.kubelet of the EC2NodeClass.
 var classFields = map[string]string{
 	"maxPods": "maxPods", "max-pods": "maxPods", "maxPodsExpression": "maxPods", "clusterDNS": "clusterDNS", "cluster-dns-ip": "clusterDNS",
 	"podsPerCore": "podsPerCore", "systemReserved": "systemReserved", "system-reserved": "systemReserved", "kubeReserved": "kubeReserved",
@@ -149,7 +151,7 @@ var classFields = map[string]string{
 	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
-// insteadOf says where a value is to be set. custom is true where the user writes all user data.
+// insteadOf returns the fix: where the value must be set. custom is true if the user writes all user data.
 func insteadOf(path string, custom bool) string {
 	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 	for _, word := range words {
@@ -163,7 +165,7 @@ func insteadOf(path string, custom bool) string {
 		case word == "localStorage", word == "000-mount-instance-storage":
 			return "write spec.instanceStorePolicy of the EC2NodeClass"
 		case word == "cluster", word == "api-server", word == "cluster-certificate", word == "cluster-name":
-			return "take it out: Joiner writes what is known of the cluster"
+			return "remove it: Joiner writes the facts about the cluster"
 		case classFields[word] != "":
 			return "write spec.kubelet." + classFields[word] + " of the EC2NodeClass"
 		}
@@ -171,7 +173,8 @@ func insteadOf(path string, custom bool) string {
 	return "write it once"
 }
 
-// OverridingFlags reports flags of the user that win over what Joiner plans with: spec.kubelet of the EC2NodeClass, or its defaults.
+// OverridingFlags reports flags of the user that override the values that Joiner plans with: spec.kubelet of the
+// EC2NodeClass, or its defaults.
 func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	if s.By != userdata.ByNodeadm || r.In.Family == catalog.Custom {
 		return
@@ -184,11 +187,11 @@ func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.St
 		}
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At,
 			"the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
-			Suggest("take the flag out, and write spec.kubelet."+field+" of the EC2NodeClass", "")
+			Suggest("remove the flag, and write spec.kubelet."+field+" of the EC2NodeClass", "")
 	}
 }
 
-// flagText is a value of the configuration as its flag has it.
+// flagText formats a configuration value like its flag.
 func flagText(value any) string {
 	var words []string
 	if table, ok := value.(map[string]any); ok {

@@ -11,18 +11,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// maxWritten bounds how many texts are kept that user data writes to files.
+// maxWritten is the maximum number of recorded texts that user data writes to files.
 const maxWritten = 100
 
-// KeepProxies notes what is written to a file of which the kubelet's environment may be made.
+// KeepProxies records a text that is written to a file, if the file may set the kubelet's environment.
 func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
 	if strings.HasPrefix(path, "/etc/") && len(r.Written) < maxWritten {
 		r.Written = append(r.Written, userdata.Written{Path: path, Text: t})
 	}
 }
 
-// kubeletEnvironment is what user data puts into the environment of the kubelet: by drop-ins of its unit and defaults
-// of systemd, by the files that those name, and by the NodeConfig. What is written later wins.
+// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in drop-ins of its unit and
+// defaults of systemd, in the files that these name, and in the NodeConfig. Later settings override earlier ones.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -49,10 +49,10 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 	return out
 }
 
-// proxyLine is a line of a unit that has to do with the environment's proxies, and with nothing else.
+// proxyLine matches a line of a unit that only sets proxies in the environment, a comment and a blank line.
 var proxyLine = regexp.MustCompile(`(?i)^\s*(#.*|\[service\]|environmentfile=-?/etc/environment|(default)?environment=(\s*["']?(https?|no|all|ftp)_proxy=[^"'\s]*["']?)+)?\s*$`)
 
-// SetsProxies reports whether a drop-in of a unit sets proxies, and changes nothing else of what is started.
+// SetsProxies reports whether a drop-in of a unit sets proxies and changes nothing else.
 func SetsProxies(t userdata.Text) bool {
 	for line := range strings.Lines(t.Body) {
 		if !proxyLine.MatchString(line) {
@@ -62,7 +62,7 @@ func SetsProxies(t userdata.Text) bool {
 	return true
 }
 
-// environmentFile adds what user data writes into a file of assignments.
+// environmentFile adds the assignments that user data writes into a file.
 func environmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
 	for _, one := range r.Written {
 		if one.Path == path {
@@ -71,7 +71,7 @@ func environmentFile(r *userdata.Reader, path string, to map[string]userdata.Val
 	}
 }
 
-// assignTo notes one assignment: NAME=value, or NAME="value".
+// assignTo adds one assignment: NAME=value, or NAME="value".
 func assignTo(to map[string]userdata.Value, pair string, at userdata.Spot) {
 	name, value, ok := strings.Cut(pair, "=")
 	if ok && name != "" && !strings.HasPrefix(name, "#") {
@@ -79,7 +79,7 @@ func assignTo(to map[string]userdata.Value, pair string, at userdata.Spot) {
 	}
 }
 
-// eachLine calls what is given with the lines of the text and their places.
+// eachLine calls with for each line of the text and its position.
 func eachLine(t userdata.Text, with func(line string, at userdata.Spot)) {
 	number := 0
 	for line := range strings.Lines(t.Body) {
@@ -88,11 +88,11 @@ func eachLine(t userdata.Text, with func(line string, at userdata.Spot)) {
 	}
 }
 
-// JudgeProxy says when the kubelet asks a proxy for the API server. A name is not in a network that NO_PROXY names: it
-// has to be there itself.
+// JudgeProxy reports whether the kubelet sends requests to the API server through a proxy. A network in NO_PROXY does
+// not cover a host name, so the name itself must be in NO_PROXY.
 func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 	env := kubeletEnvironment(r, s)
-	first := func(names ...string) userdata.Value { // as Go's HTTP client looks for them
+	first := func(names ...string) userdata.Value { // in the order of Go's HTTP client
 		for _, name := range names {
 			if env[name].IsSet() {
 				return env[name]
@@ -113,11 +113,11 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		certainty = userdata.Possible
 	}
 	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
-		"the kubelet asks a proxy for the API server, whose name is not in NO_PROXY: networks that stand there do not cover names").
+		"the kubelet asks a proxy for the API server, whose name is not in NO_PROXY: networks listed there do not cover names").
 		Suggest("add to NO_PROXY", exception(host))
 }
 
-// known is the first of two values that is known.
+// known returns the first of two values that is known.
 func known(a, b string) string {
 	if a == "" || strings.Contains(a, userdata.Mark) {
 		return b
@@ -125,10 +125,10 @@ func known(a, b string) string {
 	return a
 }
 
-// endpoints is the domain of the API servers of EKS; in China another one is behind it.
+// endpoints is the domain of EKS's API servers. In China a suffix follows it.
 const endpoints = ".eks.amazonaws.com"
 
-// hostOf is the host of a URL; empty where it is none, or stands for one that is not known.
+// hostOf returns the host of a URL, empty if the text is not a URL or contains a placeholder.
 func hostOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || !strings.ContainsAny(u.Hostname(), ".:") {
@@ -137,7 +137,7 @@ func hostOf(endpoint string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// exception is what NO_PROXY has to have for a host.
+// exception returns the entry of NO_PROXY for a host.
 func exception(host string) string {
 	switch {
 	case host == "":
@@ -148,8 +148,8 @@ func exception(host string) string {
 	return host
 }
 
-// leavesOut reports whether a host is asked without a proxy. Of one that is not known it is enough that names of EKS,
-// or of AWS, are left out.
+// leavesOut reports whether NO_PROXY excludes a host. For an unknown host, an entry for the domain of EKS or AWS is
+// sufficient.
 func leavesOut(noProxy, host string) bool {
 	address, err := netip.ParseAddr(host)
 	isAddress := err == nil
@@ -172,7 +172,7 @@ func leavesOut(noProxy, host string) bool {
 	return false
 }
 
-// EnvironmentOf is the environment that a NodeConfig gives to services, by service and name.
+// EnvironmentOf returns the environment that a NodeConfig sets for services, by service and name.
 func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[string]map[string]userdata.Value {
 	out := map[string]map[string]userdata.Value{}
 	services, _ := instance["environment"].(map[string]any)
@@ -193,7 +193,8 @@ var (
 	proxyValue   = regexp.MustCompile(`(?i)https_proxy(["']?\s*[=:]\s*["']?)[^\s"']*`)
 )
 
-// Excepted is a line in which NO_PROXY has one entry more, or where none is, with another one behind it that sets it.
+// Excepted returns the line with one more entry in NO_PROXY. If the line does not set NO_PROXY, a line that does is
+// added.
 func Excepted(line, entry string) string {
 	if noProxyValue.MatchString(line) {
 		return noProxyValue.ReplaceAllStringFunc(line, func(found string) string {

@@ -11,7 +11,7 @@ import (
 // forever is longer than any duration.
 const forever = time.Duration(1<<63 - 1)
 
-// durationBounds are the least and the most of durations.
+// durationBounds are the minimum and the maximum of durations.
 // Source: pkg/kubelet/apis/config/validation of k8s.io/kubernetes.
 var durationBounds = map[string][2]time.Duration{
 	"containerLogMonitorInterval":                {3 * time.Second, forever},
@@ -20,14 +20,14 @@ var durationBounds = map[string][2]time.Duration{
 	"imageMaximumGCAge":                          {0, forever},
 }
 
-// betweenFields reports fields that do not go together.
+// betweenFields reports fields that contradict each other.
 func (c *configCheck) betweenFields() {
 	c.ages()
 	c.enforcement()
 	c.pulls()
 	high, ok := c.start.Config["imageGCHighThresholdPercent"].(float64)
 	if low, set := c.start.Config["imageGCLowThresholdPercent"].(float64); set && ok && low >= high {
-		c.rejects("imageGCLowThresholdPercent", "", "imageGCLowThresholdPercent has to be less than imageGCHighThresholdPercent")
+		c.rejects("imageGCLowThresholdPercent", "", "imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent")
 	}
 	soft, _ := c.start.Config["evictionSoft"].(map[string]any)
 	periods, _ := c.start.Config["evictionSoftGracePeriod"].(map[string]any)
@@ -38,66 +38,66 @@ func (c *configCheck) betweenFields() {
 	}
 }
 
-// period is a duration of the configuration, and whether it is set.
+// period returns a duration of the configuration, and whether it is set.
 func (c *configCheck) period(field string) (time.Duration, bool) {
 	s, ok := c.start.Config[field].(string)
 	d, err := time.ParseDuration(s)
 	return d, ok && err == nil
 }
 
-// ages reports durations that do not go together.
+// ages reports durations that contradict each other.
 func (c *configCheck) ages() {
 	grace, _ := c.period("shutdownGracePeriod")
 	if critical, ok := c.period("shutdownGracePeriodCriticalPods"); ok && critical > grace {
 		c.rejects("shutdownGracePeriodCriticalPods", "raise shutdownGracePeriod, of which it is a part",
-			"shutdownGracePeriodCriticalPods (%s) has to be at most shutdownGracePeriod (%s)", critical, grace)
+			"shutdownGracePeriodCriticalPods (%s) must be at most shutdownGracePeriod (%s)", critical, grace)
 	}
 	for _, field := range []string{"shutdownGracePeriod", "shutdownGracePeriodCriticalPods"} {
 		if d, ok := c.period(field); ok && (d < 0 || d > 0 && d < time.Second) {
-			c.rejects(field, "", "%s has to be 0 or at least 1s", field)
+			c.rejects(field, "", "%s must be 0 or at least 1s", field)
 		}
 	}
 	if most, ok := c.period("imageMaximumGCAge"); ok && most > 0 {
 		least, set := c.period("imageMinimumGCAge")
 		if !set {
-			least = 2 * time.Minute // the kubelet's own
+			least = 2 * time.Minute // the kubelet's default
 		}
 		if most <= least {
-			c.rejects("imageMaximumGCAge", "", "imageMaximumGCAge (%s) has to be more than imageMinimumGCAge (%s)", most, least)
+			c.rejects("imageMaximumGCAge", "", "imageMaximumGCAge (%s) must be more than imageMinimumGCAge (%s)", most, least)
 		}
 	}
 }
 
-// enforcements are what enforceNodeAllocatable may list, with the field that each needs.
+// enforcements are the allowed entries of enforceNodeAllocatable, with the field that each needs.
 var enforcements = map[string]string{
 	"none": "", "pods": "", "system-reserved": "systemReservedCgroup", "system-reserved-compressible": "systemReservedCgroup",
 	"kube-reserved": "kubeReservedCgroup", "kube-reserved-compressible": "kubeReservedCgroup",
 }
 
-// enforcement reports what enforceNodeAllocatable lists and what goes with it.
+// enforcement checks enforceNodeAllocatable and the fields that depend on it.
 func (c *configCheck) enforcement() {
 	listed, _ := c.start.Config["enforceNodeAllocatable"].([]any)
 	for _, one := range listed {
 		name, isText := one.(string)
 		needs, known := enforcements[name]
 		switch {
-		case !isText: // said of the list
+		case !isText: // reported for the list
 		case !known:
 			fix := ""
 			if near := userdata.Nearest(name, []string{"kube-reserved", "none", "pods", "system-reserved"}); near != "" {
 				fix = "write " + near
 			}
 			c.rejects("enforceNodeAllocatable", fix,
-				"an entry of enforceNodeAllocatable%s has to be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
+				"an entry of enforceNodeAllocatable%s must be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
 		case needs != "" && !c.isSet(needs):
 			c.rejects("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:
-			c.rejects("enforceNodeAllocatable", "take out the others", "enforceNodeAllocatable has none beside others")
+			c.rejects("enforceNodeAllocatable", "remove the other entries", "enforceNodeAllocatable has none and other entries")
 		}
 	}
 	for _, field := range []string{"systemReservedCgroup", "kubeReservedCgroup"} {
 		if c.isSet(field) && c.isSet("reservedSystemCPUs") {
-			c.rejects(field, "take one of them out", "%s does not go with reservedSystemCPUs", field)
+			c.rejects(field, "remove one of them", "%s cannot be combined with reservedSystemCPUs", field)
 		}
 	}
 }
@@ -107,17 +107,17 @@ func (c *configCheck) pulls() {
 	serial, _ := c.start.Config["serializeImagePulls"].(bool)
 	if most, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && most > 1 {
 		c.rejects("maxParallelImagePulls", "set serializeImagePulls to false",
-			"maxParallelImagePulls has to be 1 where serializeImagePulls is true")
+			"maxParallelImagePulls must be 1 where serializeImagePulls is true")
 	}
 }
 
-// isSet reports whether a field of the configuration has a text.
+// isSet reports whether a field of the configuration has a non-empty text.
 func (c *configCheck) isSet(field string) bool {
 	s, _ := c.start.Config[field].(string)
 	return s != ""
 }
 
-// DurationOf reads a duration; 0 if it is none.
+// DurationOf parses a duration; 0 if it is invalid.
 func DurationOf(s string) time.Duration {
 	d, _ := time.ParseDuration(s)
 	return d

@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// oldTaints are names that the startup taint, or one like it, had before.
+// oldTaints are former names of the startup taint, and similar names.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
 	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
 
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
-// isStartup reports whether a key was meant for the startup taint.
+// isStartup reports whether a key was meant to be the startup taint's, and whether it is a former name.
 func isStartup(key string) (meant, old bool) {
 	want := bootstrap.Unregistered().Key
 	if key == want {
@@ -30,7 +30,7 @@ func isStartup(key string) (meant, old bool) {
 	return userdata.Distance(strings.ToLower(key), want, 4) < 4, false
 }
 
-// parseTaint reads one taint of the kubelet's flag, key=value:effect or key:effect.
+// parseTaint parses one taint of the kubelet's flag, key=value:effect or key:effect.
 func parseTaint(s string) (t requirements.Taint, ok bool) {
 	rest, effect, found := strings.Cut(s, ":")
 	if !found || strings.Contains(effect, ":") {
@@ -41,7 +41,7 @@ func parseTaint(s string) (t requirements.Taint, ok bool) {
 	return t, IsKey(key) && (value == "" || IsLabelValue(value)) && slices.Contains(effects, effect)
 }
 
-// RightTaints writes taints as they work, the startup taint among them.
+// RightTaints returns the taints with corrections, including the startup taint.
 func RightTaints(all []string) []string {
 	var out []string
 	startup := bootstrap.Unregistered().String()
@@ -64,15 +64,15 @@ func RightTaints(all []string) []string {
 	return out
 }
 
-// Registered works out with which taints the node registers: those of the last
-// flag, else those of the configuration.
+// Registered determines the taints that the node registers with: those of the last flag, else those of the
+// configuration.
 func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	var last *userdata.Argument
 	for i := range args {
 		if args[i].Name == "register-with-taints" {
 			if last != nil {
 				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At,
-					"--register-with-taints is given again later, and the kubelet takes the last one only").
+					"--register-with-taints is given again later, and the kubelet uses only the last one").
 					Suggest("write all taints into one flag, with commas between", "")
 			}
 			last = &args[i]
@@ -104,7 +104,7 @@ func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) 
 	}
 }
 
-// wrongTaint says that the kubelet, or Bottlerocket, cannot read a taint.
+// wrongTaint reports a taint that the kubelet, or Bottlerocket, cannot parse.
 func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
 	key, effect, _ := strings.Cut(one, ":")
 	key, _, _ = strings.Cut(key, "=")
@@ -123,7 +123,7 @@ func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
 	}
 }
 
-// startupText is the startup taint as it is written for what starts the kubelet.
+// startupText returns the startup taint in the syntax of the program that starts the kubelet.
 func startupText(by string) string {
 	switch by {
 	case userdata.ByNodeadm:
@@ -139,7 +139,7 @@ func configTaints(r *userdata.Reader, s userdata.Start) {
 	spot := s.Spots["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
 	if _, given := s.Config["registerWithTaints"]; given && !ok {
-		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "registerWithTaints has to be a list of tables with key, value and effect, and the kubelet does not start with it")
+		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "registerWithTaints must be a list of tables with key, value and effect, and the kubelet does not start with it")
 	}
 	for _, one := range all {
 		table, _ := one.(map[string]any)
@@ -155,7 +155,7 @@ func configTaints(r *userdata.Reader, s userdata.Start) {
 	}
 }
 
-// JudgeStartup holds the taints against the startup taint, which every node is to register with.
+// JudgeStartup checks that the node registers with the startup taint, which every node must have.
 func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	want := bootstrap.Unregistered()
 	for _, t := range r.Out.Taints {
@@ -166,7 +166,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	if s.Hidden || len(r.Opaque) > 0 && len(r.Out.Taints) == 0 {
 		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsAmiss, s.At,
 			"the user data does not show whether the node registers with the taint %s", want).
-			Suggest("see to it that the kubelet gets", StartupFlag)
+			Suggest("make sure that the kubelet gets", StartupFlag)
 		return
 	}
 	for _, t := range r.Out.Taints {
@@ -178,14 +178,14 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	cause := "no node registers with the taint %s, so pods may come before it is set up"
 	spot := s.At
 	if r.Flag != nil {
-		cause, spot = "no node registers with the taint %s, for the kubelet's --register-with-taints does not name it", r.Flag.At
+		cause, spot = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.Flag.At
 	}
 	for _, p := range r.Out.Problems {
 		if p.Kind == userdata.TaintInvalid {
-			return // said already
+			return // already reported
 		}
 		if p.Kind == userdata.ArgumentsLost && p.Write != "" && strings.Contains(p.Write, want.Key) {
-			cause, spot = "no node registers with the taint %s, for it is lost on its way to the kubelet", p.At
+			cause, spot = "no node registers with the taint %s, because it is lost before it reaches the kubelet", p.At
 		}
 	}
 	p := r.Report(userdata.TaintMissing, userdata.Certain, userdata.JoinsAmiss, spot, cause, want)
@@ -195,10 +195,10 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 // StartupFlag is the kubelet's flag for Karpenter's startup taint.
 const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 
-// startupFix says how the startup taint is written for what starts the kubelet.
+// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
-		return "take the flag out, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
+		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
 	}
 	switch s.By {
 	case userdata.BySh:
@@ -229,7 +229,7 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	return "add to -KubeletExtraArgs", StartupFlag
 }
 
-// misspelt says that a taint was meant for the startup taint and is none.
+// misspelt reports a taint that was meant to be the startup taint but is not.
 func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	want := bootstrap.Unregistered()
 	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
@@ -239,14 +239,14 @@ func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	case t.Key == want.Key:
 		cause = fmt.Sprintf("the startup taint has the effect %s, and needs %s", t.Effect, want.Effect)
 	}
-	p := r.Report(kind, userdata.Certain, userdata.JoinsAmiss, t.At, "%s, and nothing takes this one off the node again", cause)
+	p := r.Report(kind, userdata.Certain, userdata.JoinsAmiss, t.At, "%s, and nothing removes this one from the node", cause)
 	p.Suggest("write", startupText(r.Starts[0].By))
 	if t.Key == want.Key {
 		p.Cause = cause
 	}
 }
 
-// Labels works out with which labels the node registers.
+// Labels determines the labels that the node registers with.
 func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	labels := map[string]userdata.Label{}
 	for _, a := range args {
@@ -274,7 +274,7 @@ func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	}
 }
 
-// judgeLabel reports a label with which no kubelet starts, by name where the name is no secret.
+// judgeLabel reports a label with which the kubelet does not start. It repeats the name if the name is not secret.
 func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {
@@ -289,21 +289,21 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 	case IsKubernetes(key) && !IsKubeletsOwn(key):
 		fix = "write it into the NodePool: spec.template.metadata.labels"
 		if !IsKey(key) {
-			fix = "take it out: an instance tag of that name belongs into spec.tags of the EC2NodeClass"
+			fix = "remove it: an instance tag of that name belongs in spec.tags of the EC2NodeClass"
 		}
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet may not set %s on its own node, since %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
 	case !IsKey(key):
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
 			whyNoKey(key), refused).Suggest(fix, "")
 	case value != "" && !IsLabelValue(value):
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the value of %s is invalid: it has to be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
 	default:
 		return true
 	}
 	return false
 }
 
-// whyNoKey says what is wrong with a key of a label; empty if that is plain.
+// whyNoKey returns why the key of a label is invalid; empty if that is obvious.
 func whyNoKey(key string) string {
 	_, name, _ := strings.Cut(key, "/")
 	switch {
@@ -315,7 +315,7 @@ func whyNoKey(key string) string {
 	return ""
 }
 
-// plainLabels reports whether a text is labels and nothing else.
+// plainLabels reports whether a text consists of labels only.
 func plainLabels(value string) bool {
 	for _, one := range strings.Split(value, ",") {
 		key, value, ok := strings.Cut(one, "=")
@@ -336,7 +336,7 @@ func IsKubernetes(key string) bool {
 		func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// IsKubeletsOwn reports whether a kubelet may set a label of Kubernetes' domains on its node.
+// IsKubeletsOwn reports whether the kubelet is allowed to set a label in a Kubernetes domain on its node.
 // Source: pkg/apis/well_known_labels.go of k8s.io/kubelet.
 func IsKubeletsOwn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
@@ -352,7 +352,7 @@ func IsKubeletsOwn(key string) bool {
 	}, key)
 }
 
-// IsKey reports whether a text is the key of a label or of a taint.
+// IsKey reports whether a text is a valid key of a label or a taint.
 func IsKey(s string) bool {
 	domain, name, ok := strings.Cut(s, "/")
 	if !ok {
@@ -372,7 +372,8 @@ func IsKey(s string) bool {
 // IsLabelValue reports whether the text is a valid value of a label.
 func IsLabelValue(s string) bool { return IsName(s) }
 
-// IsName reports whether a text is up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.
+// IsName reports whether a text has at most 63 letters, digits, dashes, dots and underscores, with a letter or digit at
+// both ends.
 func IsName(s string) bool {
 	const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return s != "" && len(s) <= 63 && strings.Trim(s, alphanumeric+"-_.") == "" &&

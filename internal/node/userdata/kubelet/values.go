@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The types of values, as problems name them.
+// The names of types in problems.
 const (
 	TypeText   = "text"
 	TypeNumber = "a number"
@@ -17,7 +17,7 @@ const (
 	TypeTable  = "a table"
 )
 
-// TypeName names the type of a value as problems do.
+// TypeName returns the name of a value's type in problems.
 func TypeName(value any) string {
 	switch value.(type) {
 	case int64, float64:

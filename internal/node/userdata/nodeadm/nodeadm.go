@@ -21,7 +21,7 @@ import (
 
 const nodeConfigVersion = "node.eks.aws/v1alpha1"
 
-// nodeConfig is what nodeadm reads of a NodeConfig. Fields that it does not know it ignores.
+// nodeConfig holds the fields of a NodeConfig that nodeadm reads. nodeadm ignores unknown fields.
 // Source: nodeadm/api of github.com/awslabs/amazon-eks-ami.
 type nodeConfig struct {
 	Spec struct {
@@ -47,7 +47,7 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// nodeConfigFields are the fields that it knows, by the path of their table.
+// nodeConfigFields are the known fields, by the path of their table.
 var nodeConfigFields = map[string]string{
 	"":                           "apiVersion kind metadata spec status",
 	"spec":                       "cluster containerd instance kubelet featureGates proxy",
@@ -94,15 +94,15 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	if err == nil {
 		err = json.Unmarshal(data, &config)
 	}
-	if err != nil { // each was read by itself: they disagree about what a field is
+	if err != nil { // each was parsed by itself, so they disagree about the type of a field
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at,
-			"the NodeConfigs cannot be merged: a field is of one kind in one and of another in the next")
+			"the NodeConfigs cannot be merged: a field has different types in two of them")
 		return
 	}
 	addNodeadm(r, config, all, spots)
 }
 
-// addNodeadm notes how nodeadm starts the kubelet.
+// addNodeadm records how nodeadm starts the kubelet.
 func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots map[string]userdata.Spot) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
@@ -143,18 +143,18 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 	}
 	if _, err := netip.ParsePrefix(cluster.CIDR); err != nil {
 		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spots["spec.cluster.cidr"],
-			"spec.cluster.cidr is no range of addresses, and nodeadm ends with an error").
+			"spec.cluster.cidr is not a range of addresses, and nodeadm ends with an error").
 			Suggest("write the range of the cluster's services, for instance 10.100.0.0/16", "")
 		return
 	}
 	r.Starts = append(r.Starts, s)
 }
 
-// readConfig reads one NodeConfig as nodeadm does.
+// readConfig parses one NodeConfig like nodeadm.
 func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 	one := oneConfig{at: t.At, spots: map[string]userdata.Spot{}}
 	bad := func(spot userdata.Spot, format string, args ...any) (oneConfig, bool) {
-		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, spot, "is no NodeConfig: "+format, args...)
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, spot, "is not a NodeConfig: "+format, args...)
 		return one, false
 	}
 	if t.Vague {
@@ -162,16 +162,16 @@ func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 		return one, false
 	}
 	if err := yaml.Unmarshal([]byte(t.Body), &one.doc); err != nil {
-		return bad(userdata.SpotOfYAML(err, t.At), "it is no YAML%s", userdata.PlainYAML(err))
+		return bad(userdata.SpotOfYAML(err, t.At), "it is not valid YAML%s", userdata.PlainYAML(err))
 	}
 	one.spots = userdata.SpotsOfYAML(t)
 	version, _ := one.doc["apiVersion"].(string)
 	kind, _ := one.doc["kind"].(string)
 	switch {
 	case kind != "NodeConfig":
-		return bad(userdata.FirstKnown(one.spots["kind"], t.At), "its kind has to be NodeConfig")
+		return bad(userdata.FirstKnown(one.spots["kind"], t.At), "its kind must be NodeConfig")
 	case version != nodeConfigVersion:
-		return bad(userdata.FirstKnown(one.spots["apiVersion"], t.At), "its apiVersion has to be %s", nodeConfigVersion)
+		return bad(userdata.FirstKnown(one.spots["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
 	}
 	var shape nodeConfig
 	data, err := json.Marshal(one.doc)
@@ -189,7 +189,7 @@ func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 	return one, true
 }
 
-// moreDocuments reports documents behind the first, which nodeadm does not read.
+// moreDocuments reports documents after the first, which nodeadm does not read.
 func moreDocuments(r *userdata.Reader, t userdata.Text) {
 	seen, n := false, 0
 	for line := range strings.Lines(t.Body) {
@@ -208,7 +208,7 @@ func moreDocuments(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// unknownFields says which fields nodeadm does not know. It ignores them.
+// unknownFields reports fields that nodeadm does not know and ignores.
 func unknownFields(r *userdata.Reader, one oneConfig) {
 	for _, table := range slices.Sorted(maps.Keys(nodeConfigFields)) {
 		here := one.doc
@@ -222,18 +222,18 @@ func unknownFields(r *userdata.Reader, one oneConfig) {
 			}
 			path := strings.TrimPrefix(table+"."+name, ".")
 			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss,
-				userdata.FirstKnown(one.spots[path], one.at), "nodeadm knows no such field%s%s of a NodeConfig, and ignores it",
+				userdata.FirstKnown(one.spots[path], one.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
 				userdata.Quoted(name), userdata.Within(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
 			} else {
-				p.Suggest("take it out", "")
+				p.Suggest("remove it", "")
 			}
 		}
 	}
 }
 
-// diskStrategies are the strategies of local storage, of which nodeadm does not mind the case.
+// diskStrategies are the strategies of local storage. nodeadm ignores their case.
 var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
 
 // judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
@@ -244,17 +244,17 @@ func judgeNodeadmValues(r *userdata.Reader, one oneConfig, shape nodeConfig) {
 	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
 		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
 			userdata.FirstKnown(one.spots["spec.instance.localStorage.strategy"], one.at),
-			"spec.instance.localStorage.strategy has to be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
+			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
 	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins,
 			userdata.FirstKnown(one.spots["spec.containerd.config"], one.at),
-			"spec.containerd.config is no TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
+			"spec.containerd.config is not valid TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
 	}
 }
 
-// judgeNodeadmGates reports gates that nodeadm ignores, and what its own gates ask of the cluster.
+// judgeNodeadmGates reports feature gates that nodeadm ignores, and the requirements of nodeadm's own gates.
 func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 	gates, _ := userdata.Dig(one.doc, "spec", "featureGates").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
@@ -269,7 +269,7 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 		default:
 			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
 				"nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
-			p.Suggest("take it out", "")
+			p.Suggest("remove it", "")
 			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
 				p.Suggest("write", near)
 			}
@@ -281,7 +281,7 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 	}
 }
 
-// merge merges tables key by key. Flags add up, other lists replace each other.
+// merge merges tables key by key. Flags are appended, other lists are replaced.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {
@@ -303,14 +303,14 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// shapeError says which field is of the wrong kind, without its value.
+// shapeError returns the field of a wrong type, without its value.
 func shapeError(err error) (path, text string) {
 	var wrong *json.UnmarshalTypeError
 	if !userdata.AsType(err, &wrong) {
 		return "", "a field has a value that it cannot have"
 	}
 	field := wrong.Field
-	for !userdata.IsTelling(field) && field != "" { // a key of the user's own may be a secret
+	for !userdata.IsTelling(field) && field != "" { // a key that the user chose may be a secret
 		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
 	}
 	kinds := map[string]string{"string": "text", "bool": "true or false", "map": "a table", "struct": "a table", "slice": "a list"}
@@ -322,7 +322,7 @@ func shapeError(err error) (path, text string) {
 	if field != wrong.Field {
 		name = "an entry of " + field
 	}
-	return wrong.Field, fmt.Sprintf("%s has to be %s, and is %s", name, want, map[string]string{
+	return wrong.Field, fmt.Sprintf("%s must be %s, but is %s", name, want, map[string]string{
 		"string": "text", "number": "a number", "bool": "true or false", "object": "a table", "array": "a list",
 	}[strings.Fields(wrong.Value + " ")[0]])
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// overridden reports which values of a NodeConfig do not count, since a later NodeConfig has others.
+// overridden reports values of a NodeConfig that a later NodeConfig overrides.
 func overridden(r *userdata.Reader, all []oneConfig) {
 	for i, one := range all[:len(all)-1] {
 		spec, _ := one.doc["spec"].(map[string]any)

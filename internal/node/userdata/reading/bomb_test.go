@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// TestBombs: user data that unfolds to much more than it is, or that is nested without end, is refused or read within bounds.
+// TestBombs: user data that expands to much more than its size, or that is nested too deeply, is rejected or read
+// within limits.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer

@@ -23,15 +23,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the expected readings of the corpus anew")
+var rewrite = flag.Bool("rewrite", false, "rewrite the expected readings of the corpus")
 
-// sample is one file of the corpus: what it is about, what is known, user data,
-// and the reading that is expected, with lines of dashes between.
+// sample is one file of the corpus: its description, the known facts, user data, and the expected reading, separated by
+// lines of dashes.
 type sample struct {
 	about, head string // as written
 	input       userdata.Input
-	pack        []string // what was done to the user data: "gzip", "base64"
-	alone       bool     // nothing is merged with it
+	pack        []string // encodings of the user data: "gzip", "base64"
+	alone       bool     // nothing is merged into it
 	body, want  string
 }
 
@@ -46,7 +46,7 @@ func parse(t testing.TB, file string) sample {
 	head, rest, ok := strings.Cut(string(data), ruler)
 	body, want, ok2 := strings.Cut(rest, ruler)
 	if !ok || !ok2 && !*rewrite {
-		t.Fatalf("%s: wants a head, user data and a reading, with lines of dashes between", file)
+		t.Fatalf("%s: want a head, user data and a reading, separated by lines of dashes", file)
 	}
 	s := sample{head: head, body: body, want: want}
 	if !ok2 {
@@ -70,7 +70,7 @@ func parse(t testing.TB, file string) sample {
 			s.alone = true
 		default:
 			if !strings.HasPrefix(line, "#") {
-				t.Fatalf("%s: what is %q?", file, line)
+				t.Fatalf("%s: unknown line %q", file, line)
 			}
 			s.about += line
 		}
@@ -78,7 +78,7 @@ func parse(t testing.TB, file string) sample {
 	return s
 }
 
-// read has the sample's user data merged, if its family has it merged, and read.
+// read merges the sample's user data if its family requires it, and reads it.
 func (s sample) read(t *testing.T) string {
 	t.Helper()
 	s.input.Own = s.body
@@ -123,11 +123,11 @@ func packed(t *testing.T, body, how string) string {
 		}
 		return b.String()
 	}
-	t.Fatalf("what is pack %q?", how)
+	t.Fatalf("unknown encoding %q", how)
 	return ""
 }
 
-// write writes a reading as the corpus has it.
+// write formats a reading like the corpus.
 func write(r userdata.Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "form: %s\n", r.Form)
@@ -168,7 +168,7 @@ func place(s userdata.Spot) string {
 	return " (" + s.String() + ")"
 }
 
-// TestCorpus reads every form of user data, and every mistake that was seen in it.
+// TestCorpus reads every form of user data, and every mistake that was observed.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txt")
@@ -180,7 +180,7 @@ func TestCorpus(t *testing.T) {
 			s := parse(t, file)
 			got := s.read(t)
 			if s.about == "" {
-				t.Error("it does not say what it is about")
+				t.Error("the sample has no description")
 			}
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(s.head+ruler+s.body+ruler+got), 0o644); err != nil {

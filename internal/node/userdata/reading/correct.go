@@ -8,19 +8,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// Correction is a change of the user data that the console output of an instance suggests.
+// Correction is a change of the user data that an instance's console output suggests.
 type Correction struct {
-	Flag    string // of the kubelet, without dashes: it is left out
-	Program string // its calls are left out
-	Forgive string // a program whose failure is not to end the script
-	MaxPods int    // is set for a kubelet whose image does not know the instance type; 0: not set
+	Flag    string // flag of the kubelet, without dashes, to remove
+	Program string // program whose calls are removed
+	Forgive string // program whose failure must not end the script
+	MaxPods int    // max-pods for a kubelet whose image does not know the instance type; 0: not set
 }
 
-// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user. checks restricts
-// them; none means all. read returns the problems of a candidate text. Each change reduces the number of problems. Correct returns
-// the text unchanged if it can fix nothing.
+// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user.
+// checks restricts the fixed problems to these checks; none means all. read returns the problems of a candidate text.
+// Each change reduces the number of problems. Correct returns the text unchanged if it can fix nothing.
 func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks ...string) string {
-	const most = 40 // changes; each has to make it better, so that there is an end in any case
+	const most = 40 // changes; each must be an improvement, so the loop ends in any case
 	own := in.Own
 	problems := read(own)
 	for range most {
@@ -56,7 +56,7 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 func Grant(in userdata.Input, w Correction) string {
 	own := in.Own
 	if w.Flag != "" {
-		if text, ok := recall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
+		if text, ok := rewriteCall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
 			own = text
 		} else {
 			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
@@ -75,7 +75,7 @@ func Grant(in userdata.Input, w Correction) string {
 	return own
 }
 
-// weight is how bad problems are together.
+// weight returns the total severity of problems.
 func weight(all []userdata.Problem) int {
 	sum := 0
 	for _, p := range all {
@@ -88,7 +88,8 @@ func weight(all []userdata.Problem) int {
 	return sum
 }
 
-// candidates returns texts that may fix a problem, the smallest change first. The caller reads each to see whether it does.
+// candidates returns texts that may fix a problem, the smallest change first. The caller reads each candidate to check
+// whether it does.
 func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	l := linesOf(own)
 	switch p.Kind {
@@ -97,7 +98,7 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	case userdata.ProxyCatches:
 		return []string{l.replaced(p.At.Line, func(line string) string { return kubelet.Excepted(line, p.Write) })}
 	case userdata.OtherArch:
-		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, asked)}
+		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, queryingArch)}
 	case userdata.UnknownPart:
 		if in.Family != userdata.FamilyCustom || parsed(own) == nil {
 			return nothing(in)
@@ -121,14 +122,14 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
 		return joining(in, own)
 	}
-	if text, ok := recall(in, own, ""); ok {
+	if text, ok := rewriteCall(in, own, ""); ok {
 		return []string{text}
 	}
 	return nil
 }
 
-// valid are texts without a setting that its reader rejects. A script keeps the line that has the setting: it may be
-// the call of bootstrap.sh.
+// valid returns texts without a setting that its reader rejects. A script keeps the line with the setting, because the
+// line may be the call of bootstrap.sh.
 func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
 		return withoutGates(l, p)
@@ -136,7 +137,8 @@ func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string 
 	return append(settings(l, p), nothing(in)...)
 }
 
-// settings are what may put a line of settings right: the name that was meant, a bracket or a quote that is missing, no such line.
+// settings returns texts that may fix a line of settings: with the similar known name, with a missing bracket or quote,
+// or without the line.
 func settings(l lines, p userdata.Problem) []string {
 	var out []string
 	if p.Write != "" && p.At.Column > 0 {
@@ -146,12 +148,12 @@ func settings(l lines, p userdata.Problem) []string {
 		out = append(out, l.replaced(p.At.Line, func(line string) string { return line + end }))
 	}
 	if userdata.FormOf(strings.Join(l, "\n")) == userdata.FormScript {
-		return out // a line of a script does more than set something
+		return out // a line of a script does more than set a value
 	}
 	return append(out, l.without(p.At.Line))
 }
 
-// nothing is no user data at all: where Joiner writes all that is needed, instances join without.
+// nothing returns empty user data as a candidate: if Joiner writes all that is needed, instances join without it.
 func nothing(in userdata.Input) []string {
 	if in.Family == userdata.FamilyCustom {
 		return nil
@@ -159,7 +161,7 @@ func nothing(in userdata.Input) []string {
 	return []string{""}
 }
 
-// joining adds to a script the call that starts the kubelet.
+// joining adds the call that starts the kubelet to a script.
 func joining(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil
@@ -168,12 +170,12 @@ func joining(in userdata.Input, own string) []string {
 		" '" + kubelet.StartupFlag + "'\n"}
 }
 
-// lines are those of a text, each without its end.
+// lines are the lines of a text, without line ends.
 type lines []string
 
 func linesOf(text string) lines { return strings.Split(text, "\n") }
 
-// replaced is the text with another line of a number, from 1.
+// replaced returns the text with one line changed. number starts at 1.
 func (l lines) replaced(number int, change func(string) string) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
@@ -183,7 +185,7 @@ func (l lines) replaced(number int, change func(string) string) string {
 	return strings.Join(out, "\n")
 }
 
-// without is the text without the line of a number.
+// without returns the text without the line number.
 func (l lines) without(number int) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
@@ -191,7 +193,7 @@ func (l lines) without(number int) string {
 	return strings.Join(slices.Delete(slices.Clone(l), number-1, number), "\n")
 }
 
-// quoteAt is the quote that stands at a column of a line; none: nothing.
+// quoteAt returns the quote at a column of a line; empty if there is none.
 func quoteAt(line string, column int) string {
 	if column < 1 || column > len(line) || !strings.ContainsAny(line[column-1:column], "'\"`") {
 		return ""
@@ -199,7 +201,7 @@ func quoteAt(line string, column int) string {
 	return line[column-1 : column]
 }
 
-// renamed is a line with another word at a column.
+// renamed returns a line with another word at a column.
 func renamed(line string, column int, word string) string {
 	if column > len(line) {
 		return line
@@ -208,10 +210,10 @@ func renamed(line string, column int, word string) string {
 	return line[:column-1] + word + rest
 }
 
-// counterparts are the words for the two architectures that downloads use, pair by pair.
+// counterparts are the names of the two architectures in downloads, in pairs.
 var counterparts = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
 
-// counterpart is a line in which what is named for one architecture is named for the other.
+// counterpart returns a line with the name of one architecture replaced by the other.
 func counterpart(line string) string {
 	for _, pair := range counterparts {
 		for i, word := range pair {
@@ -223,8 +225,8 @@ func counterpart(line string) string {
 	return line
 }
 
-// asked matches a line that queries the architecture of the instance.
-func asked(line string) string {
+// queryingArch returns a line that queries the architecture of the instance instead of naming it.
+func queryingArch(line string) string {
 	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
 		for _, word := range counterparts[i] {
 			if strings.Contains(line, word) {
@@ -235,7 +237,7 @@ func asked(line string) string {
 	return line
 }
 
-// withoutFlag leaves out the lines in which a list has a flag of the kubelet, as a NodeConfig does.
+// withoutFlag removes the lines with a flag of the kubelet from a list, as in a NodeConfig.
 func withoutFlag(own, name string) string {
 	l := slices.DeleteFunc(linesOf(own), func(line string) bool {
 		item, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")

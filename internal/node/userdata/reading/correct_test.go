@@ -18,18 +18,18 @@ func TestCorrect(t *testing.T) {
 		return strings.Replace(right, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
 	}
 	tests := map[string]struct{ family, data, want string }{
-		"nothing is wrong": {"Custom", right, right},
-		"no taint":         {"Custom", head + call + "\n", right},
+		"no problem": {"Custom", right, right},
+		"no taint":   {"Custom", head + call + "\n", right},
 		"an equals sign": {"Custom",
 			head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", right},
 		"no quotes": {"Custom", head + call + " --kubelet-extra-args --v=2 " + taint + "\n",
 			head + call + " --kubelet-extra-args '--v=2 " + taint + "'\n"},
-		"an older name": {"Custom",
+		"former name": {"Custom",
 			head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
 		"two flags": {"Custom",
 			head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n",
 			head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
-		"a flag of old":   {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
+		"removed flag":    {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
 		"an unknown gate": {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
 		"a gate among others": {"Custom",
 			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint +
@@ -45,19 +45,19 @@ func TestCorrect(t *testing.T) {
 		"nothing joins":    {"Custom", head, right},
 		"a variable": {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n",
 			head + call + " --kubelet-extra-args \"$ARGS\"\n"},
-		"a program of another": {"Custom",
+		"program for another architecture": {"Custom",
 			strings.Replace(right, call, "curl -O https://example.com/agent-arm64\n"+call, 1),
 			strings.Replace(right, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
 		"a setting": {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
-		"a setting of no kind": {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n",
+		"setting of a wrong type": {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n",
 			"[settings.kubernetes]\nevent-qps = 5\n"},
-		"a bracket":             {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
-		"a script for settings": {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
+		"a bracket":                   {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"script in place of settings": {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
 		"a proxy": {"Custom",
 			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`),
 			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
-		"a proxy alone": {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
-		"half of it by a person": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n",
+		"proxy without NO_PROXY": {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
+		"partly fixed": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n",
 			head + "true\n" + call + " --kubelet-extra-args \"$ARGS\"\n"},
 	}
 	for name, test := range tests {
@@ -75,13 +75,13 @@ func TestCorrect(t *testing.T) {
 				return Read(one).Problems
 			}
 			if got := Correct(in, read); got != test.want {
-				t.Errorf("it becomes\n%s\nwant\n%s\nof which is said %v, then %v", got, test.want, read(test.data), read(got))
+				t.Errorf("corrected to\n%s\nwant\n%s\nproblems before %v, after %v", got, test.want, read(test.data), read(got))
 			}
 		})
 	}
 }
 
-// TestCorrectOnly: what belongs to other checks is left as it is.
+// TestCorrectOnly: problems of other checks are left unchanged.
 func TestCorrectOnly(t *testing.T) {
 	t.Parallel()
 	in := userdata.Input{Family: "Custom", Arch: "amd64",
@@ -92,7 +92,7 @@ func TestCorrectOnly(t *testing.T) {
 		return Read(one).Problems
 	}
 	if got := Correct(in, read, "TAINT-1"); !strings.Contains(got, "agent-arm64") || !strings.Contains(got, kubelet.StartupFlag) {
-		t.Errorf("for TAINT-1 alone it becomes\n%s", got)
+		t.Errorf("restricted to TAINT-1, it is corrected to\n%s", got)
 	}
 }
 
@@ -108,11 +108,11 @@ func TestShorter(t *testing.T) {
 		return nil
 	})
 	if got != "#!/bin/bash\necho hello\n" {
-		t.Errorf("it becomes %q", got)
+		t.Errorf("it is shortened to %q", got)
 	}
 }
 
-// TestGrant: what a console has shown to be in the way goes, and nothing else.
+// TestGrant: only the settings that the console output names are changed.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	own := "#!/bin/bash\nset -e\nfetch-the-agent --now\nswapon /swapfile && echo on\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--feature-gates=No=true " + kubelet.StartupFlag + "'\n"
@@ -128,12 +128,12 @@ func TestGrant(t *testing.T) {
 	} {
 		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish),
 			strings.Replace(own, test.old, test.new, 1); got != want {
-			t.Errorf("%s: it becomes\n%s\nwant\n%s", name, got, want)
+			t.Errorf("%s: corrected to\n%s\nwant\n%s", name, got, want)
 		}
 	}
 	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
 	if got := Grant(userdata.Input{Family: "AL2023", Own: config},
 		Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
-		t.Errorf("the NodeConfig becomes\n%s", got)
+		t.Errorf("the NodeConfig is corrected to\n%s", got)
 	}
 }

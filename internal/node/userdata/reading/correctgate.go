@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// gateFlag is the kubelet's flag with its feature gates, in a script.
+// gateFlag matches the kubelet's flag with its feature gates, in a script.
 var gateFlag = regexp.MustCompile(`--feature-gates[= ]([A-Za-z0-9]+=[A-Za-z]+(?:,[A-Za-z0-9]+=[A-Za-z]+)*)`)
 
-// withoutGates are the scripts in which one feature gate of a line has the name that was meant, or is left out; of the
-// last one the flag goes as well. The rest of the line starts the kubelet, and stays.
+// withoutGates returns scripts in which one feature gate of a line has the similar known name, or is removed. If it is
+// the only gate, the flag is removed too. The rest of the line starts the kubelet, and stays.
 func withoutGates(l lines, p userdata.Problem) []string {
 	if p.At.Line < 1 || p.At.Line > len(l) {
 		return nil

@@ -38,7 +38,7 @@ func readNode(t *testing.T, n bootstrap.Node) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.33"})
 }
 
-// TestRead: what a node was made from reaches the kubelet of every family.
+// TestRead: every setting of a node reaches the kubelet of every family.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	const script = "#!/bin/sh\necho \"it's me\"\n"
@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNodeConfigs: those of the user come first, so that ours win; flags add up.
+// TestNodeConfigs: the user's NodeConfigs come first, so that Joiner's overrides them. Flags are appended.
 func TestNodeConfigs(t *testing.T) {
 	t.Parallel()
 	k := readNode(t, node(catalog.AL2023, `apiVersion: node.eks.aws/v1alpha1
@@ -102,21 +102,22 @@ spec:
 	}
 }
 
-// TestSettingsOfAnotherKind: Bottlerocket takes none of the settings when one is wrong, so that is said beforehand.
+// TestSettingsOfAnotherKind: Bottlerocket applies none of the settings if one is invalid, so the problem is reported
+// before the launch.
 func TestSettingsOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ userData, want string }{
-		"text for a number": {`log-level = "4"`, "settings.kubernetes.log-level has to be a number, and is text"},
-		"a number for text": {"cluster-domain = 4", "settings.kubernetes.cluster-domain has to be text, and is a number"},
-		"text for a truth":  {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default has to be true or false, and is text"},
-		"text for a list":   {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls has to be a list, and is text"},
+		"text for a number":  {`log-level = "4"`, "settings.kubernetes.log-level must be a number, but is text"},
+		"a number for text":  {"cluster-domain = 4", "settings.kubernetes.cluster-domain must be text, but is a number"},
+		"text for a boolean": {`seccomp-default = "true"`, "settings.kubernetes.seccomp-default must be true or false, but is text"},
+		"text for a list":    {`allowed-unsafe-sysctls = "net.core.somaxconn"`, "allowed-unsafe-sysctls must be a list, but is text"},
 		"a number in a list": {"allowed-unsafe-sysctls = [1]",
-			"an entry of settings.kubernetes.allowed-unsafe-sysctls has to be text, and is a number"},
-		"a number in a table": {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu has to be text, and is a number"},
-		"a truth as a label": {"[settings.kubernetes.node-labels]\ngpu = true",
-			"settings.kubernetes.node-labels.gpu has to be text, and is true or false"},
+			"an entry of settings.kubernetes.allowed-unsafe-sysctls must be text, but is a number"},
+		"a number in a table": {"system-reserved = { cpu = 1 }", "settings.kubernetes.system-reserved.cpu must be text, but is a number"},
+		"a boolean as a label": {"[settings.kubernetes.node-labels]\ngpu = true",
+			"settings.kubernetes.node-labels.gpu must be text, but is true or false"},
 		"a table for a number": {"[settings.kubernetes.pod-pids-limit]\nsoft = 1",
-			"settings.kubernetes.pod-pids-limit has to be a number, and is a table"},
+			"settings.kubernetes.pod-pids-limit must be a number, but is a table"},
 	} {
 		fatal, ok := readNode(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+c.userData+"\n")).Fatal()
 		if !ok || !strings.HasPrefix(fatal.String(), "spec.userData, line ") || !strings.Contains(fatal.Cause, c.want) {
@@ -124,9 +125,9 @@ func TestSettingsOfAnotherKind(t *testing.T) {
 		}
 	}
 	for name, userData := range map[string]string{
-		"a percentage as a number":       "image-gc-low-threshold-percent = 70",
-		"a percentage as text":           `image-gc-low-threshold-percent = "70"`,
-		"lists, tables, truths and text": "allowed-unsafe-sysctls = [\"a\"]\nkube-reserved = { cpu = \"1\" }\nserver-tls-bootstrap = false\ncpu-manager-policy = \"static\"",
+		"a percentage as a number":         "image-gc-low-threshold-percent = 70",
+		"a percentage as text":             `image-gc-low-threshold-percent = "70"`,
+		"lists, tables, booleans and text": "allowed-unsafe-sysctls = [\"a\"]\nkube-reserved = { cpu = \"1\" }\nserver-tls-bootstrap = false\ncpu-manager-policy = \"static\"",
 	} {
 		if r := readNode(t, node(catalog.Bottlerocket, "[settings.kubernetes]\n"+userData+"\n")); len(r.Problems) > 0 {
 			t.Errorf("%s: %v", name, r.Problems)

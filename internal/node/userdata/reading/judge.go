@@ -11,31 +11,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// judge works out what the kubelet makes of all that was read, and what is wrong with it.
+// judge determines the kubelet's settings from everything that was read, and checks them.
 func judge(r *userdata.Reader) {
 	judgeArch(r)
 	if slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
 		return p.Kind == userdata.TooLong || p.Kind == userdata.NotUnpackable && p.Harm == userdata.NeverJoins
 	}) {
-		return // whatever else may be said of it does not matter yet
+		return // further problems do not matter until this one is fixed
 	}
 	if len(r.Starts) == 0 {
 		nothingStarts(r)
 		return
 	}
-	several(r)
-	s := r.Starts[0] // the first one starts the kubelet; those after it find it running
+	severalStarts(r)
+	s := r.Starts[0] // only the first start takes effect: later ones find the kubelet running
 	r.Out.Cluster, r.Out.Endpoint, r.Out.NodeIP = s.Cluster, s.Endpoint, s.IP
 	effective(r, s)
 	judgeCluster(r, s)
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
 	if len(r.Opaque) > 0 {
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "it may come otherwise: %s", r.Opaque[0])
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "the result may differ: %s", r.Opaque[0])
 	}
 }
 
-// effective works out what the kubelet makes of its arguments and its configuration.
+// effective determines the kubelet's settings from its arguments and its configuration.
 func effective(r *userdata.Reader, s userdata.Start) {
 	for _, f := range s.Flags {
 		r.Out.Kubelet.Flags = append(r.Out.Kubelet.Flags, f.Text)
@@ -77,23 +77,23 @@ func effective(r *userdata.Reader, s userdata.Start) {
 	r.Soften(first, s.Sure)
 }
 
-// hidden takes over what was found out about the start since.
+// hidden copies later findings about the first start to s.
 func hidden(r *userdata.Reader, s *userdata.Start) { s.Hidden = s.Hidden || r.Starts[0].Hidden }
 
-// several says that user data starts the kubelet more than once.
-func several(r *userdata.Reader) {
+// severalStarts reports user data that starts the kubelet more than once.
+func severalStarts(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].Sure {
 		return
 	}
 	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At,
-		"it starts the kubelet by %s itself, which comes first, so what a later part says is lost", r.Starts[0].By)
-	p.Suggest("take the call out: Joiner writes it", "")
+		"it starts the kubelet by %s itself, which comes first, so the settings of a later part are lost", r.Starts[0].By)
+	p.Suggest("remove the call: Joiner writes it", "")
 	if r.In.Family == userdata.FamilyCustom {
 		p.Suggest("start it once", "")
 	}
 }
 
-// nothingStarts says why no kubelet is started, unless something worse was said.
+// nothingStarts reports why no kubelet is started, unless a more severe problem was reported.
 func nothingStarts(r *userdata.Reader) {
 	if r.In.Family != userdata.FamilyCustom && r.In.Data == nil ||
 		slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
@@ -105,11 +105,11 @@ func nothingStarts(r *userdata.Reader) {
 	case r.In.Family == userdata.FamilyCustom && r.System() == "",
 		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
 		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{},
-			"only the image knows what it makes of its user data").
-			Suggest("see to it that the kubelet gets", kubelet.StartupFlag)
+			"only the image determines how it reads its user data").
+			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)
 	case len(r.Opaque) > 0:
 		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{},
-			"nothing in it is seen to start the kubelet: %s", r.Opaque[0])
+			"no part of it is known to start the kubelet: %s", r.Opaque[0])
 	default:
 		what := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
@@ -121,8 +121,9 @@ func nothingStarts(r *userdata.Reader) {
 	}
 }
 
-// settle says of what keeps a part from working whether the instance joins by another one.
-func settle(r *userdata.Reader) {
+// settleHarm sets the final harm of problems that prevent one part from working: it depends on whether another part makes
+// the instance join.
+func settleHarm(r *userdata.Reader) {
 	harm := userdata.JoinsAmiss
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
 		harm = userdata.NeverJoins
@@ -132,7 +133,7 @@ func settle(r *userdata.Reader) {
 		if p.Harm == userdata.UnlessStarted {
 			p.Harm = harm
 		}
-		// What only the instance can know may start the kubelet all the same.
+		// Text that is known only on the instance may still start the kubelet.
 		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
 			p.Kind != userdata.TooLong {
 			p.Certainty = userdata.Likely
@@ -140,8 +141,8 @@ func settle(r *userdata.Reader) {
 	}
 }
 
-// place gives places as the user knows them: without a part where he wrote one
-// piece, and as Joiner's where he wrote nothing.
+// place converts positions for the user: without a part if the user wrote a single piece, and as Joiner's if the user
+// wrote nothing.
 func place(r *userdata.Reader) {
 	single := r.Ours > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
 	mend := func(s *userdata.Spot) {
@@ -166,7 +167,7 @@ func place(r *userdata.Reader) {
 	}
 }
 
-// judgeCluster holds the cluster of the user data against the one to join.
+// judgeCluster compares the cluster in the user data with the cluster to join.
 func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	if name := s.Cluster; name.IsSet() && !name.Vague && r.In.Cluster != "" && name.Text != r.In.Cluster {
 		called := "another cluster"
@@ -185,11 +186,11 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	if end.IsSet() && !end.Vague && r.In.Endpoint != "" &&
 		!strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
 		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At,
-			"the API server that it names is not this cluster's").Suggest("write", r.In.Endpoint)
+			"its API server is not this cluster's").Suggest("write", r.In.Endpoint)
 	}
 }
 
-// judgeAuthority holds the certificate authority of the user data against the cluster's.
+// judgeAuthority compares the certificate authority in the user data with the cluster's.
 func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 	if !s.CA.IsSet() || s.CA.Vague || r.In.CA == "" || sameAuthority(s.CA.Text, r.In.CA) {
 		return
@@ -202,22 +203,22 @@ func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 		Suggest("write that of aws eks describe-cluster --query cluster.certificateAuthority.data", "")
 }
 
-// sameAuthority reports whether the certificates of one are among those of the other; each is PEM, or base64 of it.
+// sameAuthority reports whether given and cluster have a certificate in common. Each is PEM, or base64 of PEM.
 func sameAuthority(given, cluster string) bool {
 	given, cluster = bottlerocket.PemOf(given), bottlerocket.PemOf(cluster)
 	return cluster == "" || strings.Contains(given, cluster)
 }
 
-// isClusterName reports whether a text may be the name of an EKS cluster.
+// isClusterName reports whether a text is a valid name of an EKS cluster.
 func isClusterName(s string) bool { return kubelet.IsName(s) && !strings.Contains(s, ".") }
 
-// architectures are words for the two, as the names of downloads have them.
+// architectures are names of the two architectures in downloads.
 var architectures = map[string][]string{
 	"amd64": {"x86_64", "amd64", "linux-64bit", "linux_64bit"},
 	"arm64": {"aarch64", "arm64"},
 }
 
-// judgeArch looks for what a script fetches or runs for the other architecture.
+// judgeArch reports downloads and programs for another architecture than the image's.
 func judgeArch(r *userdata.Reader) {
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
 	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {
@@ -235,8 +236,8 @@ func judgeArch(r *userdata.Reader) {
 		}
 		if has(other) && !has(r.In.Arch) {
 			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n},
-				"it names something of %s, and the image is of %s, which cannot run it", other, r.In.Arch).
-				Suggest("take what uname -m says", "")
+				"it names a file for %s, and the image is for %s, which cannot run it", other, r.In.Arch).
+				Suggest("use the output of uname -m", "")
 			return
 		}
 	}

@@ -1,8 +1,9 @@
 // Package reading reads user data as the instance would run it, judges how it starts the kubelet, and corrects it.
 //
-// In: userdata.Input: the AMI family, what is known of the image and of the cluster, and user data in any form.
+// In: userdata.Input: the AMI family, the known facts about the image and the cluster, and user data in any form.
 // Out: userdata.Reading with its problems; corrected user data.
-// Never: anything run, read or asked; nor a word of the user's in a problem, except names that are no secrets.
+// Never: a command run, a file read or a call made; text from the user data in a problem, except names that are not
+// secret.
 package reading
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/windows"
 )
 
-// Read reads user data. It is total: whatever the data, there is a Reading.
+// Read reads user data. It returns a Reading for any input.
 func Read(in userdata.Input) userdata.Reading {
 	r := &userdata.Reader{In: in}
 	r.Out.Form, r.Out.Kubelet.Config = userdata.FormUnknown, map[string]any{}
@@ -20,21 +21,19 @@ func Read(in userdata.Input) userdata.Reading {
 	if r.JudgeImage() {
 		read(r)
 		judge(r)
-		settle(r)
+		settleHarm(r)
 		place(r)
 	}
 	r.Out.Problems = userdata.Ordered(r.Out.Problems)
 	return r.Out
 }
 
-// Foreign reads the user's own user data by itself, where nothing could be merged
-// with it, and returns what is wrong with its form: a form of another family, a
-// message without parts, text that is no TOML. The second result says whether
-// there is anything.
+// Foreign reads the user's own user data alone, if nothing could be merged into it. It returns a problem of its form: a
+// form of another family, a message without parts, invalid TOML. The second result reports whether there is a problem.
 func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
-		in.Image = "" // whether it is the right one is another question
+		in.Image = "" // the check of the image is separate
 	}
 	for _, p := range Read(in).Problems {
 		switch p.Kind {
@@ -46,7 +45,7 @@ func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	return userdata.Problem{}, false
 }
 
-// read finds out what the data is, and has it read as the instance would.
+// read determines the format of the data and reads it like the instance.
 func read(r *userdata.Reader) {
 	data := r.In.Data
 	if data == nil {
@@ -55,7 +54,7 @@ func read(r *userdata.Reader) {
 	if len(data) > userdata.MaxBytes {
 		r.Report(userdata.TooLong, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
 			"it has %d bytes, and EC2 takes %d", len(data), userdata.MaxBytes).
-			Suggest("shorten it, or pack it with gzip, which cloud-init and nodeadm undo", "")
+			Suggest("shorten it, or compress it with gzip, which cloud-init and nodeadm decompress", "")
 	}
 	if len(data) > userdata.MaxInput {
 		return
@@ -63,13 +62,13 @@ func read(r *userdata.Reader) {
 	plain, err := userdata.Unpack(data)
 	if err != nil {
 		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "%s",
-			err.Error()).Suggest("pack it again, or write it as it is", "")
+			err.Error()).Suggest("compress it again, or write it without compression", "")
 		return
 	}
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})
 }
 
-// readForm reads a text by its form and by who reads it.
+// readForm reads a text by its form and by the operating system.
 func readForm(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormOf(t.Body)
 	system := r.System()

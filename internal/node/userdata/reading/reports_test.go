@@ -16,16 +16,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// reported are classes written after public bug reports, with the right answers. An answer is what each problem has to hold; no
-// answer means no problem. The first is fatal where it begins with an exclamation mark.
+// reported are EC2NodeClasses written after public bug reports, with the expected problems. Each expected text must be
+// part of the problem; no text means no problem. If the first begins with an exclamation mark, the user data is fatal.
 var reported = map[string][]string{
 	"N01":  {"!malformed header line"},
 	"N02":  {"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29), and wins: write spec.kubelet.maxPods"},
 	"N02b": {"maxPods (110) has no effect: the NodeConfig that Joiner writes sets it to 29, and wins: write spec.kubelet.maxPods"},
 	"N04":  nil,
 	"N05":  {"settings.bootstrap-containers.myscript has no source, and releases of Bottlerocket such as this one, before 1.31,"},
-	"N06":  {"!line 2, column 1: settings.kernel.sysctl.net.core.somaxconn has to be text, and is a number"},
-	"N08":  {"!line 2, column 1: the kubelet may not set the label kubernetes.io/cluster/demo on its own node"},
+	"N06":  {"!line 2, column 1: settings.kernel.sysctl.net.core.somaxconn must be text, but is a number"},
+	"N08":  {"!line 2, column 1: the kubelet is not allowed to set the label kubernetes.io/cluster/demo on its own node"},
 	"N11":  {"the script changes"},
 	"N12":  nil,
 	"N12b": nil,
@@ -34,14 +34,14 @@ var reported = map[string][]string{
 	"W03":  {"!line 6, column 8"},
 	"W04":  nil,
 	"W05":  nil,
-	"W06":  {"!settings.container-registry.credentials has to be a list of tables, and is a table"},
+	"W06":  {"!settings.container-registry.credentials must be a list of tables, but is a table"},
 	"W09":  {"the kubelet's configuration has no field (memorySwapBehavior), and the kubelet ignores it: write memorySwap: {swapBehavior: …}"},
 	"W10":  {"(region) in spec.cluster", "(hybrid) in spec"},
 	"W11":  {"(extraArgs) in spec.kubelet"},
 	"W13":  {"maxPods (50) has no effect"},
 	"W14":  {"clusterDNS (169.254.20.10) has no effect: the NodeConfig that Joiner writes sets it to 10.100.0.10, and wins: write spec.kubelet.clusterDNS"},
-	"L08":  {"!settings.kernel.sysctl.net.core.somaxconn has to be text"},
-	"L10":  {"!InstanceIdNodeName is a feature gate of nodeadm and none of the kubelet, which does not start with it: write it into spec.featureGates"},
+	"L08":  {"!settings.kernel.sysctl.net.core.somaxconn must be text"},
+	"L10":  {"!InstanceIdNodeName is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it: write it into spec.featureGates"},
 	"K01":  nil,
 	"K06":  {"!podsPerCore is unknown to Bottlerocket: set maxPods"},
 }
@@ -72,7 +72,7 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// problemsOf are the problems of the EC2NodeClass in a file, on a cluster of Kubernetes 1.36.
+// problemsOf returns the problems of the EC2NodeClass in a file, for a cluster with Kubernetes 1.36.
 func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -89,7 +89,7 @@ func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 			} `json:"spec"`
 		}
 		if err := yaml.Unmarshal([]byte(doc), &class); err != nil {
-			continue // a NodePool, whose fields are others
+			continue // a NodePool, which has other fields
 		}
 		if class.Kind == "EC2NodeClass" {
 			return problemsOfClass(t, class.Spec.AMISelectorTerms[0]["alias"], class.Spec.UserData, class.Spec.Kubelet)
@@ -124,7 +124,7 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 		}
 		return []string{err.Error()}, true
 	}
-	in.Data, in.Cluster = data, "" // the reports are about clusters of other names
+	in.Data, in.Cluster = data, "" // the reports are about clusters with other names
 	r := reading.Read(in)
 	for _, p := range r.Problems {
 		problems = append(problems, p.String())
@@ -133,80 +133,81 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 	return problems, fatal
 }
 
-// TestBottlerocketSettings: what Bottlerocket's API rejects is reported before launch, with where it stands; what it takes is not.
+// TestBottlerocketSettings: settings that Bottlerocket's API rejects are reported before launch with their position.
+// Valid settings are not reported.
 func TestBottlerocketSettings(t *testing.T) {
 	t.Parallel()
 	for userData, want := range map[string]string{
-		"[settings.kernel]\nlockdown = \"strict\"":                                                                 "settings.kernel.lockdown has to be one of none, integrity, confidentiality",
-		"[settings.kernel]\nlockdown = true":                                                                       "lockdown has to be text, and is true or false",
-		"[settings.kernel.sysctl]\n\"vm.max_map_count\" = true":                                                    "settings.kernel.sysctl.vm.max_map_count has to be text",
+		"[settings.kernel]\nlockdown = \"strict\"":                                                                 "settings.kernel.lockdown must be one of none, integrity, confidentiality",
+		"[settings.kernel]\nlockdown = true":                                                                       "lockdown must be text, but is true or false",
+		"[settings.kernel.sysctl]\n\"vm.max_map_count\" = true":                                                    "settings.kernel.sysctl.vm.max_map_count must be text",
 		"[settings.kernel.sysctl]\n\"../etc\" = \"1\"":                                                             "a key of settings.kernel.sysctl",
-		"[settings.kernel.sysctl.net.core]\nsomaxconn = \"1\"":                                                     "settings.kernel.sysctl.net has to be text, and is a table",
-		"[settings.kernel.modules.udf]\nallowed = \"false\"":                                                       "settings.kernel.modules.udf.allowed has to be true or false, and is text",
+		"[settings.kernel.sysctl.net.core]\nsomaxconn = \"1\"":                                                     "settings.kernel.sysctl.net must be text, but is a table",
+		"[settings.kernel.modules.udf]\nallowed = \"false\"":                                                       "settings.kernel.modules.udf.allowed must be true or false, but is text",
 		"[settings.kernel.modules.udf]\nallow = false":                                                             "settings.kernel.modules.udf.allow is unknown to Bottlerocket",
-		"[settings.kernel]\nmodules = [\"udf\"]":                                                                   "settings.kernel.modules has to be a table, and is a list",
-		"[settings.kernel.hugepages.transparent]\nenabled = \"yes\"":                                               "enabled has to be one of never, madvise, always",
-		"[settings.boot.kernel-parameters]\nconsole = \"tty0\"":                                                    "settings.boot.kernel-parameters.console has to be a list, and is text",
-		"[settings.boot.kernel-parameters]\nconsole = [0]":                                                         "an entry of settings.boot.kernel-parameters.console has to be text",
-		"[settings.boot]\nreboot-to-reconcile = \"yes\"":                                                           "reboot-to-reconcile has to be true or false",
-		"[settings.host-containers.admin]\nenabled = \"true\"":                                                     "settings.host-containers.admin.enabled has to be true or false, and is text",
-		"[settings.host-containers.admin]\nuser-data = \"not base64!\"":                                            "settings.host-containers.admin.user-data has to be base64",
+		"[settings.kernel]\nmodules = [\"udf\"]":                                                                   "settings.kernel.modules must be a table, but is a list",
+		"[settings.kernel.hugepages.transparent]\nenabled = \"yes\"":                                               "enabled must be one of never, madvise, always",
+		"[settings.boot.kernel-parameters]\nconsole = \"tty0\"":                                                    "settings.boot.kernel-parameters.console must be a list, but is text",
+		"[settings.boot.kernel-parameters]\nconsole = [0]":                                                         "an entry of settings.boot.kernel-parameters.console must be text",
+		"[settings.boot]\nreboot-to-reconcile = \"yes\"":                                                           "reboot-to-reconcile must be true or false",
+		"[settings.host-containers.admin]\nenabled = \"true\"":                                                     "settings.host-containers.admin.enabled must be true or false, but is text",
+		"[settings.host-containers.admin]\nuser-data = \"not base64!\"":                                            "settings.host-containers.admin.user-data must be base64",
 		"[settings.host-containers.admin]\nuserdata = \"aGk=\"":                                                    "settings.host-containers.admin.userdata is unknown",
-		"[settings.host-containers.my_admin]\nenabled = true":                                                      "a key of settings.host-containers (my_admin) has to be letters, digits and dashes",
-		"[settings.bootstrap-containers.a]\nsource = \"x\"\nmode = \"often\"":                                      "mode has to be one of off, once, always",
-		"[settings.bootstrap-containers.a]\nsource = \"a b\"\nmode = \"once\"":                                     "source has to be a URL or a host",
-		"[settings.bootstrap-commands.a]\ncommands = [[\"ls\"]]\nmode = \"once\"":                                  "has to begin with apiclient",
-		"[settings.bootstrap-commands.a]\ncommands = [\"apiclient get\"]":                                          "has to be a list of words, and is text",
-		"[settings.ntp]\ntime-servers = \"169.254.169.123\"":                                                       "settings.ntp.time-servers has to be a list of hosts, and is text",
-		"[settings.ntp]\ntime-servers = [1]":                                                                       "an entry of settings.ntp.time-servers has to be text",
-		"[settings.dns]\nname-servers = [\"ns.example.com\"]":                                                      "an entry of settings.dns.name-servers has to be an IP address",
-		"[settings.dns]\nname-servers = \"10.0.0.2\"":                                                              "settings.dns.name-servers has to be a list, and is text",
-		"[settings.dns]\nsearch-list = [\"Example.COM\"]":                                                          "has to be a host name in lower case",
-		"[settings.network]\nno-proxy = \"localhost\"":                                                             "settings.network.no-proxy has to be a list, and is text",
-		"[settings.network]\nhosts = {\"10.0.0.1\" = [\"a\"]}":                                                     "settings.network.hosts has to be a list, and is a table",
-		"[settings.network]\nhosts = [[\"10.0.0\", [\"a\"]]]":                                                      "has to be an IP address",
+		"[settings.host-containers.my_admin]\nenabled = true":                                                      "a key of settings.host-containers (my_admin) must be letters, digits and dashes",
+		"[settings.bootstrap-containers.a]\nsource = \"x\"\nmode = \"often\"":                                      "mode must be one of off, once, always",
+		"[settings.bootstrap-containers.a]\nsource = \"a b\"\nmode = \"once\"":                                     "source must be a URL or a host",
+		"[settings.bootstrap-commands.a]\ncommands = [[\"ls\"]]\nmode = \"once\"":                                  "must begin with apiclient",
+		"[settings.bootstrap-commands.a]\ncommands = [\"apiclient get\"]":                                          "must be a list of words, but is text",
+		"[settings.ntp]\ntime-servers = \"169.254.169.123\"":                                                       "settings.ntp.time-servers must be a list of hosts, but is text",
+		"[settings.ntp]\ntime-servers = [1]":                                                                       "an entry of settings.ntp.time-servers must be text",
+		"[settings.dns]\nname-servers = [\"ns.example.com\"]":                                                      "an entry of settings.dns.name-servers must be an IP address",
+		"[settings.dns]\nname-servers = \"10.0.0.2\"":                                                              "settings.dns.name-servers must be a list, but is text",
+		"[settings.dns]\nsearch-list = [\"Example.COM\"]":                                                          "must be a host name in lower case",
+		"[settings.network]\nno-proxy = \"localhost\"":                                                             "settings.network.no-proxy must be a list, but is text",
+		"[settings.network]\nhosts = {\"10.0.0.1\" = [\"a\"]}":                                                     "settings.network.hosts must be a list, but is a table",
+		"[settings.network]\nhosts = [[\"10.0.0\", [\"a\"]]]":                                                      "must be an IP address",
 		"[settings.network]\nhttp-proxy = \"http://p:3128\"":                                                       "settings.network.http-proxy is unknown",
-		"[settings.pki.mine]\ndata = \"-----BEGIN CERTIFICATE-----\"":                                              "settings.pki.mine.data has to be base64 of certificates",
-		"[settings.pki.mine]\ntrusted = \"true\"":                                                                  "settings.pki.mine.trusted has to be true or false",
-		"[settings.container-registry]\nmirrors = \"m.example.com\"":                                               "settings.container-registry.mirrors has to be a list, and is text",
-		"[settings.container-registry.mirrors]\n\"docker.io\" = \"m.example.com\"":                                 "has to be a list, and is text",
+		"[settings.pki.mine]\ndata = \"-----BEGIN CERTIFICATE-----\"":                                              "settings.pki.mine.data must be base64 of certificates",
+		"[settings.pki.mine]\ntrusted = \"true\"":                                                                  "settings.pki.mine.trusted must be true or false",
+		"[settings.container-registry]\nmirrors = \"m.example.com\"":                                               "settings.container-registry.mirrors must be a list, but is text",
+		"[settings.container-registry.mirrors]\n\"docker.io\" = \"m.example.com\"":                                 "must be a list, but is text",
 		"[[settings.container-registry.mirrors]]\nregistry = \"docker.io\"\nendpoints = [\"m\"]":                   "endpoints is unknown to Bottlerocket",
-		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nauth = \"user:password\"":                  "auth has to be base64",
-		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nusername = 5":                              "username has to be text, and is a number",
-		"[settings.container-runtime]\nmax-concurrent-downloads = \"4\"":                                           "max-concurrent-downloads has to be a number, and is text",
-		"[settings.container-runtime]\nsnapshotter = \"zfs\"":                                                      "snapshotter has to be one of overlayfs, soci",
+		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nauth = \"user:password\"":                  "auth must be base64",
+		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nusername = 5":                              "username must be text, but is a number",
+		"[settings.container-runtime]\nmax-concurrent-downloads = \"4\"":                                           "max-concurrent-downloads must be a number, but is text",
+		"[settings.container-runtime]\nsnapshotter = \"zfs\"":                                                      "snapshotter must be one of overlayfs, soci",
 		"[settings.oci-defaults.capabilities]\nNET_ADMIN = true":                                                   "settings.oci-defaults.capabilities.NET_ADMIN is unknown",
-		"[settings.oci-defaults.capabilities]\nnet-admin = \"yes\"":                                                "net-admin has to be true or false",
+		"[settings.oci-defaults.capabilities]\nnet-admin = \"yes\"":                                                "net-admin must be true or false",
 		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = 10":                                  "lacks soft-limit",
-		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = \"10\"\nsoft-limit = 10":             "hard-limit has to be a number or \"unlimited\"",
-		"[settings.metrics]\nsend-metrics = 0":                                                                     "settings.metrics.send-metrics has to be true or false, and is a number",
-		"[settings.updates]\nseed = -1":                                                                            "settings.updates.seed has to be a number from 0 to 4294967295",
-		"[settings.updates]\nversion-lock = \"newest\"":                                                            "version-lock has to be \"latest\" or a version",
-		"[settings.autoscaling]\nshould-wait = \"true\"":                                                           "should-wait has to be true or false",
-		"[settings.cloudformation]\nstack-name = 1":                                                                "stack-name has to be text",
-		"[settings.aws]\nconfig = \"[default]\"":                                                                   "settings.aws.config has to be base64",
-		"[settings]\nmotd = 1":                                                                                     "settings.motd has to be text, and is a number",
-		"[settings.motd]\ntext = \"x\"":                                                                            "settings.motd has to be text, and is a table",
+		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = \"10\"\nsoft-limit = 10":             "hard-limit must be a number or \"unlimited\"",
+		"[settings.metrics]\nsend-metrics = 0":                                                                     "settings.metrics.send-metrics must be true or false, but is a number",
+		"[settings.updates]\nseed = -1":                                                                            "settings.updates.seed must be a number from 0 to 4294967295",
+		"[settings.updates]\nversion-lock = \"newest\"":                                                            "version-lock must be \"latest\" or a version",
+		"[settings.autoscaling]\nshould-wait = \"true\"":                                                           "should-wait must be true or false",
+		"[settings.cloudformation]\nstack-name = 1":                                                                "stack-name must be text",
+		"[settings.aws]\nconfig = \"[default]\"":                                                                   "settings.aws.config must be base64",
+		"[settings]\nmotd = 1":                                                                                     "settings.motd must be text, but is a number",
+		"[settings.motd]\ntext = \"x\"":                                                                            "settings.motd must be text, but is a table",
 		"[settings.ecs]\ncluster = \"x\"":                                                                          "settings.ecs is unknown to Bottlerocket",
 		"[settings.kubelet]\nmax-pods = 1":                                                                         "settings.kubelet is unknown to Bottlerocket",
-		"[settings.kubernetes]\ncpu-manager-policy = \"exclusive\"":                                                "cpu-manager-policy has to be one of none, static",
-		"[settings.kubernetes]\ncpu-manager-policy = \"Static\"":                                                   "cpu-manager-policy has to be one of none, static: Bottlerocket would take none of the settings",
+		"[settings.kubernetes]\ncpu-manager-policy = \"exclusive\"":                                                "cpu-manager-policy must be one of none, static",
+		"[settings.kubernetes]\ncpu-manager-policy = \"Static\"":                                                   "cpu-manager-policy must be one of none, static: Bottlerocket would apply none of the settings",
 		"[settings.kubernetes.eviction-soft]\n\"memory.available\" = \"15%\"":                                      "settings.kubernetes.eviction-soft (memory.available) has no grace period, and the kubelet does not start",
-		"[settings.kubernetes]\nshutdown-grace-period = \"30s\"\nshutdown-grace-period-for-critical-pods = \"1m\"": "shutdown-grace-period-for-critical-pods (1m0s) has to be at most shutdown-grace-period (30s)",
-		"[settings.kubernetes]\nshutdown-grace-period = \"30\"":                                                    "shutdown-grace-period has to be a duration",
-		"[settings.kubernetes]\ncontainer-log-max-size = \"10 MB\"":                                                "container-log-max-size has to be an amount",
-		"[settings.kubernetes]\npod-pids-limit = 1.5":                                                              "pod-pids-limit has to be a whole number",
-		"[settings.kubernetes.eviction-soft]\n\"memory\" = \"5%\"":                                                 "a key of settings.kubernetes.eviction-soft (memory) has to be one of memory.available",
-		"[settings.kubernetes.static-pods.a]\nenabled = true\nmanifest = \"apiVersion: v1\"":                       "settings.kubernetes.static-pods.a.manifest has to be base64",
-		"[settings.kubelet-device-plugins.nvidia.time-slicing]\nreplicas = 1":                                      "replicas has to be a number from 2",
-		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"A100\" = \"1g.5gb\"":                              "has to be a GPU model such as a100.40gb",
-		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"a100.40gb\" = \"1g5gb\"":                          "has to be a MIG profile",
-		"[settings.kubernetes]\ncloud-provider = \"gce\"":                                                          "cloud-provider has to be \"aws\", \"external\" or \"\"",
-		"[settings.kubernetes]\ncpu-manager-policy-options = [\"full-pcpu-only\"]":                                 "an entry of settings.kubernetes.cpu-manager-policy-options has to be one of full-pcpus-only",
+		"[settings.kubernetes]\nshutdown-grace-period = \"30s\"\nshutdown-grace-period-for-critical-pods = \"1m\"": "shutdown-grace-period-for-critical-pods (1m0s) must be at most shutdown-grace-period (30s)",
+		"[settings.kubernetes]\nshutdown-grace-period = \"30\"":                                                    "shutdown-grace-period must be a duration",
+		"[settings.kubernetes]\ncontainer-log-max-size = \"10 MB\"":                                                "container-log-max-size must be an amount",
+		"[settings.kubernetes]\npod-pids-limit = 1.5":                                                              "pod-pids-limit must be a whole number",
+		"[settings.kubernetes.eviction-soft]\n\"memory\" = \"5%\"":                                                 "a key of settings.kubernetes.eviction-soft (memory) must be one of memory.available",
+		"[settings.kubernetes.static-pods.a]\nenabled = true\nmanifest = \"apiVersion: v1\"":                       "settings.kubernetes.static-pods.a.manifest must be base64",
+		"[settings.kubelet-device-plugins.nvidia.time-slicing]\nreplicas = 1":                                      "replicas must be a number from 2",
+		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"A100\" = \"1g.5gb\"":                              "must be a GPU model such as a100.40gb",
+		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"a100.40gb\" = \"1g5gb\"":                          "must be a MIG profile",
+		"[settings.kubernetes]\ncloud-provider = \"gce\"":                                                          "cloud-provider must be \"aws\", \"external\" or \"\"",
+		"[settings.kubernetes]\ncpu-manager-policy-options = [\"full-pcpu-only\"]":                                 "an entry of settings.kubernetes.cpu-manager-policy-options must be one of full-pcpus-only",
 		"[settings.kubernetes.memory-manager-reserved-memory.0]\nmemory = \"1Gi\"":                                 "lacks enabled",
-		"[settings.kubernetes.memory-manager-reserved-memory.0]\nenabled = true\nmemory = 1":                       "has to be text, and is a number",
-		"[settings.kubernetes]\nbootstrap-token = \"secret\"":                                                      "bootstrap-token has to be a bootstrap token",
-		"[settings.network]\nhttps-proxy = \"http://\"":                                                            "https-proxy has to be a URL or a host",
+		"[settings.kubernetes.memory-manager-reserved-memory.0]\nenabled = true\nmemory = 1":                       "must be text, but is a number",
+		"[settings.kubernetes]\nbootstrap-token = \"secret\"":                                                      "bootstrap-token must be a bootstrap token",
+		"[settings.network]\nhttps-proxy = \"http://\"":                                                            "https-proxy must be a URL or a host",
 	} {
 		n := node(catalog.Bottlerocket, userData+"\n")
 		data, err := bootstrap.UserData(n)
@@ -227,7 +228,7 @@ func TestBottlerocketSettings(t *testing.T) {
 	}
 }
 
-// goodSettings are what Bottlerocket takes.
+// goodSettings are settings that Bottlerocket accepts.
 var goodSettings = []string{
 	"[settings.kubelet-device-plugins.nvidia]\nenabled = true\ndevice-sharing-strategy = \"mps\"\n[settings.kubelet-device-plugins.nvidia.mps]\nreplicas = 4",
 	"[settings.kubelet-device-plugins.nvidia]\ndevice-partitioning-strategy = \"mig\"\n[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"a100.40gb\" = \"1g.5gb\"\n\"h100.80gb\" = \"2\"",
@@ -266,52 +267,53 @@ var goodSettings = []string{
 	"[settings.kubernetes.credential-providers.ecr-credential-provider]\nenabled = true\ncache-duration = \"30m\"\nimage-patterns = [\"*.dkr.ecr.us-east-1.amazonaws.com\"]",
 }
 
-// TestKubeletConfiguration: fields that the kubelet ignores are reported, and those with which it does not start are fatal.
+// TestKubeletConfiguration: fields that the kubelet ignores are reported, and fields with which it does not start are
+// fatal.
 func TestKubeletConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
 		"featureGates: {InstanceIdNodeName: true}":                              "!InstanceIdNodeName is a feature gate of nodeadm",
 		"featureGates: {FastImagePull: true}":                                   "!FastImagePull is a feature gate of nodeadm",
 		"featureGates: {NoSuchGateAtAll: true}":                                 "!knows no such feature gate (NoSuchGateAtAll)",
-		"featureGates: {NodeSwap: \"true\"}":                                    "!an entry of featureGates has to be true or false, and is text",
-		"featureGates: [NodeSwap]":                                              "!featureGates has to be a table, and is a list",
+		"featureGates: {NodeSwap: \"true\"}":                                    "!an entry of featureGates must be true or false, but is text",
+		"featureGates: [NodeSwap]":                                              "!featureGates must be a table, but is a list",
 		"maxPodz: 5":                                                            "has no field (maxPodz), and the kubelet ignores it: write: maxPods",
 		"max-pods: 5":                                                           "has no field (max-pods), and the kubelet ignores it: write: maxPods",
 		"nodeLabels: {a: b}":                                                    "write it as a flag, into spec.kubelet.flags: --node-labels",
 		"memorySwap: {swapBehaviour: LimitedSwap}":                              "(swapBehaviour) in memorySwap, and the kubelet ignores it: write: swapBehavior",
-		"memorySwap: {swapBehavior: UnlimitedSwap}":                             "!memorySwap.swapBehavior has to be one of NoSwap, LimitedSwap",
-		"memorySwap: LimitedSwap":                                               "!memorySwap has to be a table, and is text",
-		"podPidsLimit: \"100\"":                                                 "!podPidsLimit has to be a number, and is text",
-		"podPidsLimit: 1.5":                                                     "!podPidsLimit has to be a whole number",
-		"registryPullQPS: -1":                                                   "!registryPullQPS has to be a number from 0",
-		"failSwapOn: \"false\"":                                                 "!failSwapOn has to be true or false, and is text",
-		"shutdownGracePeriod: 30":                                               "!shutdownGracePeriod has to be a duration such as \"30s\", and is a number",
-		"shutdownGracePeriod: 30sec":                                            "!shutdownGracePeriod has to be a duration",
-		"systemReserved: {cpu: 1}":                                              "!systemReserved.cpu has to be text, and is a number, and the kubelet does not start with it: write the value in quotes",
-		"systemReserved: {gpu: \"1\"}":                                          "!a key of systemReserved (gpu) has to be one of cpu",
-		"evictionHard: {memory.free: \"5%\"}":                                   "!a key of evictionHard (memory.free) has to be one of memory.available",
+		"memorySwap: {swapBehavior: UnlimitedSwap}":                             "!memorySwap.swapBehavior must be one of NoSwap, LimitedSwap",
+		"memorySwap: LimitedSwap":                                               "!memorySwap must be a table, but is text",
+		"podPidsLimit: \"100\"":                                                 "!podPidsLimit must be a number, but is text",
+		"podPidsLimit: 1.5":                                                     "!podPidsLimit must be a whole number",
+		"registryPullQPS: -1":                                                   "!registryPullQPS must be a number from 0",
+		"failSwapOn: \"false\"":                                                 "!failSwapOn must be true or false, but is text",
+		"shutdownGracePeriod: 30":                                               "!shutdownGracePeriod must be a duration such as \"30s\", but is a number",
+		"shutdownGracePeriod: 30sec":                                            "!shutdownGracePeriod must be a duration",
+		"systemReserved: {cpu: 1}":                                              "!systemReserved.cpu must be text, but is a number, and the kubelet does not start with it: write the value in quotes",
+		"systemReserved: {gpu: \"1\"}":                                          "!a key of systemReserved (gpu) must be one of cpu",
+		"evictionHard: {memory.free: \"5%\"}":                                   "!a key of evictionHard (memory.free) must be one of memory.available",
 		"evictionSoft: {memory.available: \"5%\"}":                              "!evictionSoft (memory.available) has no grace period",
-		"allowedUnsafeSysctls: net.core.somaxconn":                              "!allowedUnsafeSysctls has to be a list, and is text",
-		"cpuManagerPolicy: exclusive":                                           "!cpuManagerPolicy has to be one of none, static",
-		"kind: KubeletConfig":                                                   "!kind of the kubelet's configuration has to be KubeletConfiguration",
-		"apiVersion: kubelet.config.k8s.io/v1":                                  "!apiVersion of the kubelet's configuration has to be kubelet.config.k8s.io/v1beta1",
-		"containerLogMaxFiles: 1":                                               "!containerLogMaxFiles has to be a number from 2",
+		"allowedUnsafeSysctls: net.core.somaxconn":                              "!allowedUnsafeSysctls must be a list, but is text",
+		"cpuManagerPolicy: exclusive":                                           "!cpuManagerPolicy must be one of none, static",
+		"kind: KubeletConfig":                                                   "!kind of the kubelet's configuration must be KubeletConfiguration",
+		"apiVersion: kubelet.config.k8s.io/v1":                                  "!apiVersion of the kubelet's configuration must be kubelet.config.k8s.io/v1beta1",
+		"containerLogMaxFiles: 1":                                               "!containerLogMaxFiles must be a number from 2",
 		"authentication: {x509: {clientCA: /a}}":                                "(clientCA) in authentication.x509, and the kubelet ignores it",
-		"containerLogMaxSize: 50MB":                                             "!containerLogMaxSize has to be an amount such as \"10Mi\"",
-		"reservedSystemCPUs: all":                                               "!reservedSystemCPUs has to be processors such as \"0-3,7\"",
-		"tlsMinVersion: \"1.2\"":                                                "!tlsMinVersion has to be one of VersionTLS10",
-		"containerLogMonitorInterval: 1s":                                       "!containerLogMonitorInterval has to be at least 3s",
-		"crashLoopBackOff: {maxContainerRestartPeriod: 400s}":                   "!crashLoopBackOff.maxContainerRestartPeriod has to be from 1s to 5m0s",
-		"shutdownGracePeriodCriticalPods: 10s":                                  "!shutdownGracePeriodCriticalPods (10s) has to be at most shutdownGracePeriod (0s)",
-		"shutdownGracePeriod: 500ms":                                            "!shutdownGracePeriod has to be 0 or at least 1s",
-		"imageMaximumGCAge: 1m":                                                 "!imageMaximumGCAge (1m0s) has to be more than imageMinimumGCAge (2m0s)",
-		"enforceNodeAllocatable: [pod]":                                         "!an entry of enforceNodeAllocatable (pod) has to be one of none, pods, system-reserved, kube-reserved, and the kubelet does not start with it: write pods",
+		"containerLogMaxSize: 50MB":                                             "!containerLogMaxSize must be an amount such as \"10Mi\"",
+		"reservedSystemCPUs: all":                                               "!reservedSystemCPUs must be processors such as \"0-3,7\"",
+		"tlsMinVersion: \"1.2\"":                                                "!tlsMinVersion must be one of VersionTLS10",
+		"containerLogMonitorInterval: 1s":                                       "!containerLogMonitorInterval must be at least 3s",
+		"crashLoopBackOff: {maxContainerRestartPeriod: 400s}":                   "!crashLoopBackOff.maxContainerRestartPeriod must be from 1s to 5m0s",
+		"shutdownGracePeriodCriticalPods: 10s":                                  "!shutdownGracePeriodCriticalPods (10s) must be at most shutdownGracePeriod (0s)",
+		"shutdownGracePeriod: 500ms":                                            "!shutdownGracePeriod must be 0 or at least 1s",
+		"imageMaximumGCAge: 1m":                                                 "!imageMaximumGCAge (1m0s) must be more than imageMinimumGCAge (2m0s)",
+		"enforceNodeAllocatable: [pod]":                                         "!an entry of enforceNodeAllocatable (pod) must be one of none, pods, system-reserved, kube-reserved, and the kubelet does not start with it: write pods",
 		"enforceNodeAllocatable: [pods, system-reserved]":                       "!enforceNodeAllocatable has system-reserved without systemReservedCgroup, and the kubelet does not start with it: set systemReservedCgroup",
-		"enforceNodeAllocatable: [none, pods]":                                  "!enforceNodeAllocatable has none beside others",
-		"maxParallelImagePulls: 5\n      serializeImagePulls: true":             "!maxParallelImagePulls has to be 1 where serializeImagePulls is true",
-		"kubeReservedCgroup: /kube\n      reservedSystemCPUs: 0-1":              "!kubeReservedCgroup does not go with reservedSystemCPUs",
-		"shutdownGracePeriod: 30s\n      shutdownGracePeriodCriticalPods: 1m":   "!shutdownGracePeriodCriticalPods (1m0s) has to be at most shutdownGracePeriod (30s)",
-		"imageGCHighThresholdPercent: 85\n      imageGCLowThresholdPercent: 90": "!imageGCLowThresholdPercent has to be less",
+		"enforceNodeAllocatable: [none, pods]":                                  "!enforceNodeAllocatable has none and other entries",
+		"maxParallelImagePulls: 5\n      serializeImagePulls: true":             "!maxParallelImagePulls must be 1 where serializeImagePulls is true",
+		"kubeReservedCgroup: /kube\n      reservedSystemCPUs: 0-1":              "!kubeReservedCgroup cannot be combined with reservedSystemCPUs",
+		"shutdownGracePeriod: 30s\n      shutdownGracePeriodCriticalPods: 1m":   "!shutdownGracePeriodCriticalPods (1m0s) must be at most shutdownGracePeriod (30s)",
+		"imageGCHighThresholdPercent: 85\n      imageGCLowThresholdPercent: 90": "!imageGCLowThresholdPercent must be less",
 	} {
 		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+config+"\n")
 		want, fatal := strings.CutPrefix(want, "!")
@@ -353,7 +355,8 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
-// TestNodeadmGates: gates of the kubelet do nothing among nodeadm's, and nodes named by instance ID need another mapping.
+// TestNodeadmGates: the kubelet's feature gates have no effect among nodeadm's, and nodes named by instance ID need
+// another mapping.
 func TestNodeadmGates(t *testing.T) {
 	t.Parallel()
 	for gates, want := range map[string]string{
@@ -377,7 +380,7 @@ func TestNodeadmGates(t *testing.T) {
 	}
 }
 
-// TestIgnoredTables: what a user writes beside [settings] is reported.
+// TestIgnoredTables: the user's tables outside of [settings] are reported.
 func TestIgnoredTables(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string]string{
@@ -395,10 +398,10 @@ func TestIgnoredTables(t *testing.T) {
 func TestNodeadmValues(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]string{
-		"instance: {localStorage: {strategy: RAID5}}":                                           "strategy has to be one of RAID0, RAID10, Mount",
+		"instance: {localStorage: {strategy: RAID5}}":                                           "strategy must be one of RAID0, RAID10, Mount",
 		"instance: {localStorage: {strategy: RAID10, mountPath: /mnt/k8s}}":                     "",
 		"instance: {localStorage: {strategy: mount, disabledMounts: [Containerd]}}":             "",
-		"containerd: {config: \"[plugins\"}":                                                    "spec.containerd.config is no TOML",
+		"containerd: {config: \"[plugins\"}":                                                    "spec.containerd.config is not valid TOML",
 		"containerd: {config: \"[plugins.'io.containerd.cri.v1.images']\\nsnapshotter = 'a'\"}": "",
 	} {
 		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "+spec+"\n")
@@ -408,7 +411,8 @@ func TestNodeadmValues(t *testing.T) {
 	}
 }
 
-// TestOverridden: each value of the user's that has no effect is reported, with what counts and where to set it.
+// TestOverridden: each of the user's values without effect is reported, with the effective value and the place to set
+// it.
 func TestOverridden(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "
@@ -420,7 +424,7 @@ func TestOverridden(t *testing.T) {
 		{catalog.AL2023, head + "kubelet: {config: {clusterDNS: [10.0.0.1]}}\n", "clusterDNS (10.0.0.1) has no effect"},
 		{catalog.AL2023, head + "kubelet: {config: {registerWithTaints: [{key: a, effect: NoSchedule}]}}\n", "registerWithTaints has no effect: the NodeConfig that Joiner writes sets it, and wins: write taints into the NodePool"},
 		{catalog.AL2023, head + "cluster: {cidr: 10.9.0.0/16}\n", "cluster.cidr (10.9.0.0/16) has no effect"},
-		{catalog.AL2023, head + "kubelet: {flags: [--max-pods=7]}\n", "the flag --max-pods (7) wins over maxPods (29), with which Joiner plans: take the flag out, and write spec.kubelet.maxPods"},
+		{catalog.AL2023, head + "kubelet: {flags: [--max-pods=7]}\n", "the flag --max-pods (7) wins over maxPods (29), with which Joiner plans: remove the flag, and write spec.kubelet.maxPods"},
 		{catalog.AL2023, head + "kubelet: {flags: [--cluster-dns=10.0.0.1]}\n",
 			"the flag --cluster-dns (10.0.0.1) wins over clusterDNS (10.100.0.10)"},
 		{catalog.Bottlerocket, "[settings.kubernetes]\nmax-pods = 7\n", "settings.kubernetes.max-pods (7) has no effect: Joiner sets it to 29, and wins: write spec.kubelet.maxPods"},
@@ -445,7 +449,7 @@ func TestOverridden(t *testing.T) {
 	}
 }
 
-// TestShortErrors: an error quotes no more of the user's text than is readable.
+// TestShortErrors: an error quotes at most a readable part of the user's text.
 func TestShortErrors(t *testing.T) {
 	t.Parallel()
 	word := strings.Repeat("x", 50_000)
@@ -459,7 +463,7 @@ func TestShortErrors(t *testing.T) {
 	}
 }
 
-// TestSizesFirst: user data that EC2 cannot take is neither merged nor read, however long it takes to be parsed.
+// TestSizesFirst: user data that exceeds EC2's limit is neither merged nor read.
 func TestSizesFirst(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("[settings.a]\n", 60_000)
@@ -475,7 +479,7 @@ func TestSizesFirst(t *testing.T) {
 	}
 }
 
-// TestOtherSystems: user data of another system, and flags with words that the kubelet does not know, are reported.
+// TestOtherSystems: user data for another system, and flags with invalid words, are reported.
 func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	const call = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '%s'\n"
@@ -485,8 +489,8 @@ func TestOtherSystems(t *testing.T) {
 		{catalog.Windows2022, "#!/bin/bash\necho hi\n", "it is a shell script, which Windows does not run"},
 		{catalog.Windows2022, "[settings.kubernetes]\nmax-pods = 3\n", "which Windows does not run"},
 		{catalog.Windows2022, "Write-Host hi\n", ""},
-		{catalog.AL2, fmt.Sprintf(call, "--cpu-manager-policy=Static"), "--cpu-manager-policy has to be one of none, static, and the kubelet does not start with it: write --cpu-manager-policy=static"},
-		{catalog.AL2, fmt.Sprintf(call, "--topology-manager-policy=single-numa"), "--topology-manager-policy has to be one of none, best-effort"},
+		{catalog.AL2, fmt.Sprintf(call, "--cpu-manager-policy=Static"), "--cpu-manager-policy must be one of none, static, and the kubelet does not start with it: write --cpu-manager-policy=static"},
+		{catalog.AL2, fmt.Sprintf(call, "--topology-manager-policy=single-numa"), "--topology-manager-policy must be one of none, best-effort"},
 		{catalog.AL2, fmt.Sprintf(call, "--cpu-manager-policy=static"), ""},
 	} {
 		r := readNode(t, node(c.family, c.own))

@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// secret is planted wherever user data may hold one, in the forms of all families.
+// secret is planted in every place of user data that may contain a secret, in the forms of all families.
 const secret = "hunter2-S3cr3t/Passw0rd"
 
-// planted is user data with secrets in it, right and wrong.
+// planted is valid and invalid user data with secrets.
 var planted = map[string]struct{ family, body string }{
 	"variables":       {catalog.Custom, "#!/bin/bash\nexport TOKEN=SECRET\nPASSWORD='SECRET'\n/etc/eks/bootstrap.sh prod --kubelet-extra-args='--bootstrap-token=SECRET'\n"},
 	"arguments":       {catalog.Custom, "#!/bin/bash\n/etc/eks/bootstrap.sh SECRET --unknown=SECRET SECRET --kubelet-extra-args '--SECRET --nope=SECRET SECRET --node-labels=SECRET --register-with-taints=SECRET,SECRET:SECRET'\n"},
@@ -51,7 +51,7 @@ var planted = map[string]struct{ family, body string }{
 	"half PowerShell": {catalog.Windows2022, "<powershell>\nSECRET\n"},
 }
 
-// TestSecrets: a problem says where and what, and nothing of what may be a secret.
+// TestSecrets: a problem has a position and a cause, and nothing that may be secret.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	pieces := regexp.MustCompile(`(?i)hunter2|s3cr3t|passw0rd`)
@@ -71,7 +71,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsInCorpus plants one in every line of the corpus that can bear it.
+// TestSecretsInCorpus plants a secret in every possible line of the corpus.
 func TestSecretsInCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txt")

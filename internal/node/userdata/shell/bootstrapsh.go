@@ -10,9 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// ShOptions are the options of /etc/eks/bootstrap.sh, each of which takes the
-// next word as its value. It knows an option only as a word of its own: with
-// "=" behind it, it is an argument like any other, and ignored.
+// ShOptions are the options of /etc/eks/bootstrap.sh, each of which takes the next word as its value. The script
+// recognizes an option only as a separate word: it ignores --option=value like any unknown argument.
 // Source: templates/al2/runtime/bootstrap.sh of github.com/awslabs/amazon-eks-ami.
 var ShOptions = []string{
 	"--use-max-pods", "--b64-cluster-ca", "--apiserver-endpoint", "--kubelet-extra-args", "--enable-docker-bridge",
@@ -21,21 +20,21 @@ var ShOptions = []string{
 	"--cluster-id", "--mount-bpf-fs", "--local-disks", "--container-runtime",
 }
 
-// shCall is one call of bootstrap.sh, taken apart as it takes itself apart.
+// shCall is one call of bootstrap.sh, parsed like the script parses its arguments.
 type shCall struct {
 	r       *userdata.Reader
 	c       command
 	start   userdata.Start
 	options map[string]userdata.Word
-	spans   map[string]int  // of the value, by option: its index among the words
-	rest    []userdata.Word // what is no option and no value
+	spans   map[string]int  // index of each option's value among the words
+	rest    []userdata.Word // words that are neither options nor values
 	dead    bool            // the script would end with an error
 }
 
 // bootstrapCall reads a call of bootstrap.sh.
 func bootstrapCall(r *userdata.Reader, c command) {
 	if r.System() == catalog.AL2023 {
-		sorryAL2023(r, c)
+		callOnAL2023(r, c)
 		return
 	}
 	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, spans: map[string]int{}}
@@ -50,18 +49,18 @@ func bootstrapCall(r *userdata.Reader, c command) {
 	}
 }
 
-// sorryAL2023 says that the image has no bootstrap.sh that would work.
-func sorryAL2023(r *userdata.Reader, c command) {
+// callOnAL2023 reports a call of bootstrap.sh on AL2023, where it does not work.
+func callOnAL2023(r *userdata.Reader, c command) {
 	certainty := userdata.Certain
 	if !c.sure {
 		certainty = userdata.Likely
 	}
 	r.Report(userdata.OtherFamily, certainty, r.ScriptHarm(), c.at,
-		"%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", userdata.BySh).
+		"%s does not work on an image of AL2023: it prints an error, and its arguments are lost", userdata.BySh).
 		Suggest("write a NodeConfig for nodeadm instead, as a MIME part of type "+userdata.TypeNodeConfig, "")
 }
 
-// parse goes through the words as the script does.
+// parse processes the words like the script.
 func (s *shCall) parse() {
 	words := slices.Clone(s.c.words)[1:]
 	index := func(i int) int { return i + 1 }
@@ -94,7 +93,7 @@ func (s *shCall) parse() {
 	}
 }
 
-// lacksValue says that an option takes the next word for its value, because its own is missing.
+// lacksValue reports an option that takes the next word as its value, because its own value is missing.
 func (s *shCall) lacksValue(option, value userdata.Word) {
 	if len(value.Unset) > 0 {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
@@ -108,7 +107,7 @@ func (s *shCall) lacksValue(option, value userdata.Word) {
 		Suggest("write the value behind it as a word of its own", "")
 }
 
-// judgeRest looks through what the script ignores for what was meant as an option.
+// judgeRest reports ignored words that were probably meant as options.
 func (s *shCall) judgeRest() {
 	for i := 0; i < len(s.rest); i++ {
 		w := s.rest[i]
@@ -123,30 +122,30 @@ func (s *shCall) judgeRest() {
 		case kubelet.KnownFlag(strings.TrimLeft(name, "-")):
 			s.outside(w)
 		case s.unknownOption(w, name) == kubelet.ExtraArgs && i+1 < len(s.rest):
-			i++ // what was meant as its value
+			i++ // the next word was meant as its value
 			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = s.corrected(s.rest[i].Text)
 		}
 	}
 }
 
-// lostForm says that the form --option=value is not known to the script.
+// lostForm reports the form --option=value, which the script does not support.
 func (s *shCall) lostForm(w userdata.Word, name, value string) {
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s knows %s only with its value as the next word: with = between them it ignores both, and the kubelet gets none of it", userdata.BySh, name)
+		"%s accepts %s only with its value as the next word: with = between them it ignores both, and the kubelet gets neither", userdata.BySh, name)
 	p.Suggest("write them as two words", "")
 	if name == kubelet.ExtraArgs {
 		p.Write = s.corrected(value)
 	}
 }
 
-// outside says that an argument of the kubelet stands outside of the one word that is passed on.
+// outside reports an argument of the kubelet outside of the one word that the script passes on.
 func (s *shCall) outside(w userdata.Word) {
 	name, _, _ := strings.Cut(w.Text, "=")
 	if !strings.HasPrefix(name, "--") || !userdata.IsTelling(name) {
 		name = "an argument of the kubelet"
 	}
 	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s takes one word only, and %s stands outside of it: a quote ends too early, or there is none, and the kubelet never gets it", kubelet.ExtraArgs, name)
+		"%s takes one word only, and %s is outside of it: a quote ends too early or is missing, and the kubelet never gets it", kubelet.ExtraArgs, name)
 	p.Suggest("put all arguments of the kubelet between one pair of single quotes", "")
 	var all []string
 	if first, ok := s.options[kubelet.ExtraArgs]; ok {
@@ -158,10 +157,10 @@ func (s *shCall) outside(w userdata.Word) {
 	p.Write = s.corrected(strings.Join(all, " "))
 }
 
-// unknownOption reports an unknown option and returns the near one.
+// unknownOption reports an unknown option and returns the similar known one.
 func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
-		"%s knows no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
+		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
 	near := userdata.Nearest(name, ShOptions)
 	if near != "" {
 		p.Suggest("write", near)
@@ -169,8 +168,8 @@ func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// corrected writes the option for the kubelet's arguments as it works, if
-// nothing but labels, taints and numbers is in it.
+// corrected returns a working option with the kubelet's arguments. It returns "" if they contain anything but labels,
+// taints and numbers.
 func (s *shCall) corrected(value string) string {
 	flags := strings.Join(kubelet.Corrected(userdata.Words(value)), " ")
 	if flags == "" {
@@ -179,13 +178,13 @@ func (s *shCall) corrected(value string) string {
 	return kubelet.ExtraArgs + " '" + flags + "'"
 }
 
-// fill makes settings of the options.
+// fill derives settings from the options.
 func (s *shCall) fill() {
 	switch {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
 		s.dead = true
 		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At,
-			"%s takes its first argument that is no option for the cluster's name, and this is none", userdata.BySh).
+			"%s uses its first argument that is not an option as the cluster's name, but this is not a cluster name", userdata.BySh).
 			Suggest("write the name of the cluster first", "")
 	case len(s.rest) > 0:
 		s.start.Cluster = s.rest[0].Value()
@@ -206,7 +205,7 @@ func (s *shCall) fill() {
 	}
 }
 
-// swallowed says that the value of an option is another option.
+// swallowed reports an option whose value is another option.
 func (s *shCall) swallowed() {
 	for _, option := range ShOptions {
 		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
@@ -228,14 +227,13 @@ func (s *shCall) problemOnce(option string, value userdata.Word) {
 		Suggest("write its value behind it", "")
 }
 
-// extra takes the arguments of the kubelet the way that they go: into a line
-// Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and from there, split
-// into words, into the command line.
+// extra processes the kubelet's arguments like the instance: they become a line Environment='KUBELET_EXTRA_ARGS=…' of a
+// systemd unit, and then, split into words, the command line.
 func (s *shCall) extra(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
 		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
-			"the kubelet's arguments have a single quote in them, at which systemd stops to read them, and the kubelet gets none").
-			Suggest("take the inner quotes out: no argument needs them", "")
+			"the kubelet's arguments contain a single quote, at which systemd stops reading, and the kubelet gets none of them").
+			Suggest("remove the inner quotes: no argument needs them", "")
 		if fix := s.corrected(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
 			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = fix
 		}
@@ -244,7 +242,7 @@ func (s *shCall) extra(extra userdata.Word) {
 	for _, name := range extra.Unset {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At,
 			"%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
-			Suggest("set it before, or take it out", "")
+			Suggest("set it before, or remove it", "")
 	}
 	s.start.Hidden = extra.IsVague()
 	where := extra.At

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// call goes through one simple command.
+// call processes one simple command.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
 	at := w.spot(c.Pos())
 	if len(c.Args) == 0 {
@@ -24,7 +24,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	for _, arg := range c.Args {
 		for _, one := range w.vars.Fields(arg, w.spot(arg.Pos())) {
 			if w.nounset && sure && len(one.Unset) > 0 && !hasDefault(arg) {
-				w.end(one.At, "the script ends here, for "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
+				w.end(one.At, "the script ends here, because "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
 			}
 			cmd.words, cmd.spans = append(cmd.words, one), append(cmd.spans, arg)
 		}
@@ -34,7 +34,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	}
 }
 
-// hasDefault reports whether a word says itself what an unset variable stands for.
+// hasDefault reports whether a word contains the default of an unset variable.
 func hasDefault(arg *syntax.Word) bool {
 	found := false
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -45,11 +45,11 @@ func hasDefault(arg *syntax.Word) bool {
 	return found
 }
 
-// wrappers are commands that run the command that follows them.
+// wrappers are commands that run the command in their arguments.
 var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval", "nice", "stdbuf", "bash", "sh",
 	"timeout", "retry", "unbuffer"}
 
-// do goes through an expanded command.
+// do processes an expanded command.
 func (w *walker) do(c command, s *syntax.Stmt) {
 	words := slices.DeleteFunc(slices.Clone(c.words), func(one userdata.Word) bool { return one.Text == userdata.Vanished })
 	if len(words) == 0 {
@@ -77,7 +77,7 @@ func (w *walker) do(c command, s *syntax.Stmt) {
 	}
 }
 
-// builtin goes through what changes the shell itself, and says whether the command is such.
+// builtin processes commands that change the shell itself, and reports whether the command is one.
 func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax.Stmt) bool {
 	switch name {
 	case "source", ".":
@@ -99,7 +99,7 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	return true
 }
 
-// changes goes through one word of a command that sets options or variables.
+// changes processes one word of a command that sets options or variables.
 func (w *walker) changes(name, what string) {
 	switch name {
 	case "set":
@@ -111,7 +111,7 @@ func (w *walker) changes(name, what string) {
 	}
 }
 
-// wrapped goes through the command behind another one, such as sudo.
+// wrapped processes the command behind another one, such as sudo.
 func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax.Stmt) {
 	if base == "eval" {
 		w.vars.Foreign = true
@@ -129,13 +129,13 @@ func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax
 		inner.words, inner.spans = c.words[skip+i:], c.spans[skip+i:]
 		w.do(inner, s)
 		if base == "exec" && c.sure {
-			w.end(c.at, "the script ends here, for exec puts another program in its place")
+			w.end(c.at, "the script ends here, because exec replaces it with another program")
 		}
 		return
 	}
 }
 
-// writes notes what a command writes into files, and which files of the kubelet it changes.
+// writes records the files that a command writes, and the changed files of the kubelet.
 func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 	output, known := w.output(base, c)
 	for _, target := range w.targets(base, c, s) {
@@ -156,7 +156,7 @@ func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 	}
 }
 
-// output is what a command prints, where the script says it.
+// output returns the output of a command, if the script determines it.
 func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	switch base {
 	case "cat", "tee":
@@ -178,7 +178,7 @@ func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	return userdata.Text{}, false
 }
 
-// printed is what the first command of a pipe gives to the second.
+// printed returns the text that the first command of a pipe passes to the second.
 func (w *walker) printed(s *syntax.Stmt) userdata.Text {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 {
@@ -193,7 +193,7 @@ func (w *walker) printed(s *syntax.Stmt) userdata.Text {
 	return out
 }
 
-// targets are the files that a command writes.
+// targets returns the files that a command writes.
 func (w *walker) targets(base string, c command, s *syntax.Stmt) []string {
 	var out []string
 	for _, redirect := range s.Redirs {
@@ -215,7 +215,7 @@ func (w *walker) appends(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.AppOut })
 }
 
-// here is the here-document of a statement.
+// here returns the here-document of a statement.
 func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
 	for _, redirect := range s.Redirs {
 		switch redirect.Op {
@@ -263,7 +263,7 @@ func (w *walker) declare(c *syntax.DeclClause) {
 	}
 }
 
-// option is one word of the command set, or of the first line.
+// option processes one word of the command set, or of the first line.
 func (w *walker) option(option string) {
 	on := strings.HasPrefix(option, "-")
 	switch option {
@@ -287,7 +287,7 @@ func (w *walker) option(option string) {
 var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
-// NoteTouched notes a file that the kubelet's start depends on.
+// NoteTouched records a change of a file that the kubelet's start depends on.
 func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {
 	if slices.ContainsFunc(touched, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
 		r.Opaque = append(r.Opaque, "the script changes, at "+spot.String()+", files that the kubelet is started with")

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// holds returns whether a statement succeeds. known is false unless it is true, false or a test of known texts.
+// holds returns whether a statement succeeds. known is false unless the statement is true, false or a test of known
+// texts.
 func (w *walker) holds(s *syntax.Stmt) (holds, known bool) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -50,7 +51,7 @@ func (w *walker) callHolds(c *syntax.CallExpr) (holds, known bool) {
 	return testHolds(words)
 }
 
-// testHolds judges the words of the command test. Of files nothing is known.
+// testHolds evaluates the words of the command test. Tests of files are unknown.
 func testHolds(words []string) (holds, known bool) {
 	if len(words) > 1 && words[0] == "!" {
 		holds, known = testHolds(words[1:])
@@ -79,7 +80,7 @@ func testHolds(words []string) (holds, known bool) {
 	return false, false
 }
 
-// exprHolds judges what stands between [[ and ]].
+// exprHolds evaluates the expression between [[ and ]].
 func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
 	switch x := x.(type) {
 	case *syntax.ParenTest:

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
 )
 
-// nodeadmCall reads a call of nodeadm by a script, whose configuration the script may have written.
+// nodeadmCall processes a call of nodeadm in a script, which may have written its configuration.
 func nodeadmCall(r *userdata.Reader, c command) {
 	for i, w := range c.words {
 		source, ok := strings.CutPrefix(w.Text, "--config-source=")

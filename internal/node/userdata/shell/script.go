@@ -17,16 +17,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Bounds on walking through a script.
+// Limits on following a script.
 const (
 	MaxScript  = 1 << 17
-	MaxBraces  = 200   // within each other
-	maxSteps   = 20000 // commands, those of functions each time that they are called
-	maxCalling = 6     // functions that call functions
+	MaxBraces  = 200   // nesting depth
+	maxSteps   = 20000 // commands, counting each call of a function
+	maxCalling = 6     // depth of function calls
 )
 
-// walker goes through a script without running it: it knows what variables hold,
-// what is written to files, and which commands are run in any case.
+// walker follows a script without running it: it tracks the values of variables, the written files, and the commands
+// that run in any case.
 type walker struct {
 	r     *userdata.Reader
 	part  int
@@ -35,20 +35,20 @@ type walker struct {
 
 	errexit, nounset bool
 	steps, calling   int
-	ended            *userdata.Spot // where the script ends for certain
+	ended            *userdata.Spot // where the script certainly ends
 	why              string
 }
 
-// command is one command that a script would run.
+// command is one command of a script.
 type command struct {
 	words []userdata.Word
-	spans []*syntax.Word // as they were written, where a word became one
+	spans []*syntax.Word // source words, if one word became several
 	at    userdata.Spot
 	sure  bool
-	input userdata.Text // of its standard input, if the script has it
+	input userdata.Text // standard input, if the script contains it
 }
 
-// ReadScript reads one script. Those of an interpreter other than a shell are opaque.
+// ReadScript reads one script. Scripts for an interpreter other than a shell are opaque.
 func ReadScript(r *userdata.Reader, p userdata.Part) {
 	body := p.Text.Body
 	at := p.Text.At
@@ -56,7 +56,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 	switch {
 	case strings.HasPrefix(body, "#!") && strings.HasSuffix(first, "\r"):
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at,
-			"its lines end as those of Windows do, and Linux finds no interpreter for the script").
+			"its lines end with carriage returns, so Linux finds no interpreter for the script").
 			Suggest("end each line with a line feed alone", "")
 		return
 	case !strings.HasPrefix(body, "#!") &&
@@ -72,7 +72,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	case p.Kind == userdata.TypeBoothook:
 	case !isShell(first):
-		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not one of a shell")
+		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not a shell script")
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
@@ -100,7 +100,7 @@ func isShell(first string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, name)
 }
 
-// run parses the script and goes through what could be parsed.
+// run parses the script and follows the part that could be parsed.
 func (w *walker) run(body string) {
 	if len(body) > MaxScript || Nesting(body) > MaxBraces {
 		w.r.Opaque = append(w.r.Opaque, "a script is too long, or too deep, to be read")
@@ -127,7 +127,7 @@ func (w *walker) run(body string) {
 	}
 }
 
-// broken says where the shell stops to understand the script. What stands before is run.
+// broken reports where the shell stops parsing the script. The commands before are run.
 func (w *walker) broken(err error, started bool) {
 	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
@@ -136,7 +136,7 @@ func (w *walker) broken(err error, started bool) {
 		spot.Line, spot.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
 		switch {
 		case strings.Contains(parse.Text, "without closing quote"):
-			certainty, what = userdata.Certain, "the quote that is opened here is never closed, and swallows the rest of the script"
+			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the rest of the script is part of it"
 		case strings.Contains(parse.Text, "here-document"):
 			what = "the here-document that begins here is never ended"
 		}
@@ -150,7 +150,7 @@ func (w *walker) broken(err error, started bool) {
 	}
 }
 
-// unreached says that a script ends before it starts the kubelet.
+// unreached reports a script that ends before it starts the kubelet.
 func (w *walker) unreached(stmts []*syntax.Stmt) {
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
@@ -164,20 +164,20 @@ func (w *walker) unreached(stmts []*syntax.Stmt) {
 			}
 			harm := w.r.ScriptHarm()
 			w.r.Report(userdata.NeverReached, userdata.Certain, harm, *w.ended, "%s, before it starts the kubelet in line %d", w.why, line).
-				Suggest("take that out, or move it behind", "")
+				Suggest("remove that, or move it after the start", "")
 			return false
 		})
 	}
 }
 
-// end notes that nothing after this is run.
+// end records that no command after this one is run.
 func (w *walker) end(spot userdata.Spot, why string) {
 	if w.ended == nil {
 		w.ended, w.why = &spot, why
 	}
 }
 
-// stmts goes through statements; sure: they are run in any case.
+// stmts follows statements. sure: they run in any case.
 func (w *walker) stmts(all []*syntax.Stmt, sure bool) {
 	for _, s := range all {
 		if w.ended != nil {
@@ -187,7 +187,7 @@ func (w *walker) stmts(all []*syntax.Stmt, sure bool) {
 	}
 }
 
-// stmt goes through one statement.
+// stmt follows one statement.
 func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 	if w.steps++; w.steps > maxSteps || s.Cmd == nil {
 		return
@@ -217,7 +217,7 @@ func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 	}
 }
 
-// compound goes through the statements within a statement.
+// compound follows the statements within a statement.
 func (w *walker) compound(c syntax.Command, sure bool) {
 	switch c := c.(type) {
 	case *syntax.Block:
@@ -241,7 +241,7 @@ func (w *walker) compound(c syntax.Command, sure bool) {
 	}
 }
 
-// apart goes through what a subshell runs: what it sets is not seen outside.
+// apart follows a subshell, whose variables are not visible outside.
 func (w *walker) apart(walk func(*walker)) {
 	sub := *w
 	sub.vars = w.vars.Clone()
@@ -249,7 +249,7 @@ func (w *walker) apart(walk func(*walker)) {
 	w.steps = sub.steps
 }
 
-// perhaps goes through what may be run or not: what it sets may be set or not.
+// perhaps follows commands that may not run, so their variables may or may not be set.
 func (w *walker) perhaps(walk func()) {
 	before := w.vars.Clone()
 	walk()
@@ -282,7 +282,7 @@ func (w *walker) branch(c *syntax.IfClause, sure bool) {
 	}
 }
 
-// mayRun goes through a condition that is a command in its own right.
+// mayRun follows a condition that is a command.
 func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
 	if _, ok := s.Cmd.(*syntax.TestClause); !ok {
 		old := w.errexit
@@ -312,10 +312,10 @@ func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 	}
 }
 
-// settled ends the script where set -e does so after a test that never holds.
+// settled ends the script where set -e does so after a test that never succeeds.
 func (w *walker) settled(s *syntax.Stmt, sure bool) {
 	if holds, known := w.holds(s); sure && known && !holds && w.errexit {
-		w.end(w.spot(s.Pos()), "the script ends here, for the test fails and set -e is on")
+		w.end(w.spot(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}
 }
 
@@ -323,7 +323,7 @@ func (w *walker) spot(p syntax.Pos) userdata.Spot {
 	return userdata.Spot{Part: w.part, Line: int(p.Line()), Column: int(p.Col())}
 }
 
-// Nesting is how deep brackets stand within each other at most, quotes disregarded.
+// Nesting returns the maximum nesting depth of brackets, ignoring quotes.
 func Nesting(body string) int {
 	depth, most := 0, 0
 	for i := range len(body) {

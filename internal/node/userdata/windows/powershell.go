@@ -19,7 +19,7 @@ var psOptions = []string{
 	"ExcludedSnatCIDRs", "ContainerRuntime",
 }
 
-// Read reads the commands of EC2Launch that PowerShell runs.
+// Read reads the commands that EC2Launch runs with PowerShell.
 func Read(r *userdata.Reader, t userdata.Text) {
 	form := userdata.FormOf(t.Body)
 	r.Out.Form = userdata.FormPowerShell
@@ -46,7 +46,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	p.run(commands)
 }
 
-// block is what stands between <powershell> and </powershell>.
+// block returns the text between <powershell> and </powershell>.
 func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	const open, closing = "<powershell>", "</powershell>"
 	lower := lowered(t.Body)
@@ -70,7 +70,7 @@ func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	return userdata.Text{Body: t.Body[from:to], At: userdata.MovedSpot(t.At, t.Body[:from])}, true
 }
 
-// lowered keeps every byte where it is, which strings.ToLower need not.
+// lowered converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
 func lowered(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -81,15 +81,15 @@ func lowered(s string) string {
 	return string(out)
 }
 
-// psReader goes through PowerShell as far as simple commands and variables of text go.
+// psReader follows PowerShell as far as simple commands and text variables go.
 type psReader struct {
 	r    *userdata.Reader
-	vars map[string]userdata.Word // by name, lower case, without "$"
+	vars map[string]userdata.Word // by name in lower case, without "$"
 	text userdata.Text
 	i    int
 }
 
-// run goes through the commands line by line.
+// run follows the commands line by line.
 func (p *psReader) run(t userdata.Text) {
 	p.text = t
 	for p.i < len(t.Body) {
@@ -113,7 +113,7 @@ func (p *psReader) run(t userdata.Text) {
 	}
 }
 
-// assign gives a variable its value: of one word, or unknown.
+// assign sets a variable. A value of several words is unknown.
 func (p *psReader) assign(words []userdata.Word) {
 	_, name, _ := strings.Cut(lowered(words[0].Text), "$")
 	value := userdata.Word{Text: userdata.Mark}
@@ -165,7 +165,7 @@ func (p *psReader) call(words []userdata.Word) {
 	p.r.Starts = append(p.r.Starts, s)
 }
 
-// psOption is the parameter that a name stands for: PowerShell takes any case and any unambiguous beginning.
+// psOption returns the parameter that a name refers to: PowerShell ignores case and accepts any unambiguous prefix.
 func psOption(name string) string {
 	var found []string
 	for _, one := range psOptions {
@@ -204,7 +204,7 @@ func (p *psReader) option(s *userdata.Start, option string, value userdata.Word)
 	}
 }
 
-// line reads the words of one command; a backtick at its end makes it go on.
+// line reads the words of one command. A backtick at the end of a line continues the command.
 func (p *psReader) line() []userdata.Word {
 	var out []userdata.Word
 	for p.i < len(p.text.Body) && len(out) < 512 {
@@ -274,7 +274,7 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// named is a word that is nothing but a variable, replaced by what it holds.
+// named returns the value of a variable if the word is only a variable, else the word.
 func (p *psReader) named(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.Mark) {
@@ -282,7 +282,7 @@ func (p *psReader) named(text string) string {
 	}
 	for i := p.i; i < len(p.text.Body) && strings.IndexByte(" \t=", p.text.Body[i]) >= 0; i++ {
 		if p.text.Body[i] == '=' {
-			return text // it is given a value here
+			return text // an assignment to the variable
 		}
 	}
 	if held, ok := p.vars[lowered(name)]; ok {
@@ -294,7 +294,7 @@ func (p *psReader) named(text string) string {
 	return userdata.Mark
 }
 
-// single reads a word between single quotes, of which two are one.
+// single reads a word in single quotes, in which two single quotes mean one.
 func (p *psReader) single() string {
 	var out strings.Builder
 	for p.i++; p.i < len(p.text.Body); p.i++ {
@@ -310,7 +310,7 @@ func (p *psReader) single() string {
 	return out.String()
 }
 
-// double reads a word between double quotes, in which variables are replaced and a backtick escapes.
+// double reads a word in double quotes, in which variables are expanded and a backtick escapes.
 func (p *psReader) double() string {
 	var out strings.Builder
 	for p.i++; p.i < len(p.text.Body) && out.Len() < userdata.MaxUnpacked; p.i++ {
@@ -333,7 +333,7 @@ func (p *psReader) double() string {
 	return out.String()
 }
 
-// variable reads the name behind a dollar sign and leaves the reader at its last letter.
+// variable reads the name after a dollar sign and leaves the reader at its last letter.
 func (p *psReader) variable() string {
 	body, from := p.text.Body, p.i+1
 	to := from

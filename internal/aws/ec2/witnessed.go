@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// mostWitnessed is the maximum number of instances that a diagnosis reads.
-const mostWitnessed = 20_000
+// maxInstances is the maximum number of instances that a diagnosis reads.
+const maxInstances = 20_000
 
 // Witnessed returns the instances with our cluster's name, including those that ended in the last hour, because their
 // end may explain a missing node. They are sorted by id and have no console output. cut describes how the list was cut
@@ -27,7 +27,7 @@ func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut
 		Filters:    []awstypes.Filter{filter("tag-key", TagNodePool), filter("tag:"+TagClusterName, d.cluster.Name)},
 	})
 	for pages.HasMorePages() {
-		if len(byID) >= mostWitnessed {
+		if len(byID) >= maxInstances {
 			cut = fmt.Sprintf("only the first %d instances were read", len(byID))
 			break
 		}

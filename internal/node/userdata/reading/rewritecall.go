@@ -13,21 +13,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// calling is a call of bootstrap.sh on its way to be written anew.
+// calling is a call of bootstrap.sh that is being rewritten.
 type calling struct {
 	in      userdata.Input
 	own     string
-	drop    string // a flag of the kubelet that is left out
-	cluster string // as it is written
+	drop    string // a flag of the kubelet to remove
+	cluster string // as written in the script
 	options [][2]string
 	kubelet []string
-	more    string // arguments of the kubelet that come first, each with a blank behind it
+	more    string // arguments of the kubelet that come first, each followed by a blank
 }
 
-// recall is a script in which bootstrap.sh is called as it takes it: each option a word of its own, the kubelet's arguments in one
-// pair of quotes, none among them that no kubelet takes, and the startup taint there. It is not ok where words of the call are only
-// known to the instance.
-func recall(in userdata.Input, own, drop string) (text string, ok bool) {
+// rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word, the kubelet's
+// arguments are in one pair of quotes, unknown arguments are removed, and the startup taint is added. ok is false if
+// words of the call are known only on the instance.
+func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	args := bootWords(own)
 	if args == nil {
 		return "", false
@@ -61,7 +61,7 @@ func limited(in userdata.Input, pods int) string {
 	return in.Own[:args[0].Pos().Offset()] + call + in.Own[args[len(args)-1].End().Offset():]
 }
 
-// parsed is a script, nil if the shell would not understand it.
+// parsed returns the parsed script, nil if the shell could not parse it.
 func parsed(own string) *syntax.File {
 	if len(own) > shell.MaxScript || shell.Nesting(own) > shell.MaxBraces {
 		return nil
@@ -75,7 +75,7 @@ func parsed(own string) *syntax.File {
 	return file
 }
 
-// bootWords are the words of the first call of bootstrap.sh, itself the first; nil if there is none.
+// bootWords returns the words of the first call of bootstrap.sh, including the program; nil if there is no call.
 func bootWords(own string) (found []*syntax.Word) {
 	file := parsed(own)
 	if file == nil {
@@ -94,18 +94,18 @@ func bootWords(own string) (found []*syntax.Word) {
 	return found
 }
 
-// source is a word as it is written.
+// source returns a word as written in the script.
 func (c *calling) source(w *syntax.Word) string {
 	return c.own[w.Pos().Offset():w.End().Offset()]
 }
 
-// take takes the words apart.
+// take parses the words of the call.
 func (c *calling) take(args []*syntax.Word) bool {
 	for i := 0; i < len(args); i++ {
 		text, plain := fixed(args[i])
 		name, value, assigned := strings.Cut(text, "=")
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
-		option := optionMeant(name)
+		option := similarOption(name)
 		switch {
 		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
 			c.options = append(c.options, [2]string{raw, rawValue})
@@ -128,8 +128,8 @@ func (c *calling) take(args []*syntax.Word) bool {
 	return true
 }
 
-// optionMeant is the option that a word is, or is a slip of the pen for.
-func optionMeant(name string) string {
+// similarOption returns the option that a word is, or probably a misspelling of.
+func similarOption(name string) string {
 	if slices.Contains(shell.ShOptions, name) || !strings.HasPrefix(name, "--") || kubelet.KnownFlag(name[2:]) {
 		return name
 	}
@@ -148,7 +148,7 @@ func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool
 	next, known := fixed(after[0])
 	switch {
 	case slices.Contains(shell.ShOptions, next):
-		return 0, true // it has no value
+		return 0, true // the option has no value
 	case !known && option == kubelet.ExtraArgs:
 		return 0, false
 	}
@@ -156,8 +156,8 @@ func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool
 	return 1, true
 }
 
-// stray notes an argument of the kubelet that stands among the options of the script, and returns how many of the words
-// after it are its value.
+// stray records an argument of the kubelet that is among the options of the script, and returns how many of the
+// following words are its value.
 func (c *calling) stray(text string, after []*syntax.Word) int {
 	c.kubelet = append(c.kubelet, userdata.Words(text)...)
 	if strings.Contains(text, "=") || len(after) == 0 || kubelet.IsSwitch(strings.TrimLeft(text, "-")) {
@@ -171,7 +171,7 @@ func (c *calling) stray(text string, after []*syntax.Word) int {
 	return 1
 }
 
-// add notes an option, as it is written and as it is read.
+// add records an option with its value, as source and as text.
 func (c *calling) add(option, source, text string) {
 	if option == kubelet.ExtraArgs {
 		c.kubelet = append(c.kubelet, userdata.Words(text)...)
@@ -180,7 +180,7 @@ func (c *calling) add(option, source, text string) {
 	c.options = append(c.options, [2]string{option, source})
 }
 
-// write writes the call.
+// write returns the rewritten call.
 func (c *calling) write(name string) (string, bool) {
 	if text, plain := literal(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
 		c.cluster = c.in.Cluster
@@ -199,12 +199,12 @@ func (c *calling) write(name string) (string, bool) {
 		}
 		out = append(out, o[0], o[1])
 	}
-	flags := c.more + strings.Join(tidied(c.in, c.kubelet, c.drop), " ")
+	flags := c.more + strings.Join(correctedArgs(c.in, c.kubelet, c.drop), " ")
 	return strings.Join(append(out, kubelet.ExtraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
 }
 
-// tidied are the kubelet's arguments as it takes them, the startup taint among them, and without one that is not wanted.
-func tidied(in userdata.Input, all []string, drop string) []string {
+// correctedArgs returns the kubelet's corrected arguments, with the startup taint and without drop.
+func correctedArgs(in userdata.Input, all []string, drop string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {
 		flags = append(flags, userdata.Flag{Text: one})
@@ -242,7 +242,7 @@ func tidied(in userdata.Input, all []string, drop string) []string {
 		strings.Join(kubelet.RightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
 }
 
-// ownLabels are those of a list of labels that a kubelet may set.
+// ownLabels returns the labels of a list that a kubelet is allowed to set.
 func ownLabels(value string) string {
 	var out []string
 	for _, one := range strings.Split(value, ",") {
@@ -255,7 +255,7 @@ func ownLabels(value string) string {
 	return strings.Join(out, ",")
 }
 
-// literal is what the source of a word says, where a shell replaces nothing in it.
+// literal returns the text of a word's source, if the shell expands nothing in it.
 func literal(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := userdata.Guarded(func() (any, error) {
@@ -273,7 +273,7 @@ func literal(source string) (string, bool) {
 	return fixed(out)
 }
 
-// fixed is a word in which a shell replaces nothing.
+// fixed returns the text of a word in which the shell expands nothing.
 func fixed(w *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range w.Parts {
@@ -300,7 +300,7 @@ func fixed(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// eachCall is a script in which each call of a program is written otherwise.
+// eachCall returns a script in which change has been applied to each call of a program.
 func eachCall(own, program string, change func(string) string) string {
 	file := parsed(own)
 	if file == nil {
@@ -326,7 +326,7 @@ func eachCall(own, program string, change func(string) string) string {
 	return own
 }
 
-// shorter is a script without its comments and what else a shell does without.
+// shorter returns a script without comments and other text that the shell does not need.
 func shorter(own string) string {
 	first, body, _ := strings.Cut(own, "\n")
 	file := parsed(body)
