@@ -12,7 +12,7 @@ import (
 var silent = map[string]string{
 	"Metrics": "a metric is asked for by a query, which the page answers",
 	"Events":  "an event is waited for, not asked for",
-	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter has it on pods of its own that the API server never sees",
+	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter sets it only on virtual pods that are not in the API server",
 	"`karpenter.sh/capacity-buffer-name`":      "the same",
 	"`karpenter.sh/capacity-buffer-namespace`": "the same",
 }
