@@ -108,7 +108,7 @@ func refusal(t *testing.T, values string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "values") // that of the test has the values in its name, which Helm reads as a URL
+	folder, err := os.MkdirTemp("", "values") // not t.TempDir: its path contains the values, which Helm would read as a URL
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +184,13 @@ func TestNull(t *testing.T) {
 			out, errs, err := helm(t, "template", release, chart, "--set",
 				"settings.clusterName=demo,networkPolicy.restrictEgress=true,serviceMonitor.enabled=true,"+v.path+"=null")
 			if err != nil {
-				if !strings.Contains(errs, v.path+" is null: leave it out") {
+				if !strings.Contains(errs, v.path+" is null: remove it") {
 					t.Error(errs)
 				}
 				return
 			}
 			if strings.Contains(out, "<nil>") || strings.Contains(out, "<no value>") {
-				t.Errorf("nothing is something:\n%s", out)
+				t.Errorf("the rendered objects contain a missing value:\n%s", out)
 			}
 			if _, _, err := config.FromProcess(nil, environOf(t, out)); err != nil {
 				t.Error(err)

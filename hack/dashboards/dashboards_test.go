@@ -336,7 +336,7 @@ func TestDashboardIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"Fleet", "Price", "Joins", "Drift and disruption", "Shortages", "API budget"} {
+	for _, want := range []string{"Fleet", "Price", "Joins", "Drift and disruption", "Shortages", "API rate limit"} {
 		if !slices.ContainsFunc(d.Panels, func(p struct {
 			ID      int
 			Type    string

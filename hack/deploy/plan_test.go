@@ -266,7 +266,7 @@ func TestFargateRefuses(t *testing.T) {
 		"no IRSA":      {settings{"enable_irsa": false}, "Pod Identity does not work on Fargate"},
 		"no provider":  {settings{"irsa_oidc_provider_arn": ""}, "irsa_oidc_provider_arn must be"},
 		"no subnets":   {settings{"fargate_subnet_ids": []string{}}, "fargate_subnet_ids"},
-		"no role":      {settings{"create_fargate_iam_role": false, "create_fargate_access_entry": false}, "fargate_iam_role_arn must say"},
+		"no role":      {settings{"create_fargate_iam_role": false, "create_fargate_access_entry": false}, "set fargate_iam_role_arn"},
 	} {
 		all := maps.Clone(fargate)
 		maps.Copy(all, c.change)

@@ -111,10 +111,10 @@ func TestTemplateParameters(t *testing.T) {
 		want string
 	}{
 		"cluster":     {map[string]string{"ClusterName": "a b"}, "name of an EKS cluster"},
-		"UID":         {map[string]string{"ClusterUID": "x"}, "Want a UID"},
+		"UID":         {map[string]string{"ClusterUID": "x"}, "Must be a UID"},
 		"IRSA":        {map[string]string{"Identity": "IRSA"}, "set OIDCProvider"},
 		"issuer":      {map[string]string{"Identity": "IRSA", "OIDCProvider": "https://oidc.eks/id/A"}, "without https://"},
-		"Fargate":     {map[string]string{"FargateSubnetIds": "subnet-1"}, "Identity must be IRSA"},
+		"Fargate":     {map[string]string{"FargateSubnetIds": "subnet-1"}, "set Identity=IRSA"},
 		"a typo":      {map[string]string{"QueueNames": "q"}, "does not exist"},
 		"not allowed": {map[string]string{"Identity": "Pods"}, "must be one of"},
 	} {

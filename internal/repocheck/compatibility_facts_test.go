@@ -12,16 +12,16 @@ cloudprovider_instance_launch_failures_total zone zone_id capacity_type reason
 cloudprovider_instance_termination_failures_total zone zone_id
 cloudprovider_instance_type_cpu_cores instance_type | joiner catalog shows it
 cloudprovider_instance_type_memory_bytes instance_type | joiner catalog shows it
-cloudprovider_instance_type_offering_available instance_type capacity_type zone | joiner_shortages counts what EC2 is short of
+cloudprovider_instance_type_offering_available instance_type capacity_type zone | joiner_shortages counts offerings without capacity
 cloudprovider_instance_type_offering_price_estimate instance_type capacity_type zone | joiner catalog shows it
 cloudprovider_batcher_batch_size batcher
 cloudprovider_batcher_batch_time_seconds batcher
 cluster_state_node_count
-cluster_state_synced | plans are made from what informers have delivered; there is no second state to be in step with
+cluster_state_synced | plans use the informer caches directly, so no second state must be synchronized
 cluster_state_unsynced_time_seconds | as above
 cluster_utilization_percent resource_type
 consolidation_moves_total decision nodepool policy|in each scan, at most one move per node
-consolidation_score decision nodepool policy|over all nodes that may go, not one NodePool's; also for WhenEmptyOrUnderutilized
+consolidation_score decision nodepool policy|of all candidate nodes, not of one NodePool; also for WhenEmptyOrUnderutilized
 ec2nodeclasses_userdata_bytes nodeclass
 interruption_deleted_messages_total
 interruption_instance_status_unhealthy_total category
@@ -60,19 +60,19 @@ pods_provisioning_scheduling_undecided_time_seconds name namespace
 pods_provisioning_startup_duration_seconds
 pods_provisioning_unbound_time_seconds name namespace
 pods_provisioning_unstarted_time_seconds name namespace
-pods_scheduling_decision_duration_seconds | joiner_stage_duration_seconds has each step of it
+pods_scheduling_decision_duration_seconds | joiner_stage_duration_seconds has each step of the decision
 pods_startup_duration_seconds
-pods_state | a series for each pod: kube-state-metrics has it
+pods_state | would have one series per pod; kube-state-metrics has it
 pods_unbound_time_seconds name namespace
 pods_unstarted_time_seconds name namespace
 scheduler_ignored_pods_count
 scheduler_pending_pods_by_effective_zone_count controller zone
-scheduler_queue_depth controller scheduling_id | a label whose values never come again is left out
-scheduler_scheduling_duration_seconds controller | counted once for a pass
+scheduler_queue_depth controller scheduling_id | every plan would have a new value of this label
+scheduler_scheduling_duration_seconds controller | one observation per planning pass
 scheduler_unfinished_work_seconds controller scheduling_id
 scheduler_unschedulable_pods_count controller
-voluntary_disruption_consolidation_timeouts_total consolidation_type|always 0: no look is cut off
-voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type|one scan finds moves of one node and of several; its type is multi
+voluntary_disruption_consolidation_timeouts_total consolidation_type|always 0: scans have no timeout
+voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type|always of type multi: one scan finds moves of one node and of several nodes
 voluntary_disruption_decisions_by_nodepool_total nodepool decision reason consolidation_type
 voluntary_disruption_decisions_total decision reason consolidation_type
 voluntary_disruption_eligible_nodes reason
@@ -198,7 +198,7 @@ const theirGates = `
 CapacityBuffer
 NodeOverlay
 NodeRepair
-ReservedCapacity | on by default; with it, spec.capacityReservationSelectorTerms of EC2NodeClass says what is used
+ReservedCapacity | on by default; uses the reservations that spec.capacityReservationSelectorTerms of the EC2NodeClass selects
 SpotToSpotConsolidation
 StaticCapacity
 `
@@ -247,9 +247,9 @@ annotation karpenter.sh/nodeclaim-min-values-relaxed
 annotation karpenter.sh/requested-dra-drivers
 annotation karpenter.sh/price-overlay-applied
 annotation karpenter.sh/capacity-overlay-applied
-annotation karpenter.sh/capacity-buffer-fake-pod | Karpenter has it on pods of its own that the API server never sees
-annotation karpenter.sh/capacity-buffer-name | Karpenter has it on pods of its own that the API server never sees
-annotation karpenter.sh/capacity-buffer-namespace | Karpenter has it on pods of its own that the API server never sees
+annotation karpenter.sh/capacity-buffer-fake-pod | Karpenter sets it only on virtual pods that are not in the API server
+annotation karpenter.sh/capacity-buffer-name | Karpenter sets it only on virtual pods that are not in the API server
+annotation karpenter.sh/capacity-buffer-namespace | Karpenter sets it only on virtual pods that are not in the API server
 annotation karpenter.k8s.aws/ec2nodeclass-hash
 annotation karpenter.k8s.aws/ec2nodeclass-hash-version
 annotation karpenter.k8s.aws/instance-profile-name

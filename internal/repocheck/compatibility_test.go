@@ -37,13 +37,13 @@ func TestCompatibility(t *testing.T) {
 	page := compatibilityHead +
 		"\n## Settings\n\nFlags of the controller; the environment variable of `--batch-max-duration` is `BATCH_MAX_DURATION`.\n\n" + settingsTable(t) +
 		"\n## Feature gates\n\n" + gatesTable(t, s) +
-		"\n## Metrics\n\nWithout a prefix given, names begin with `karpenter_`. What only Joiner has begins with `joiner_`.\n\n" + metricsTable(s) +
+		"\n## Metrics\n\nNames without a prefix begin with `karpenter_`. Joiner's own metrics begin with `joiner_`.\n\n" + metricsTable(s) +
 		"\n## Events\n\nReasons of events.\n\n" + namesTable("object", "reason", theirEvents, s, nil) +
 		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
 		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
-		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet +
-		"\" means that nothing is done about them, " +
-		"and that the controller reports each object that has them, with one line of its log and an event `FieldNotHonoured`.\n\n" +
+		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with the same defaults and validation. \"" + notYet +
+		"\" means that the field has no effect, " +
+		"and that the controller reports each object that sets the field, with one log line and an event `FieldNotHonoured`.\n\n" +
 		fieldsTable(t, s)
 	if *rewriteDocs {
 		if err := os.WriteFile(compatibilityPage, []byte(page), 0o600); err != nil {
@@ -61,17 +61,17 @@ func TestCompatibility(t *testing.T) {
 	have := strings.Split(string(got), "\n")
 	for _, line := range strings.Split(page, "\n") {
 		if !slices.Contains(have, line) {
-			t.Errorf("%s differs from the code: %s", compatibilityPage, line)
+			t.Errorf("%s differs from the code: it should have the line %s", compatibilityPage, line)
 		}
 	}
-	t.Errorf("go test ./internal/repocheck -run TestCompatibility -rewrite updates it")
+	t.Errorf("go test ./internal/repocheck -run TestCompatibility -rewrite updates the page")
 }
 
 const compatibilityHead = `# Joiner and Karpenter
 
-Joiner takes Karpenter's place in a cluster: NodePools, NodeClaims, EC2NodeClasses and NodeOverlays are read as they are, and nodes that Karpenter made
-are taken over. This page says row by row what of Karpenter 1.14 is there and what is not yet. It is made from the code by a test
-(` + "`TestCompatibility`" + `), which fails when it is no longer true.
+This page is for operators who consider a switch from Karpenter: it lists, row by row, which settings, metrics, events, conditions and fields of Karpenter 1.14
+Joiner supports. Joiner uses NodePools, NodeClaims, EC2NodeClasses and NodeOverlays unchanged, and manages the nodes that Karpenter launched. A test
+(` + "`TestCompatibility`" + `) compares this page with the code.
 `
 
 // rowsOf parses a table of facts: words, and a remark after |.
@@ -106,7 +106,7 @@ func settingsTable(t *testing.T) string {
 	rows, _ := rowsOf(theirSettings)
 	for _, row := range rows {
 		got, notes := load("--" + row[0] + "=" + row[1])
-		verdict := "accepted; there is nothing that it could change"
+		verdict := "accepted; has no effect"
 		switch {
 		case len(notes) > 0:
 			verdict = told(notes[0].Says)

@@ -23,7 +23,7 @@ variable "cluster_uid" {
 
   validation {
     condition     = var.cluster_uid == null || can(regex("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", var.cluster_uid))
-    error_message = "Want a UID such as 11111111-2222-3333-4444-555555555555: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"
+    error_message = "Must be a UID such as 11111111-2222-3333-4444-555555555555: kubectl get namespace kube-system -o jsonpath={.metadata.uid}"
   }
 }
 
@@ -34,7 +34,7 @@ variable "cluster_ip_family" {
 
   validation {
     condition     = contains(["ipv4", "ipv6"], var.cluster_ip_family)
-    error_message = "Want ipv4 or ipv6."
+    error_message = "Must be ipv4 or ipv6."
   }
 }
 
@@ -187,7 +187,7 @@ variable "irsa_assume_role_condition_test" {
 
   validation {
     condition     = contains(["StringEquals", "StringLike"], var.irsa_assume_role_condition_test)
-    error_message = "Want StringEquals or StringLike."
+    error_message = "Must be StringEquals or StringLike."
   }
 }
 
