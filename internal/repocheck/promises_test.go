@@ -13,7 +13,7 @@ var silent = map[string]string{
 	"Metrics": "a query, not a setting, requests a metric",
 	"Events":  "no setting requests an event",
 	"`karpenter.sh/capacity-buffer-fake-pod`":  "Karpenter sets it only on virtual pods that are not in the API server",
-	"`karpenter.sh/capacity-buffer-name`":      "the same",
+	"`karpenter.sh/capacity-buffer-name`":      "same as capacity-buffer-fake-pod",
 	"`karpenter.sh/capacity-buffer-namespace`": "same as capacity-buffer-fake-pod",
 }
 
