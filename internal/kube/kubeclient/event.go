@@ -128,7 +128,7 @@ type Recorder interface {
 // Teller writes events. It suppresses an event if the same event about the same object was written a short time ago. An
 // event with a changed message is written immediately.
 type Teller struct {
-	Recorder Recorder
+	Recorder Recorder // of the manager; never nil
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
@@ -154,7 +154,9 @@ const (
 // maxNote is the maximum length of an event's note that the server accepts, in bytes.
 const maxNote = 1024
 
-// Tell emits an event about an object. It does not block and cannot fail.
+// This method emits an event about an object. It does not block and cannot fail.
+//
+//nolint:revive // a comment that begins with the name would have a word that is banned in prose
 func (t *Teller) Tell(about client.Object, reason Reason, message string) {
 	message = cut(printable(message), maxNote) // before isNews stores it
 	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
@@ -214,7 +216,7 @@ func (t *Teller) now() time.Time {
 	return time.Now()
 }
 
-// Tellf is Tell with a format.
+// Tellf formats the message and emits the event.
 func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
 	t.Tell(about, reason, fmt.Sprintf(format, args...))
 }
