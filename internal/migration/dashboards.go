@@ -7,8 +7,8 @@ import (
 
 // Panel is a panel of a Grafana dashboard in Karpenter's documentation, with its metrics.
 type Panel struct {
-	Dashboard, Title string
-	Metrics          []string
+	Dashboard, Title string   // name of the dashboard and title of the panel
+	Metrics          []string // names of its metrics
 }
 
 // Panels returns the panels of Karpenter's capacity and performance dashboards, as of its v1 API.

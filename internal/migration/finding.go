@@ -22,7 +22,7 @@ const (
 
 // Finding is the result of a check.
 type Finding struct {
-	Weight  Weight `json:"weight"`
+	Weight  Weight `json:"weight"`            // effect on the migration
 	Check   string `json:"check"`             // name of the check: "definitions"
 	Subject string `json:"subject,omitempty"` // "NodePool default"; empty: the installation
 	Says    string `json:"says"`              // one sentence

@@ -8,11 +8,11 @@ import (
 // Ask has example requests that a statement must allow, so that other policies can be evaluated with them. Every action is
 // requested on every resource.
 type Ask struct {
-	Policy    string   // "launch"
-	Sid       string   // of the statement
-	Actions   []string // "ec2:CreateFleet"
-	Resources []string // ARNs of example resources; "*" for actions without resources
-	Keys      map[string][]string
+	Policy    string              // "launch"
+	Sid       string              // of the statement
+	Actions   []string            // "ec2:CreateFleet"
+	Resources []string            // ARNs of example resources; "*" for actions without resources
+	Keys      map[string][]string // values of condition keys, by key
 }
 
 // Asks returns the example requests of each Allow statement of policies. The policies must be those that Policies returns for the scope.

@@ -14,11 +14,11 @@ const (
 
 // Rule allows some verbs on some resources of one group.
 type Rule struct {
-	Where     Where
+	Where     Where    // scope; empty means Cluster
 	Group     string   // "" is Kubernetes' core
 	Resources []string // "nodes", "pods/eviction"
 	Names     []string // resource names; nil: all
-	Verbs     []string
+	Verbs     []string // "get", "list", "watch", …
 	// When is the path of the chart's value that must be set for the controller to need the rule, for instance
 	// settings.featureGates.nodeOverlay. Empty: the rule is always needed.
 	When string

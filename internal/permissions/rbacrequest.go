@@ -4,11 +4,11 @@ import "slices"
 
 // Request is one call to the API server.
 type Request struct {
-	Verb     string
-	Group    string
+	Verb     string // "get", "list", "create", …
+	Group    string // API group; empty for the core group
 	Resource string // with its subresource: "pods/eviction"
 	Name     string // empty for lists, and for generated names
-	Where    Where
+	Where    Where  // scope of the request
 }
 
 // Allows reports whether the rule allows the request. A rule for the whole cluster holds in every namespace.

@@ -18,7 +18,7 @@ import (
 type Scope struct {
 	Partition string // "aws", "aws-cn", "aws-us-gov"; empty: the partition of the region
 	Account   string // 12 digits
-	Region    string
+	Region    string // "us-east-1"
 	Cluster   string // name of the EKS cluster
 
 	// UID is the UID of the cluster's kube-system namespace: kubectl get namespace kube-system -o jsonpath={.metadata.uid}.

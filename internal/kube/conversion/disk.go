@@ -144,8 +144,8 @@ func GiBOf(v *awsv1.BlockDevice) int64 {
 
 // ImageDisks are the volumes of an image: the size of the snapshot of each device, in GiB.
 type ImageDisks struct {
-	ID, Name string
-	GiB      map[string]int64
+	ID, Name string           // ID and Name of the image
+	GiB      map[string]int64 // by device name
 }
 
 // SnapshotProblem returns which volume of spec.blockDeviceMappings is smaller than the image's snapshot for the device;

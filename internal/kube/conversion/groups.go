@@ -15,10 +15,10 @@ import (
 // Groups are the objects that select pods. kube-scheduler makes the selector of its default spread constraints from
 // them.
 type Groups struct {
-	Services     []*corev1.Service
-	Controllers  []*corev1.ReplicationController
-	ReplicaSets  []*appsv1.ReplicaSet
-	StatefulSets []*appsv1.StatefulSet
+	Services     []*corev1.Service               // Services of all namespaces
+	Controllers  []*corev1.ReplicationController // ReplicationControllers of all namespaces
+	ReplicaSets  []*appsv1.ReplicaSet            // ReplicaSets of all namespaces
+	StatefulSets []*appsv1.StatefulSet           // StatefulSets of all namespaces
 }
 
 // PodSelectors finds the Services and the controller that select a pod.

@@ -4,8 +4,8 @@ package conversion
 // snapshot, or when one of the objects changes: volume claims, volumes, storage classes, namespaces and, with default
 // spread constraints, the Services and controllers of pods.
 type References struct {
-	Volumes    VolumeIndex
-	Namespaces *Namespaces
+	Volumes    VolumeIndex   // volume claims, volumes and storage classes
+	Namespaces *Namespaces   // labels of namespaces
 	Usual      UsualSpread   // for pods without spread constraints of their own
 	Groups     *PodSelectors // nil without Usual
 

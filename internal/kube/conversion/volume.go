@@ -13,7 +13,7 @@ import (
 
 // VolumeIndex finds the claims, volumes and storage classes that pods name.
 type VolumeIndex struct {
-	Live    bool                                     // a missing object does not exist; false if it may only be missing from a folder of manifests
+	Live    bool                                     // false for manifests, which may lack objects that exist
 	Claims  map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
 	Volumes map[string]*corev1.PersistentVolume      // by name
 	Classes map[string]*storagev1.StorageClass       // by name

@@ -28,7 +28,7 @@ import (
 // Installed is a controller in the cluster with its arguments and environment.
 type Installed struct {
 	migration.Controller
-	Args    []string
+	Args    []string // command-line arguments
 	Environ []string // NAME=value; without variables that have a valueFrom
 }
 

@@ -102,7 +102,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 type PodEvent struct {
 	UID     string // of the pod
 	By      string // the component that claims to have written the event
-	Message string
+	Message string // without secrets
 }
 
 // isOf reports whether the event is about the pod with this UID, and from a component that writes pod events: the

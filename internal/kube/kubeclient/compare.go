@@ -30,11 +30,11 @@ const (
 
 // DefinitionSeen is the comparison of one CRD.
 type DefinitionSeen struct {
-	Name     string // "nodepools.karpenter.sh"
-	State    DefinitionState
-	Revision int      // of the cluster's CRD; 0 if it has none
-	Beyond   []string // with DefinitionBeyond, the unknown fields; with DefinitionStored, the unknown versions
-	Brought  bool     // the program's CRD was installed
+	Name     string          // "nodepools.karpenter.sh"
+	State    DefinitionState // result of the comparison
+	Revision int             // of the cluster's CRD; 0 if it has none
+	Beyond   []string        // with DefinitionBeyond, the unknown fields; with DefinitionStored, the unknown versions
+	Brought  bool            // the program's CRD was installed
 
 	version string // resourceVersion; empty if it is missing
 }

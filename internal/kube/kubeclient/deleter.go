@@ -20,7 +20,7 @@ import (
 // Deletion is the deletion of one object that a user has requested.
 type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
-	Name string
+	Name string // of the object
 
 	// Set only for a NodeClaim.
 	ProviderID string // status.providerID

@@ -128,7 +128,7 @@ type Recorder interface {
 // Teller writes events. It suppresses an event if the same event about the same object was written a short time ago. An
 // event with a changed message is written immediately.
 type Teller struct {
-	Recorder Recorder
+	Recorder Recorder // of the manager; never nil
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
@@ -214,7 +214,7 @@ func (t *Teller) now() time.Time {
 	return time.Now()
 }
 
-// Tellf is Emit with a format.
+// Tellf formats the message and emits the event.
 func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
 	t.Emit(about, reason, fmt.Sprintf(format, args...))
 }

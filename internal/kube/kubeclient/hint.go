@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Hint returns how a user can fix an error for which WhatNext returns Tell or Retry; empty if the error itself says
-// enough.
+// Hint returns how a user can fix an error of a call to the API server; empty if the error itself says enough.
 func Hint(err error) string {
 	if err == nil {
 		return ""

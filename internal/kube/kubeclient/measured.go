@@ -30,8 +30,8 @@ const measuredLimit = 512 << 10
 // MeasuredStore stores measurements in the ConfigMap MeasuredName. Every error it returns can be passed to WhatNext.
 type MeasuredStore struct {
 	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
-	Writer    client.Writer
-	Namespace string
+	Writer    client.Writer // writes to the API server
+	Namespace string        // the controller's namespace
 }
 
 // Read returns the stored measurements; none if the ConfigMap does not exist. If some lines cannot be read, it returns

@@ -28,7 +28,7 @@ type Patch struct {
 	Group     string // "apps"; empty: any group that has the kind
 	Kind      string // in lower case: "nodepool", "configmap"
 	Namespace string // empty for a cluster-scoped object
-	Name      string
+	Name      string // of the object
 	Type      string // PatchMerge or PatchJSON
 	Text      string // JSON
 }
@@ -41,7 +41,7 @@ type Shown struct {
 
 // Trial is the result of a dry run of a patch.
 type Trial struct {
-	Before, After Shown
+	Before, After Shown // the object without and with the patch
 
 	version string // resourceVersion of Before
 	kind    schema.GroupVersionKind

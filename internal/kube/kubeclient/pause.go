@@ -25,7 +25,7 @@ const aboutPause = "While paused is \"true\", or a time (RFC 3339) that has not 
 type PauseSwitch struct {
 	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
 	Writer    client.Writer // nil for a switch that is only read
-	Namespace string
+	Namespace string        // the controller's namespace
 }
 
 // String is "ConfigMap kube-system/joiner".

@@ -36,8 +36,8 @@ const (
 // TripStore stores lines of text in the ConfigMap TripsName. Every error it returns can be passed to WhatNext.
 type TripStore struct {
 	Live      client.Reader // not from informers: they would hold every ConfigMap of the cluster
-	Writer    client.Writer
-	Namespace string
+	Writer    client.Writer // writes to the API server
+	Namespace string        // the controller's namespace
 }
 
 // ErrTripsUnreadable means that the ConfigMap has unreadable content. Write replaces it.

@@ -26,7 +26,7 @@ import (
 
 // Definition is a compiled CustomResourceDefinition. It validates objects as an API server does.
 type Definition struct {
-	Structural *structuralschema.Structural
+	Structural *structuralschema.Structural // schema for defaults and pruning
 	openAPI    validation.SchemaValidator
 	rules      *cel.Validator
 }

@@ -17,7 +17,7 @@ type Document struct {
 	File string // path, or - for standard input
 	Line int    // line of its start, from 1
 	text []byte // as written in the file
-	JSON []byte
+	JSON []byte // the document converted to JSON
 
 	isJSON bool // text is JSON, not YAML
 	lists  int  // number of lists that it is nested in

@@ -29,8 +29,8 @@ const (
 
 // Blocker is a cause that keeps nodes of Joiner from being drained.
 type Blocker struct {
-	Kind    BlockerKind
-	Budgets []string // "namespace/name", sorted; none for AskedFor
+	Kind    BlockerKind // kind of the blocker
+	Budgets []string    // "namespace/name", sorted; none for AskedFor
 	// Why is a sentence without its full stop. Fix is the fix; empty if waiting is enough.
 	Why, Fix  string
 	Workloads []string // the workloads of the pods, sorted: "Deployment a/web"

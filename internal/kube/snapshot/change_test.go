@@ -37,7 +37,7 @@ func TestEachChangeIsSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(View{Usual: usual})
-			w.tell(town())
+			w.send(town())
 			w.view.Market = sizes(2000)
 			before := w.state.snapshot(w.view.Now, w.view.Market, nil)
 			late := change(w)

@@ -39,7 +39,7 @@ func BenchmarkState(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			w := newWorld(View{})
-			w.tell(o)
+			w.send(o)
 			if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Nodes) != cityNodes {
 				b.Fatalf("%d nodes", len(got.Nodes))
 			}
@@ -47,7 +47,7 @@ func BenchmarkState(b *testing.B) {
 	})
 	w := newWorld(View{})
 	before := heap()
-	w.tell(o)
+	w.send(o)
 	if got := w.state.snapshot(kubetest.Noon, market, nil); len(got.Pods) != 0 {
 		b.Fatalf("%d pods need a place", len(got.Pods))
 	}

@@ -208,7 +208,7 @@ func TestFollowKeepsTheLedger(t *testing.T) {
 func TestStateAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
-	w.tell(crowd(20, 5, 4))
+	w.send(crowd(20, 5, 4))
 	handlers := map[string]func(any, any){}
 	for _, f := range w.state.feeds() {
 		handlers[kubeclient.KindOf(f.example)] = w.state.handler(f).OnUpdate

@@ -23,18 +23,18 @@ import (
 // Objects are the objects that a snapshot is made from, as read from the API server or a folder of manifests. They are
 // never changed.
 type Objects struct {
-	Pods           []*corev1.Pod
-	Nodes          []*corev1.Node
-	DaemonSets     []*appsv1.DaemonSet
-	Pools          []*karpv1.NodePool
-	Claims         []*karpv1.NodeClaim
-	Classes        []*awsv1.EC2NodeClass
-	VolumeClaims   []*corev1.PersistentVolumeClaim
-	Volumes        []*corev1.PersistentVolume
-	StorageClasses []*storagev1.StorageClass
-	Budgets        []*policyv1.PodDisruptionBudget
-	Namespaces     []*corev1.Namespace
-	CSINodes       []*storagev1.CSINode
+	Pods           []*corev1.Pod                   // all Pods
+	Nodes          []*corev1.Node                  // all Nodes
+	DaemonSets     []*appsv1.DaemonSet             // all DaemonSets
+	Pools          []*karpv1.NodePool              // all NodePools
+	Claims         []*karpv1.NodeClaim             // all NodeClaims
+	Classes        []*awsv1.EC2NodeClass           // all EC2NodeClasses
+	VolumeClaims   []*corev1.PersistentVolumeClaim // all PersistentVolumeClaims
+	Volumes        []*corev1.PersistentVolume      // all PersistentVolumes
+	StorageClasses []*storagev1.StorageClass       // all StorageClasses
+	Budgets        []*policyv1.PodDisruptionBudget // all PodDisruptionBudgets
+	Namespaces     []*corev1.Namespace             // all Namespaces
+	CSINodes       []*storagev1.CSINode            // all CSINodes; they have the attach limits of nodes
 
 	// Groups are the Services and workload controllers of pods; they are read only if View.Usual is set.
 	Groups conversion.Groups
@@ -42,7 +42,7 @@ type Objects struct {
 
 // View is the input of a snapshot besides the objects.
 type View struct {
-	Now time.Time
+	Now time.Time // time of the snapshot
 
 	// Live is true for the objects of a running cluster: a pod counts if kube-scheduler could not schedule it, and a
 	// pool if its node class is ready. Manifests have no status: every pod without a node counts, and every pool whose

@@ -36,7 +36,7 @@ func BenchmarkPlan(b *testing.B) {
 	o := city(cityNodes)
 	market := inZonesOf(o, cityMarket(b))
 	w := newWorld(View{})
-	w.tell(o)
+	w.send(o)
 	for _, room := range []struct {
 		name  string
 		every int // one node in this number has room
@@ -102,8 +102,8 @@ func (a arrival) pods(workloads int) []*corev1.Pod {
 	return out
 }
 
-// benchArrival adds the pods, plans for them, and removes them. bought means that the plan must launch instances.
-func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, bought bool) {
+// benchArrival adds the pods, plans for them, and removes them. mustLaunch means that the plan must launch instances.
+func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, mustLaunch bool) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()
 	turn := 0
@@ -119,7 +119,7 @@ func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.
 		for _, pod := range pods {
 			feed.drop(pod)
 		}
-		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || bought != (len(plan.PlannedNodes) > 0) {
+		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || mustLaunch != (len(plan.PlannedNodes) > 0) {
 			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}
 	}

@@ -75,7 +75,7 @@ func TestPlannedRoomIsGone(t *testing.T) {
 				t.Errorf("on the node %v, want %v; to be planned for %v, want %v", on, c.want, podNames(got.Pods), c.homes)
 			}
 			w := newWorld(View{Live: true})
-			w.tell(o)
+			w.send(o)
 			if diff := gocmp.Diff(kubetest.Render(got), kubetest.Render(w.state.snapshot(kubetest.Noon, nil, nil))); diff != "" {
 				t.Errorf("by steps (-at once +by steps):\n%s", diff)
 			}

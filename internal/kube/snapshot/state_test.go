@@ -276,7 +276,7 @@ func (w *world) expectNothing(t *rapid.T) {
 func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
-	for _, o := range w.tell(crowd(3, 20, 4)) {
+	for _, o := range w.send(crowd(3, 20, 4)) {
 		_ = o
 	}
 	first := w.state.snapshot(kubetest.Noon, nil, nil)
@@ -311,8 +311,8 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// tell sends all objects to the state.
-func (w *world) tell(o Objects) []client.Object {
+// send sends all objects to the state.
+func (w *world) send(o Objects) []client.Object {
 	var all []client.Object
 	for _, list := range []any{o.Nodes, o.Claims, o.DaemonSets, o.Pools, o.Classes, o.VolumeClaims, o.Volumes, o.StorageClasses,
 		o.Budgets, o.Namespaces, o.CSINodes, o.Pods, o.Groups.Services, o.Groups.Controllers, o.Groups.ReplicaSets, o.Groups.StatefulSets} {

@@ -197,7 +197,7 @@ func (l *late) List(ctx context.Context, list client.ObjectList, opts ...client.
 // that pod again.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
-	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("planned"), kubetest.PendingPod("later"))
+	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("first"), kubetest.PendingPod("later"))
 	ledger := &snapshot.Ledger{}
 	cache := &late{Reader: c}
 	now := kubetest.Noon
@@ -223,8 +223,8 @@ func TestReadYourWrites(t *testing.T) {
 		}
 	}
 
-	expect("before", 0, "planned", "later")
-	made := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/planned")})
+	expect("before", 0, "first", "later")
+	made := w.CreateClaims(t.Context(), []packing.PlannedNode{kubetest.PlannedMachine("default/first")})
 	if made[0].Err != nil {
 		t.Fatal(made[0].Err)
 	}
@@ -244,7 +244,7 @@ func TestReadYourWrites(t *testing.T) {
 	now = now.Add(12 * time.Second)
 	expect("ready, kube-scheduler may still bind it", 1, "later")
 	now = now.Add(time.Second)
-	expect("kube-scheduler did not bind it", 1, "planned", "later")
+	expect("kube-scheduler did not bind it", 1, "first", "later")
 
 	claim.Finalizers = nil
 	if err := c.Update(t.Context(), claim); err != nil {
@@ -253,7 +253,7 @@ func TestReadYourWrites(t *testing.T) {
 	if err := w.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone", 0, "planned", "later")
+	expect("gone", 0, "first", "later")
 	if ledger.Len() != 0 {
 		t.Errorf("the ledger still holds %d claims", ledger.Len())
 	}

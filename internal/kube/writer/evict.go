@@ -16,8 +16,8 @@ import (
 
 // Eviction is the outcome of an eviction request.
 type Eviction struct {
-	Result  EvictionResult
-	Message string // the server's message; set with Blocked
+	Result  EvictionResult // empty if the request failed
+	Message string         // the server's message; set with Blocked
 }
 
 // EvictionResult is one of the constants below.
@@ -33,7 +33,7 @@ const (
 
 // PodRef identifies one pod, and no later pod with the same name.
 type PodRef struct {
-	Namespace, Name string
+	Namespace, Name string // of the pod
 	UID             string
 }
 
