@@ -195,7 +195,7 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
 		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Own: r.own(),
 	}
-	r.gauges("karpenter_build_info", "Always 1; the labels say what is running.", "version", "goversion", "goarch", "commit").
+	r.gauges("karpenter_build_info", "Always 1; the labels have the versions of the running binary.", "version", "goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
 	return m, r.err
 }
@@ -204,24 +204,24 @@ func (r *maker) scheduling() Scheduling {
 	return Scheduling{
 		Duration: r.histograms("karpenter_scheduler_scheduling_duration_seconds",
 			"Duration of one plan, snapshot included.", durations(), "controller"),
-		Unschedulable: r.gauges("karpenter_scheduler_unschedulable_pods_count", "Pods of the last plan that got no place.", "controller"),
-		Ignored:       r.gauge("karpenter_scheduler_ignored_pods_count", "Pending pods that no plan can be made for."),
+		Unschedulable: r.gauges("karpenter_scheduler_unschedulable_pods_count", "Unplaced pods of the last plan.", "controller"),
+		Ignored:       r.gauge("karpenter_scheduler_ignored_pods_count", "Pending pods that cannot be planned."),
 		QueueDepth:    r.gauges("karpenter_scheduler_queue_depth", "Pods that the running plan considers.", "controller"),
 	}
 }
 
 func (r *maker) claims() Claims {
 	return Claims{
-		Created:    r.counters("karpenter_nodeclaims_created_total", "NodeClaims made.", "reason", "nodepool", "min_values_relaxed"),
-		Terminated: r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that have ended.", "nodepool", "capacity_type", "zone"),
+		Created:    r.counters("karpenter_nodeclaims_created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed"),
+		Terminated: r.counters("karpenter_nodeclaims_terminated_total", "NodeClaims that were removed.", "nodepool", "capacity_type", "zone"),
 		Disrupted: r.counters("karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted by the controller.",
 			"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 		Unhealthy: r.counters("karpenter_nodeclaims_unhealthy_disrupted_total",
-			"NodeClaims that were deleted because their node was unwell for too long.", "condition", "nodepool", "capacity_type", "image_id"),
+			"NodeClaims that were deleted because their node was unhealthy for too long.", "condition", "nodepool", "capacity_type", "image_id"),
 		Termination: r.histograms("karpenter_nodeclaims_termination_duration_seconds",
-			"From the deletion of a NodeClaim to its end.", powers(2048), "nodepool"),
+			"From the deletion of a NodeClaim to its removal.", powers(2048), "nodepool"),
 		InstanceEnd: r.histograms("karpenter_nodeclaims_instance_termination_duration_seconds",
-			"From the termination of an instance to its end.", powers(1024), "nodepool"),
+			"From the call of TerminateInstances until the instance is terminated.", powers(1024), "nodepool"),
 	}
 }
 
@@ -229,20 +229,20 @@ func (r *maker) nodes() Nodes {
 	days := []float64{900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 1296000, 2592000}
 	return Nodes{
 		Created:     r.counters("karpenter_nodes_created_total", "Nodes that have registered.", "nodepool"),
-		Terminated:  r.counters("karpenter_nodes_terminated_total", "Nodes that have ended.", "nodepool", "zone"),
-		Drained:     r.counters("karpenter_nodes_drained_total", "Nodes that were emptied before they ended.", "nodepool"),
-		Termination: r.summaries("karpenter_nodes_termination_duration_seconds", "From the deletion of a Node to its end.", "nodepool"),
-		Lifetime:    r.histograms("karpenter_nodes_lifetime_duration_seconds", "From the creation of a Node to its end.", days, "nodepool"),
-		Count:       r.gauge("karpenter_cluster_state_node_count", "Nodes in the last snapshot, claims that have not joined included."),
+		Terminated:  r.counters("karpenter_nodes_terminated_total", "Nodes that were removed.", "nodepool", "zone"),
+		Drained:     r.counters("karpenter_nodes_drained_total", "Nodes that were drained before they were removed.", "nodepool"),
+		Termination: r.summaries("karpenter_nodes_termination_duration_seconds", "From the deletion of a Node to its removal.", "nodepool"),
+		Lifetime:    r.histograms("karpenter_nodes_lifetime_duration_seconds", "From the creation of a Node to its removal.", days, "nodepool"),
+		Count:       r.gauge("karpenter_cluster_state_node_count", "Nodes in the last snapshot, including NodeClaims that have not joined."),
 	}
 }
 
 func (r *maker) pods() Pods {
 	return Pods{
-		Bound:     r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod to its being bound.", durations()),
-		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod to its running."),
-		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Evictions asked for, by the answer.", "code"),
-		Drained:   r.counters("karpenter_pods_drained_total", "Pods that had to leave their node.", "reason"),
+		Bound:     r.histogram("karpenter_pods_bound_duration_seconds", "From the creation of a pod until it is bound.", durations()),
+		Startup:   r.summary("karpenter_pods_startup_duration_seconds", "From the creation of a pod until it runs."),
+		Evictions: r.counters("karpenter_pods_eviction_requests_total", "Eviction requests, by status code of the response.", "code"),
+		Drained:   r.counters("karpenter_pods_drained_total", "Pods evicted from nodes that are being drained.", "reason"),
 		Displaced: r.counters("karpenter_pods_disruption_initiated_total",
 			"Pods on nodes whose NodeClaim was deleted by the controller.", "reason", "nodepool", "capacity_type",
 			"consolidation_policy", "termination_mode"),
@@ -251,13 +251,13 @@ func (r *maker) pods() Pods {
 
 func (r *maker) pools() Pools {
 	return Pools{
-		Limit:   r.gauges("karpenter_nodepools_limit", "What a NodePool may hold.", "resource_type", "nodepool"),
-		Usage:   r.gauges("karpenter_nodepools_usage", "What a NodePool holds.", "resource_type", "nodepool"),
+		Limit:   r.gauges("karpenter_nodepools_limit", "Limit of a NodePool.", "resource_type", "nodepool"),
+		Usage:   r.gauges("karpenter_nodepools_usage", "Resources that a NodePool uses.", "resource_type", "nodepool"),
 		Allowed: r.gauges("karpenter_nodepools_allowed_disruptions", "Nodes of a NodePool that may be disrupted now.", "nodepool", "reason"),
 		Taken: r.gauges("karpenter_nodepools_nodes_consuming_budgets",
-			"Nodes of a NodePool that use its budgets up: they are leaving, or not ready.", "nodepool", "reason"),
+			"Nodes of a NodePool that count against its budgets: nodes that are leaving or not ready.", "nodepool", "reason"),
 		Cost: r.gauges("karpenter_nodepools_cost_total",
-			"What the nodes of a NodePool cost, in dollars an hour, by the prices that plans are made with.", "nodepool"),
+			"Price of the nodes of a NodePool in dollars per hour, by the prices that plans use.", "nodepool"),
 	}
 }
 
@@ -266,12 +266,12 @@ func (r *maker) aws() AWS {
 		Requests: r.counters("aws_sdk_go_request_total", "Calls to AWS.", "service", "action", "status_code"),
 		Duration: r.histograms("aws_sdk_go_request_duration_seconds", "Duration of calls to AWS, retries included.",
 			durations(), "service", "action"),
-		Method: r.histograms("karpenter_cloudprovider_duration_seconds", "Duration of acts on AWS.", durations(),
+		Method: r.histograms("karpenter_cloudprovider_duration_seconds", "Duration of operations on AWS.", durations(),
 			"controller", "method", "provider"),
-		MethodErrors: r.counters("karpenter_cloudprovider_errors_total", "Acts on AWS that failed.", "controller",
+		MethodErrors: r.counters("karpenter_cloudprovider_errors_total", "Failed operations on AWS.", "controller",
 			"method", "provider", "error"),
 		LaunchFailures: r.counters("karpenter_cloudprovider_instance_launch_failures_total",
-			"Offerings that CreateFleet could not give.", "zone", "capacity_type", "reason"),
+			"Offerings that CreateFleet could not launch.", "zone", "capacity_type", "reason"),
 		TerminateErrors: r.counter("karpenter_cloudprovider_instance_termination_failures_total", "Instances that could not be terminated."),
 	}
 }
