@@ -94,7 +94,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 		"an unknown drift mode": {annotations: note(karpv1.AnnotationDrift, "off"), want: "is not observe or replace",
 			wantHeld: []string{drifted}},
 		"an unknown field to ignore": {annotations: note(karpv1.AnnotationDriftIgnore, "tags,amiSelector"),
-			want: `"amiSelector" (is amiSelectorTerms meant?) is no field`, wantHeld: []string{drifted}},
+			want: `"amiSelector" (is amiSelectorTerms meant?) is not a field`, wantHeld: []string{drifted}},
 		"a canary of -1": {annotations: note(karpv1.AnnotationDriftCanary, "-1"), want: "above 0", wantHeld: []string{drifted}},
 		"waves of 0%":    {annotations: note(karpv1.AnnotationDriftWave, "0%"), want: "would replace no node", wantHeld: []string{drifted}},
 		"waves above budgets": {annotations: note(karpv1.AnnotationDriftWave, "20%"),
