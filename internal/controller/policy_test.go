@@ -82,7 +82,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 			want: "needs a schedule", wantHeld: []string{drifted, empty, under}},
 		"a duration below 0": {budgets: budget("0", "@daily", -time.Hour), want: "not above 0", wantHeld: []string{drifted, empty, under}},
 		"a saving of abc": {annotations: note(karpv1.AnnotationMinimumSaving, "abc"),
-			want: karpv1.AnnotationMinimumSaving + `: "abc" is neither an amount`, wantHeld: []string{under}},
+			want: karpv1.AnnotationMinimumSaving + `: "abc" is not an amount`, wantHeld: []string{under}},
 		"a saving of 101%": {annotations: note(karpv1.AnnotationMinimumSaving, "101%"), want: "is not a percentage", wantHeld: []string{under}},
 		"a saving of NaN%": {annotations: note(karpv1.AnnotationMinimumSaving, "NaN%"), want: "is not a percentage", wantHeld: []string{under}},
 		"a saving below 0": {annotations: note(karpv1.AnnotationMinimumSaving, "$-1"), want: "is not an amount", wantHeld: []string{under}},
