@@ -214,8 +214,8 @@ func (t *Teller) now() time.Time {
 	return time.Now()
 }
 
-// Tellf formats the message and emits the event.
-func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
+// Emitf formats the message and emits the event.
+func (t *Teller) Emitf(about client.Object, reason Reason, format string, args ...any) {
 	t.Emit(about, reason, fmt.Sprintf(format, args...))
 }
 

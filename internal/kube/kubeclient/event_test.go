@@ -26,11 +26,11 @@ func TestTeller(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
 	teller.Emit(pod, ReasonNominated, "100% sure")
 	teller.Emit(pod, ReasonNominated, "100% sure") // written a moment ago, so suppressed
-	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 3)
-	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // a changed message
+	teller.Emitf(pod, ReasonFailedScheduling, "%d too small", 3)
+	teller.Emitf(pod, ReasonFailedScheduling, "%d too small", 4) // a changed message
 	now = now.Add(repeatAfter)
 	teller.Emit(pod, ReasonNominated, "100% sure")
-	teller.Tellf(pod, ReasonFailedScheduling, "%d too small", 4) // suppressed for five minutes
+	teller.Emitf(pod, ReasonFailedScheduling, "%d too small", 4) // suppressed for five minutes
 	want := notebook{
 		"Normal Nominated Provisioning 100% sure",
 		"Warning FailedScheduling Provisioning 3 too small",
