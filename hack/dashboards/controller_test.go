@@ -235,8 +235,9 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// TestQueriesAnswerInTheLab runs the queries on metrics that were scraped from a controller in the lab while pods ran on its nodes, and
-// after their removal (testdata/lab-*.txt). There are only these two scrapes, so rates are 0; but every panel must find its series.
+// TestQueriesAnswerInTheLab runs the queries on metrics that were scraped from a controller in the lab while pods ran on
+// its nodes, and after their removal (testdata/lab-*.txt, with nine buckets of each histogram). There are only these two
+// scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesAnswerInTheLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}
