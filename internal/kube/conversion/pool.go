@@ -37,13 +37,13 @@ func PoolValue(p *karpv1.NodePool) cluster.Pool {
 	return out
 }
 
-// limitsOf returns the NodePool's limits. Unlike requests they are rounded down, so that a fraction never exceeds a
-// limit. A negative limit counts as zero: nothing may be launched.
+// limitsOf returns the NodePool's limits. Unlike requests, limits are rounded down: with a limit of 1.5 nodes, one node
+// may be launched. A negative limit counts as zero: nothing may be launched.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
 		if name == karpv1.ResourceNodes {
-			n := int(min(max(whole(q), 0), math.MaxInt32))
+			n := int(min(max(floor(q), 0), math.MaxInt32))
 			out.Nodes = &n
 			continue
 		}
@@ -51,15 +51,16 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 			out.Ceiling = map[string]int64{}
 		}
 		if string(name) == resources.CPU {
-			out.Ceiling[resources.CPU] = max(milli(q), 0)
+			out.Ceiling[resources.CPU] = max(floorMilli(q), 0)
 			continue
 		}
-		out.Ceiling[string(name)] = max(whole(q), 0)
+		out.Ceiling[string(name)] = max(floor(q), 0)
 	}
 	return out
 }
 
-// ClosedReason returns why the NodePool intentionally gets no nodes; empty if it may get nodes.
+// ClosedReason returns why no node is launched for pending pods of the NodePool whatever its status: it is being deleted,
+// it is static, or its node class is of another kind. Empty if nodes may be launched.
 func ClosedReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -82,9 +83,9 @@ func isMisspeltClass(kind string) bool {
 
 // UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
 //
-// A false ValidationSucceeded condition of the pool counts. Whether the node class is ready is read from the node class
-// itself. So a pool can be used as soon as its class is ready, before another controller writes the pool's Ready
-// condition. Manifests may have no status and no node class.
+// A NodePool whose condition ValidationSucceeded is false for its generation is not ready. Whether the node class is ready
+// is read from the node class itself, so a pool can be used as soon as its class is ready, before the pool's Ready
+// condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {

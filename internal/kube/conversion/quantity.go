@@ -84,3 +84,21 @@ func Quantities(a resources.Amounts) corev1.ResourceList {
 	}
 	return out
 }
+
+// floor is whole, rounded down.
+func floor(q resource.Quantity) int64 {
+	v := whole(q)
+	if v > 0 && q.CmpInt64(v) < 0 {
+		v--
+	}
+	return v
+}
+
+// floorMilli is milli, rounded down.
+func floorMilli(q resource.Quantity) int64 {
+	v := milli(q)
+	if v > 0 && q.Cmp(*resource.NewMilliQuantity(v, resource.DecimalSI)) < 0 {
+		v--
+	}
+	return v
+}

@@ -56,3 +56,17 @@ func TestNegativeRequests(t *testing.T) {
 		t.Errorf("the pod asks for %d bytes, want 1Gi", got)
 	}
 }
+
+// TestLimitsRoundDown: a fraction of a unit in a limit allows no further unit.
+func TestLimitsRoundDown(t *testing.T) {
+	t.Parallel()
+	p := &karpv1.NodePool{}
+	p.Spec.Limits = corev1.ResourceList{
+		karpv1.ResourceNodes: resource.MustParse("1500m"), corev1.ResourceCPU: resource.MustParse("2500100u"),
+		"nvidia.com/gpu": resource.MustParse("900m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+	}
+	got := limitsOf(p)
+	if *got.Nodes != 1 || got.Ceiling["cpu"] != 2500 || got.Ceiling["nvidia.com/gpu"] != 0 || got.Ceiling["memory"] != 1<<30 {
+		t.Errorf("limits %d nodes, %v", *got.Nodes, got.Ceiling)
+	}
+}
