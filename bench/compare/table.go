@@ -110,7 +110,8 @@ func (r *Row) notes() []string {
 		add("%s cannot be placed, whatever is launched", plural(r.Hopeless, "pod"))
 	}
 	if r.Ours.Refused > r.Hopeless {
-		add("joiner refuses %s, so its time and price cover only the other pods; most frequent reason: %s", plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
+		add("joiner refuses %s, so its time and price cover only the other pods; most frequent reason: %s",
+			plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))
 	}
 	if len(r.Ours.Violations) > 0 {
 		add("joiner's plan is wrong: %s", oneLine(r.Ours.Violations[0]))

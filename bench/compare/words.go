@@ -13,7 +13,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// seconds formats a duration in seconds with three or four significant digits.
+// seconds formats a duration in seconds: the shorter the duration, the more decimals.
 func seconds(s float64) string {
 	switch {
 	case s < 0.01:
@@ -55,8 +55,8 @@ func plural(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// oneLine makes an error text fit into a list item: one line of at most 300 characters, without characters that
-// Markdown reads.
+// oneLine makes an error text fit into a list item: one line of at most 300 characters. It replaces | < >, which
+// Markdown would take for a table or HTML.
 func oneLine(text string) string {
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
 	text = strings.NewReplacer("|", "/", "<", "‹", ">", "›").Replace(text)

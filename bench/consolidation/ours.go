@@ -219,7 +219,8 @@ func (o *ours) finish() error {
 }
 
 func (o *ours) isReady(u *underway) bool {
-	return !slices.ContainsFunc(u.replacements, func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
+	return !slices.ContainsFunc(u.replacements,
+		func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
 // nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed.

@@ -13,8 +13,8 @@ import (
 type record struct {
 	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
 	before  uint64    // live memory before the first scan, in bytes: the fleet itself
-	limit   int64     // memory limit of the garbage collector, in bytes
-	peak    uint64    // maximum memory above before, in bytes, uncollected garbage included
+	limit   int64     // memory limit of the garbage collector, in bytes: the fleet, and 90 % of mostBytes
+	peak    uint64    // maximum of the memory in use less the field before, in bytes; includes uncollected garbage
 }
 
 // watch runs f, records its duration and peak memory, and returns the duration.
@@ -37,7 +37,7 @@ func (r *record) watch(f func()) time.Duration {
 	return time.Duration(took * float64(time.Second))
 }
 
-// taken returns the memory that the process has obtained from the system, in bytes.
+// taken returns the memory that the runtime has obtained from the system, less the idle heap, in bytes.
 func taken() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

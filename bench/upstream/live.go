@@ -20,8 +20,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// live is a minimal API server for upstream. Like an informer's cache it returns copies. Disruptor applies upstream's
-// writes to the fleet later.
+// live is a minimal in-memory API server for upstream's controllers. Like an informer's cache it returns copies. It
+// collects upstream's writes; this package's Disruptor applies them to the simulated fleet later.
 type live struct {
 	client.Client // nil: any other method panics
 

@@ -73,10 +73,10 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// dearest returns the highest price of the type, which is an on-demand price: spot never costs more.
+// dearest returns the highest price of the type. Its offerings are sorted by price, so it is the price of the last one.
 func dearest(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
-// rank orders the most used families first.
+// rank orders types: the categories c, m and r first, then the other categories, then bare metal.
 func rank(t catalog.Type) int {
 	switch {
 	case strings.HasPrefix(t.Labels[catalog.LabelSize], "metal"):

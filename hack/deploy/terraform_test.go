@@ -25,9 +25,9 @@ func terraform(ctx context.Context, folder string, args ...string) ([]byte, erro
 	return cmd.CombinedOutput()
 }
 
-// TestTerraformAgrees checks that if Terraform is installed, it computes the same values as the plans in these tests.
-// Its providers are not available everywhere, so the resources are replaced by locals with their planned values, and
-// their arguments become outputs.
+// TestTerraformAgrees compares this package's plans with the values that Terraform computes, if Terraform is installed.
+// Terraform's providers are not available everywhere. So references to resources are replaced by locals with the planned
+// values, and each argument of a resource becomes an output.
 func TestTerraformAgrees(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -42,7 +42,7 @@ func TestTerraformAgrees(t *testing.T) {
 			"irsa_namespace_service_accounts": []string{"a:b", "c:d"}, "tags": map[string]string{"team": "x"},
 			"fargate_selectors": []map[string]any{{"namespace": "a"}, {"namespace": "b", "labels": map[string]string{"c": "d"}}},
 		},
-		"roles that are there": {
+		"an existing node role": {
 			"create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/b",
 			"create_instance_profile": true, "enable_spot_termination": false,
 			"queue_name": "q", "access_entry_type": "EC2_WINDOWS", "cluster_ip_family": "ipv6", "ami_id_ssm_parameter_arns": []string{"arn:aws:ssm:::parameter/x"},
@@ -95,7 +95,7 @@ func agrees(t *testing.T, s settings) {
 
 var (
 	reference = regexp.MustCompile(`\b(?:data\.)?(?:aws|helm)_[a-z_]+\.[a-z_]+\b`)
-	local     = regexp.MustCompile(`\b(each|count|path|selector)\.`) // names that are only valid in their context
+	blockOnly = regexp.MustCompile(`\b(each|count|path|selector)\.`) // references that are only valid in a resource block
 )
 
 // withoutProviders writes the planned module as variables, locals and outputs, and returns the expected outputs.
@@ -124,7 +124,7 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 				address := strings.Join(block.Labels(), ".")
 				for name, a := range block.Body().Attributes() {
 					expression := string(a.Expr().BuildTokens(nil).Bytes())
-					if name == "depends_on" || local.MatchString(expression) || !there(p, address) && name != "count" && name != "for_each" {
+					if name == "depends_on" || blockOnly.MatchString(expression) || !hasInstances(p, address) && name != "count" && name != "for_each" {
 						continue
 					}
 					output := strings.ReplaceAll(address, ".", "-") + "-" + name
@@ -148,8 +148,8 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 	return []byte(text), want
 }
 
-// there reports whether a resource has instances.
-func there(p *Plan, address string) bool {
+// hasInstances reports whether the plan has an instance of the resource; without count and for_each there is always one.
+func hasInstances(p *Plan, address string) bool {
 	made := p.by.made[address]
 	return !made.CanIterateElements() || made.LengthInt() > 0
 }

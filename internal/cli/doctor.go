@@ -74,9 +74,9 @@ confirm; --yes confirms in a script. You need the permissions of the printed com
 If Kubernetes or AWS cannot be read at all, the last line gives the reason. Checks
 that need only the other system still run.
 
-Exit status: 0 no problem, or all fixed; 1 a problem was found; 2 the evidence could
-not be read or the fix not applied, also when no problem was found and Kubernetes or
-AWS could not be read at all. A single missing permission does not lead to 2.`,
+Exit status: 0 no problem, or all fixed; 1 a problem was found; 2 the bundle could not
+be read, the fix was not applied, or no problem was found but Kubernetes or AWS could
+not be read at all. Single missing permissions do not change the exit status.`,
 		Example: `  joiner doctor                             the cluster of your kubeconfig
   joiner doctor --bundle case.json --mask-accounts
   joiner doctor -f case.json -o json
@@ -92,12 +92,12 @@ AWS could not be read at all. A single missing permission does not lead to 2.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&d.file, "filename", "f", "", "evaluate the bundle in this `FILE`, without a cluster or AWS; - is standard input")
 	flags.StringVar(&d.bundle, "bundle", "", "also write the evidence to a `FILE`, without secrets")
-	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
-	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
+	flags.BoolVar(&d.mask, "mask-accounts", false, "replace the ids of AWS accounts by consecutive numbers")
+	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
 	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the Deployment whose service account can write the status of NodeClaims")
 	flags.StringVar(&d.fix, "fix", "", "apply the fix of this `CHECK`, after printing it and asking for confirmation")
-	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; accepted only for certain findings")
+	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; accepted only for findings with the certainty \"certain\"")
 	d.cluster.instead = "a bundle with -f"
 	d.cluster.flags(flags)
 	d.out.flag(flags)

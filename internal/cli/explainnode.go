@@ -98,7 +98,8 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 		return err
 	}
 	if !since.IsZero() {
-		fmt.Fprintf(s.Err, "note: no controller has been active since %s (its lease has ended): the causes may be outdated\n", since.UTC().Format("2006-01-02 15:04:05Z"))
+		fmt.Fprintf(s.Err, "note: no controller has been active since %s (its lease has ended): the causes may be outdated\n",
+			since.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ block it could not be read. AWS without credentials does not lead to 2.`,
 	flags.StringArrayVarP(&m.files, "filename", "f", nil, "check the manifests in this `PATH`, a file or a folder, without a cluster or AWS; - is standard input; may be repeated")
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
 	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
-	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it Karpenter's setting, CLUSTER_NAME, then the kubeconfig")
+	flags.StringVar(&m.name, "cluster-name", "",
+		"the `NAME` of the EKS cluster; without it Karpenter's setting, CLUSTER_NAME, then the kubeconfig")
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it the account of Karpenter's role")
 	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
 	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it the role of its service account")

@@ -48,7 +48,8 @@ same account and region. The command calls neither AWS nor the cluster.`,
 	flags.StringVar(&p.scope.Partition, "partition", "", "the `PARTITION`: aws, aws-cn or aws-us-gov (default: the partition of the region)")
 	flags.StringVar(&p.scope.UID, "cluster-uid", "", "the `UID` of the cluster's kube-system namespace, if the cluster is there already")
 	flags.StringArrayVar(&p.scope.NodeRoles, "node-role", nil, "the `NAME` of a role that nodes may have, its path before it; may be repeated (default KarpenterNodeRole-NAME of the cluster)")
-	flags.StringVar(&p.scope.Queue, "interruption-queue", "", "the `NAME` of the interruption queue (default: the queue with the cluster's name)")
+	flags.StringVar(&p.scope.Queue, "interruption-queue", "",
+		"the `NAME` of the interruption queue (default: the queue with the cluster's name)")
 	flags.StringArrayVar(&p.scope.Parameters, "ssm-parameter", nil,
 		"the `NAME` of a parameter of your own that names an image; may be repeated")
 	return cmd

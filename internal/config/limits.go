@@ -35,7 +35,7 @@ func rates(to *map[string]Rate) func(string) error {
 			}
 			isCalled := func(name string) bool { ok, _ := path.Match(action, name); return ok }
 			if !slices.ContainsFunc(ec2Actions(), isCalled) {
-				return fmt.Errorf("Joiner calls no EC2 action %s%s", action, suggest.Hint(action, ec2Actions()))
+				return fmt.Errorf("no EC2 action of Joiner matches %s%s", action, suggest.Hint(action, ec2Actions()))
 			}
 			if before, twice := out[action]; twice && before != r {
 				return fmt.Errorf("%s is listed twice with different limits: remove one", action)

@@ -82,7 +82,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		"region in capitals":         {"--aws-region=US-EAST-1", "", "in lower case (did you mean us-east-1?)"},
 		"region with underscores":    {"", "AWS_REGION=us_east_1", "with hyphens (did you mean us-east-1?)"},
 		"a blank behind the region":  {"", "AWS_REGION=us-east-1 ", "there are spaces or quotes around it (did you mean us-east-1?)"},
-		"a limit of nothing":         {"", "EC2_API_LIMITS=CreateFlet=100:20", "Joiner calls no EC2 action CreateFlet (did you mean CreateFleet?)"},
+		"a limit of nothing":         {"", "EC2_API_LIMITS=CreateFlet=100:20", "no EC2 action of Joiner matches CreateFlet (did you mean CreateFleet?)"},
 		"two limits of one action":   {"", "EC2_API_LIMITS=CreateFleet=100:20,CreateFleet=1:1", "CreateFleet is listed twice"},
 		"gate without a state":       {"", "FEATURE_GATES=NodeRepair", "(did you mean NodeRepair=true?)"},
 		"gate with a colon": {"", "FEATURE_GATES=NodeRepair:true",

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestStale: a node that has been leaving for ten minutes delays no other decision, whether its move waits for instances or
-// for its pods.
+// TestStale: a node is stale if it has been leaving for more than ten minutes, since its move started or since it was
+// deleted. Other decisions do not wait for stale nodes.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

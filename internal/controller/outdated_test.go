@@ -167,7 +167,7 @@ func TestCuredClaims(t *testing.T) {
 						t.Errorf("%s is not replaced after %s\n%s", claim.Name, time.Since(cured), l.log)
 					}
 				}
-				if l.events.has("NodeClaim/NodeNotJoining", "the cause is gone") == "" {
+				if l.events.has("NodeClaim/NodeNotJoining", "the cause has been fixed since") == "" {
 					t.Errorf("events %v", l.events.told)
 				}
 				l.passTime(t, 30*time.Second)

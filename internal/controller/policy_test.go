@@ -75,7 +75,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 			want: "neither a number", wantHeld: []string{empty}},
 		"an invalid schedule": {budgets: budget("0", "every day", time.Hour),
 			want: `budgets[1].schedule: schedule "every day": it has 2 columns`, wantHeld: []string{drifted, empty, under}},
-		"a schedule on 31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such day", wantHeld: []string{drifted, empty, under}},
+		"a schedule on 31 February": {budgets: budget("0", "0 0 31 2 *", time.Hour), want: "no such date", wantHeld: []string{drifted, empty, under}},
 		"a schedule without duration": {budgets: []karpv1.Budget{{Nodes: "1", Schedule: ptr.To("@daily")}}, want: "needs a duration",
 			wantHeld: []string{drifted, empty, under}},
 		"a duration without schedule": {budgets: []karpv1.Budget{{Nodes: "1", Duration: &karpv1.Duration{Duration: time.Hour}}},

@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command line, a client that is independent of this repository. The test
-// is skipped if the command line is not installed. It uses the program that JOINER_AWS names, else /usr/bin/aws, else aws in PATH.
+// TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command line, a client that is independent of
+// this repository. The test is skipped if the command line is not installed. It uses the program that JOINER_AWS names,
+// else /usr/bin/aws, else aws in PATH.
 //
 // The lines of a script are:
 //   - "# comment"

@@ -195,7 +195,8 @@ func New(registry prometheus.Registerer, version, commit string) (*Metrics, erro
 		Scheduling: r.scheduling(), Claims: r.claims(), Nodes: r.nodes(), Pods: r.pods(),
 		Pools: r.pools(), AWS: r.aws(), Interruptions: r.interruptions(), Moves: r.moves(), Own: r.own(),
 	}
-	r.gauges("karpenter_build_info", "Always 1; the labels have the versions of the running binary.", "version", "goversion", "goarch", "commit").
+	r.gauges("karpenter_build_info", "Always 1; the labels have the versions of the running binary.", "version",
+		"goversion", "goarch", "commit").
 		WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
 	return m, r.err
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// fields lists the exported fields without a comment below a folder: go test ./internal/repocheck -v -run
+// fields is the folder or file whose exported fields without a comment are listed: go test ./internal/repocheck -v -run
 // TestFieldComments -fields internal/kube
 var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
 
@@ -103,7 +103,8 @@ func exportedFields(t *testing.T, file string, text []byte) (total int, bare []s
 	return total, bare
 }
 
-// TestExportedFields: comments above, at the line's end and above a group count; unexported fields, embedded fields and types do not.
+// TestExportedFields: a comment above a field, at the end of its line or above its group documents the field. Unexported
+// fields, embedded fields and fields of unexported types are ignored.
 func TestExportedFields(t *testing.T) {
 	t.Parallel()
 	const text = `package p

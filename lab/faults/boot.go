@@ -216,7 +216,10 @@ func armFaults() []Fault {
 				s.Class.Spec.UserData = &text
 				return nil
 			}},
-		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 only, and their NodePool allows both architectures; arm64 is cheaper", Check: "ARCH-5",
+		{
+			Name:  "image-for-x86-alone",
+			What:  "the pods' image is for amd64 only, and their NodePool allows both architectures; arm64 is cheaper",
+			Check: "ARCH-5",
 			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"),
 					In("karpenter.k8s.aws/instance-family", "m5", "t4g")},

@@ -50,7 +50,11 @@ func mappingFaults() []Fault {
 			Check:    "AUTH-9",
 			Cause:    "names nodes by session",
 			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
-		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is not valid YAML", Cause: "aws-auth cannot be read", Alone: true,
+		mapOnly(Fault{
+			Name:  "map-malformed",
+			What:  "CONFIG_MAP: aws-auth's mapRoles is not valid YAML",
+			Cause: "aws-auth cannot be read",
+			Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),

@@ -140,7 +140,8 @@ func freeze(root string) error {
 // renounce prevents programs that this thread starts from having a capability, or from gaining one through a file.
 func renounce() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL: the kernel does not have this capability
+		// EINVAL: the kernel does not have this capability
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}

@@ -46,8 +46,8 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
-	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a
-	// value is possibly not a valid duration.
+	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value
+	// is possibly not a valid duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod accepts only memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`

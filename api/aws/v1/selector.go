@@ -67,9 +67,9 @@ type PlacementGroupSelector struct {
 
 // AMISelectorTerm selects AMIs. Every field that is set must match.
 type AMISelectorTerm struct {
-	// Alias is family@version of an AMI that AWS publishes for EKS, for example al2023@v20250501 or
-	// bottlerocket@v1.10.0. With the version "latest", nodes drift at each release of the AMI. Windows aliases allow
-	// only "latest". See ParseAlias.
+	// Alias is family@version of an AMI that AWS publishes for EKS, for example al2023@v20250501 or bottlerocket@v1.10.0.
+	// With the version "latest", nodes drift at each release of the AMI. Windows aliases allow only "latest". See
+	// ParseAlias.
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="an alias is written family@version, for example al2023@latest"
 	// +kubebuilder:validation:XValidation:rule="self.split('@')[0] in ['al2','al2023','bottlerocket','windows2019','windows2022','windows2025']",message="the family of an alias is one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025"

@@ -3,7 +3,7 @@
 // In: the cluster's name; for zonal shifts, its ARN.
 // Out: facts about the cluster, its access entries, node groups and Fargate profiles, the zonal shifts in force; errors
 // classified by package awserr.
-// Never: a change to the cluster, its authentication or a shift; Kubernetes.
+// Never: a change to the cluster, to its authentication or to a zonal shift; a call to Kubernetes.
 package eks
 
 import (

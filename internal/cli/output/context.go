@@ -44,7 +44,7 @@ func (c Context) text(p packing.Plan) string {
 		b.WriteString("The gap is an upper limit: the bound counts fractions of instances, and not every rule that keeps pods apart.\n")
 	}
 	if c.Prices != nil {
-		fmt.Fprintf(&b, "Prices on demand: %s; spot: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
+		fmt.Fprintf(&b, "On-demand prices: %s; spot prices: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
 	}
 	if f := c.InFlight; f != nil {
 		verb, own := "wait", "their"

@@ -19,10 +19,10 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
 		return v.Claim, nil
 	}
-	promised, has := conversion.Amounts(v.Claim.Status.Capacity), conversion.Amounts(node.Status.Capacity)
-	short := lifecycle.Shortfall(conversion.Amounts(v.Claim.Spec.Resources.Requests), promised, has)
+	promised, actual := conversion.Amounts(v.Claim.Status.Capacity), conversion.Amounts(node.Status.Capacity)
+	resource := lifecycle.Shortfall(conversion.Amounts(v.Claim.Spec.Resources.Requests), promised, actual)
 	known, ok := v.Claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
-	if short == "" {
+	if resource == "" {
 		if ok && known.Status == metav1.ConditionTrue {
 			return v.Claim, nil
 		}
@@ -30,11 +30,11 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 			claim.StatusConditions().SetTrue(now, karpv1.ConditionConsistentStateFound)
 		})
 	}
-	have, want := has.Map()[short], promised.Map()[short]
+	have, want := actual.Map()[resource], promised.Map()[resource]
 	if have == "" {
 		have = "none"
 	}
-	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " expected for its instance type"
+	message := "The node has " + have + " of " + resource + ", less than nine tenths of the " + want + " expected for its instance type"
 	c.Events.Emit(v.Claim, kubeclient.ReasonConsistencyCheck, message)
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)

@@ -177,7 +177,8 @@ func readIgnored(value string, p *disruption.Policy) error {
 	slices.Sort(p.IgnoreDrift)
 	p.IgnoreDrift = slices.Compact(p.IgnoreDrift)
 	if len(unknown) > 0 {
-		return fmt.Errorf("%s is not a field of the NodePool's template or the EC2NodeClass whose change makes nodes drift", strings.Join(unknown, ", "))
+		return fmt.Errorf("%s is not a field of the NodePool's template or the EC2NodeClass whose change makes nodes drift",
+			strings.Join(unknown, ", "))
 	}
 	return nil
 }

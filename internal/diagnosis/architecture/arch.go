@@ -20,7 +20,7 @@ import (
 // Checks returns the checks ARCH.
 func Checks() []index.Check {
 	return []index.Check{
-		{ID: "ARCH-1", Title: "every architecture of a pool has instance types and an image", Layer: diagnosis.LayerPlan, Judge: judgeSteps},
+		{ID: "ARCH-1", Title: "a NodePool has instance types of each architecture that it allows", Layer: diagnosis.LayerPlan, Judge: judgeSteps},
 		{ID: "ARCH-2", Title: "images are for the architectures of the pools", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
 		{ID: "ARCH-3", Title: "user data is for the architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
 		{ID: "ARCH-4", Title: "pods' own labels are offered by a pool", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},

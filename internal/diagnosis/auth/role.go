@@ -272,7 +272,8 @@ func judgeRefusedDespiteMapping(ix *index.Index) []diagnosis.Finding {
 		With(index.Lines(seen)...).Explaining(diagnosis.Unauthorized).
 		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"),
 			fix.Name(seen[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
-			fix.InstanceType(seen[0].Instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in the output with %s", ix.Evidence.Name),
+			fix.InstanceType(seen[0].Instance.Type).Else(fix.Text("m5.large"))).
+			With("compare the cluster's name in the output with %s", ix.Evidence.Name),
 			fix.Call("ssm", "start-session",
 				fix.P("--target", fix.Instance(seen[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
 	if _, known := MappingGap(ix); !known {

@@ -87,7 +87,8 @@ func Checks() []index.Check {
 			Fallback: true,
 			Judge: func(ix *index.Index) []diagnosis.Finding {
 				return judgeSymptom(ix, "BOOT-12",
-					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot read the configuration of its cluster",
+					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials},
+						"the instance has no credentials, so it cannot read the configuration of its cluster",
 						func(_ *index.Index, class string) []fix.Step {
 							return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o",
 								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}

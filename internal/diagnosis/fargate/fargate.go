@@ -29,7 +29,12 @@ func Checks() []index.Check {
 		},
 		{ID: "FG-2", Title: "the pods are younger than the profile", Layer: diagnosis.LayerController, Judge: judgeTooEarly},
 		{ID: "FG-3", Title: "the pod execution role is authorized", Layer: diagnosis.LayerController, Judge: judgeExecutionRole},
-		{ID: "FG-4", Title: "the profile's subnets are private and have a route out", Layer: diagnosis.LayerController, Judge: judgeFargateSubnets},
+		{
+			ID:    "FG-4",
+			Title: "the profile's subnets are private and have a route out",
+			Layer: diagnosis.LayerController,
+			Judge: judgeFargateSubnets,
+		},
 		{
 			ID:    "FG-5",
 			Title: "the controller has region and credentials on Fargate",

@@ -208,7 +208,8 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 		reported[key] = true
 		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added the group, or the EC2NodeClass selected it before; the instances count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			With(ix.Evidence.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
-			FixedBy(launch.WithGroups(c, append(slices.Clone(c.Groups), extra...)).With("or stop the program that adds the group to these instances")))
+			FixedBy(launch.WithGroups(c,
+				append(slices.Clone(c.Groups), extra...)).With("or stop the program that adds the group to these instances")))
 	}
 	return out
 }

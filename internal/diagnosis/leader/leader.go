@@ -63,7 +63,8 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	}
 	work := undone(ix)
 	subject := "Lease " + l.Namespace + "/" + l.Name
-	leaseState := fmt.Sprintf("%s held the lease until %s and did not release it: the holder was killed, or its node is gone", l.Holder, diagnosis.Stamp(l.End()))
+	leaseState := fmt.Sprintf("%s held the lease until %s and did not release it: the holder was killed, or its node is gone", l.Holder,
+		diagnosis.Stamp(l.End()))
 	if l.Holder == "" {
 		leaseState = "the lease was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has acquired it again"
 	}
@@ -72,7 +73,8 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible,
 			"the controller's pod %s runs, but does not renew the lease, without which it does nothing", c.Pods[ready].Name).
 			With(ix.Evidence.Lease.Source + ": " +
-				leaseState).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("shows whether and why the pod cannot acquire the lease"))}
+				leaseState).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace,
+			c.Pods[ready].Name)).With("shows whether and why the pod cannot acquire the lease"))}
 	case ready >= 0:
 		return nil
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
@@ -173,7 +175,8 @@ func undone(ix *index.Index) []string {
 		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstOf(claims)))
 	}
 	if len(ending) > 0 {
-		out = append(out, fmt.Sprintf("NodeClaims that are being deleted, whose instances run until a controller terminates them: %s", firstOf(ending)))
+		out = append(out,
+			fmt.Sprintf("NodeClaims that are being deleted, whose instances run until a controller terminates them: %s", firstOf(ending)))
 	}
 	if len(pods) > 0 {
 		out = append(out, fmt.Sprintf("pods without a node: %s", firstOf(pods)))

@@ -59,7 +59,8 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 		"ebs":        fix.Fields{"volumeSize": fix.GiB(size), "volumeType": fix.Text("gp3")},
 	}
 	return fix.Merge(fix.NodeClass(c.Name),
-		fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", now), true
+		fix.At(fix.List{volume}, "spec",
+			"blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", now), true
 }
 
 // Resized is the step that changes the size of the root volume that a class requests.

@@ -51,7 +51,9 @@ func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kubeclient.Del
 	instance := one.ProviderID[strings.LastIndexByte(one.ProviderID, '/')+1:]
 	switch {
 	case c.Instance != "" && instance != c.Instance:
-		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its status.providerID is %q, and not instance %s of the fix", c.Name, one.ProviderID, c.Instance)
+		return one, false,
+			fmt.Errorf("delete nodeclaim %s: refused: its status.providerID is %q, and not instance %s of the fix", c.Name,
+				one.ProviderID, c.Instance)
 	case one.Joined && !c.Joined:
 		return one, false, fmt.Errorf("delete nodeclaim %s: refused: its node has joined the cluster, and the fix is for a NodeClaim whose node has not", c.Name)
 	}

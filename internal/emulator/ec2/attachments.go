@@ -116,7 +116,8 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 		filterable: func(p part[world.NetworkInterface]) api.Filterable {
 			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
 				"network-interface-id": {p.item.ID}, "subnet-id": {p.item.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.item.SecurityGroupIDs,
-				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.item.PrivateIP}, "status": {"in-use"}, "interface-type": {p.item.Kind},
+				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.item.PrivateIP},
+				"status": {"in-use"}, "interface-type": {p.item.Kind},
 			}}
 		},
 		write: func(p part[world.NetworkInterface]) networkInterface {

@@ -175,7 +175,8 @@ func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, er
 			}
 			return api.Filterable{Tags: s.Tags, Values: map[string][]string{
 				"subnet-id": {s.ID}, "vpc-id": {s.VPCID}, "availability-zone": {s.Zone.Name}, "availability-zone-id": {s.Zone.ID},
-				"cidr-block": {s.CIDR.String()}, "state": {"available"}, "default-for-az": {"false"}, "map-public-ip-on-launch": api.BoolValues(s.Public),
+				"cidr-block": {s.CIDR.String()}, "state": {"available"}, "default-for-az": {"false"},
+				"map-public-ip-on-launch":    api.BoolValues(s.Public),
 				"available-ip-address-count": {strconv.Itoa(s.Free)}, "owner-id": {c.Caller.Account},
 			}}
 		},

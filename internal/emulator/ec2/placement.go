@@ -37,7 +37,8 @@ func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroup
 	if found, err = selectByID(found, in.GroupIds, func(g *world.PlacementGroup) string { return g.ID }, unknown); err != nil {
 		return placementGroupsOut{}, err
 	}
-	if found, err = api.FilterItems(found, in.Filters, func(g *world.PlacementGroup) api.Filterable { return placementFilters(c, g) }); err != nil {
+	if found, err = api.FilterItems(found, in.Filters,
+		func(g *world.PlacementGroup) api.Filterable { return placementFilters(c, g) }); err != nil {
 		return placementGroupsOut{}, err
 	}
 	out := placementGroupsOut{PlacementGroups: []placementGroup{}}

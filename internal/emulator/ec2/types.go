@@ -69,7 +69,8 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 func typeFilters(f catalog.Facts) api.Filterable {
 	return api.Filterable{Values: map[string][]string{
 		"instance-type": {f.Name}, "bare-metal": api.BoolValues(f.BareMetal), "current-generation": api.BoolValues(f.CurrentGeneration),
-		"burstable-performance-supported": api.BoolValues(f.Burstable), "free-tier-eligible": api.BoolValues(f.FreeTier), "hypervisor": {f.Hypervisor},
+		"burstable-performance-supported": api.BoolValues(f.Burstable), "free-tier-eligible": api.BoolValues(f.FreeTier),
+		"hypervisor":                            {f.Hypervisor},
 		"processor-info.supported-architecture": f.Processor.Architectures, "supported-virtualization-type": f.Virtualization,
 		"supported-usage-class": f.UsageClasses, "supported-root-device-type": f.RootDevices,
 		"instance-storage-supported": api.BoolValues(f.Storage.TotalGB > 0),

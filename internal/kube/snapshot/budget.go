@@ -43,7 +43,8 @@ type indexedBudget struct {
 
 // activeBudgets indexes the budgets that are not being deleted.
 func activeBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
-	return indexBudgets(slices.DeleteFunc(slices.Clone(list), func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
+	return indexBudgets(slices.DeleteFunc(slices.Clone(list),
+		func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
 }
 
 // indexBudgets indexes all budgets.

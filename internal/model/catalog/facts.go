@@ -88,11 +88,12 @@ type EBS struct {
 
 // Network is the network interfaces of a type.
 type Network struct {
-	Performance   string        `json:"performance,omitzero"`  // EC2's words: "Up to 10 Gigabit"
-	BaselineMbps  int64         `json:"baselineMbps,omitzero"` // sustained, over all cards; from EC2's documentation, because the API does not report it
-	Cards         []NetworkCard `json:"cards"`                 // sorted by index; never empty
-	DefaultCard   int64         `json:"defaultCard,omitzero"`  // index of the card of the first interface
-	MaxInterfaces int64         `json:"maxInterfaces"`         // over all cards
+	Performance string `json:"performance,omitzero"` // EC2's words: "Up to 10 Gigabit"
+	// sustained, over all cards; from EC2's documentation, because the API does not report it
+	BaselineMbps  int64         `json:"baselineMbps,omitzero"`
+	Cards         []NetworkCard `json:"cards"`                // sorted by index; never empty
+	DefaultCard   int64         `json:"defaultCard,omitzero"` // index of the card of the first interface
+	MaxInterfaces int64         `json:"maxInterfaces"`        // over all cards
 
 	IPv4PerInterface int64  `json:"ipv4PerInterface"`          // addresses of one interface, the primary one included
 	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"` // addresses of one interface

@@ -31,7 +31,8 @@ func draining(seen Seen, now time.Time) Step {
 	return Step{Phase: Gone, Action: Wait, Reason: WaitNothing}
 }
 
-// emptying takes a Node that may run pods out of service.
+// emptying returns the next step to remove a Node that may still have pods: delete the Node, drain it, terminate the
+// instance, release the Node.
 func emptying(seen Seen, now time.Time) Step {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -52,7 +53,8 @@ func emptying(seen Seen, now time.Time) Step {
 	return step.to(ReleaseNode)
 }
 
-// drained returns the step while pods or volumes are left on a Node whose instance still runs.
+// drained reports whether a Node whose instance still runs is drained: cordoned, without pods for the time Settle, and
+// without attached volumes unless the deadline has passed. If it is not, drained returns the next step.
 func drained(seen Seen, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -71,8 +73,9 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending returns the step while the instance exists. It does not wait for an instance of another owner. It waits for an
-// instance without owner tags, because the NodeClaim is the only object left that refers to it.
+// ending returns the step while the instance exists, and true if there is nothing to wait for. An instance of another
+// owner is ignored. An instance without owner tags is not terminated either, but the NodeClaim stays until the instance
+// is gone, because no other object refers to it.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine

@@ -12,7 +12,7 @@ func Next(seen Seen, now time.Time) Step {
 	case Wanted:
 		return wanted(seen, now)
 	case Bought:
-		return bought(seen, now)
+		return launched(seen, now)
 	case Joined:
 		return joined(seen, now)
 	case Ready:
@@ -91,8 +91,8 @@ func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
-// bought returns the step for a launched instance whose Node is not registered.
-func bought(seen Seen, now time.Time) Step {
+// launched returns the step for a launched instance whose Node is not registered.
+func launched(seen Seen, now time.Time) Step {
 	step, done := alive(seen, now, Bought)
 	if done {
 		return step

@@ -6,7 +6,8 @@ type pace struct {
 	up    bool
 }
 
-// factor returns the factor for a share whose use is the given multiple of the mean.
+// factor returns what a share is multiplied by, and adapts the pace. used is the load of the share's resource divided by
+// the mean load: above 1 the share grows, below 1 it shrinks.
 func (p *pace) factor(used float64) float64 {
 	if up := used > 1; up == p.up {
 		p.speed = min(p.speed*1.1, 1)

@@ -61,7 +61,9 @@ func diagnosisReport() *cobra.Command {
 	var only []string
 	p := faults.Plan{Labs: 2, Pairs: 12, Seed: 1}
 	cmd := &cobra.Command{
-		Use: "diagnosis-report", Short: "play all faults in new labs, and write a report of the findings of joiner doctor", Args: withJoiner(&joiner),
+		Use:   "diagnosis-report",
+		Short: "play all faults in new labs, and write a report of the findings of joiner doctor",
+		Args:  withJoiner(&joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := faults.Tools(ctx); err != nil {

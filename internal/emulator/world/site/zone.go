@@ -30,12 +30,13 @@ func regionCode(region string) string {
 			b.WriteString(p)
 			continue
 		}
-		b.WriteString(direction(p))
+		b.WriteString(abbreviation(p))
 	}
 	return b.String()
 }
 
-func direction(word string) string {
+// abbreviation shortens one word of a region's name: "southeast" is "se", "gov" is "g", "east" is "e". A number stays.
+func abbreviation(word string) string {
 	for _, first := range []string{"north", "south"} {
 		if rest, ok := strings.CutPrefix(word, first); ok && rest != "" {
 			return first[:1] + rest[:1]

@@ -329,7 +329,8 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 		switch {
 		case one == "" || strings.Contains(one, "…"):
 		case !ok || err != nil:
-			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "a feature gate of --feature-gates%s must be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
+			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
+				"a feature gate of --feature-gates%s must be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
 				Suggest("write Name=true,Name=false", "")
 		default:
 			judgeGate(r, name, on, a.At, harm)

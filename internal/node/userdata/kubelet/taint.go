@@ -296,7 +296,8 @@ func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by st
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name,
 			whyNoKey(key), refused).Suggest(fix, "")
 	case value != "" && !IsLabelValue(value):
-		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot,
+			"the value of %s is invalid: it must be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
 	default:
 		return true
 	}

@@ -366,8 +366,7 @@ func (e *explanation) reasons() []Reason {
 	return out
 }
 
-// nearestFirst moves the cause that the hint refers to to the front, so that all callers that report
-// one cause report the same cause.
+// nearestFirst moves the cause of the hint to the front, so that all callers that report one cause report the same cause.
 func nearestFirst(reasons []Reason, nearest *finding) []Reason {
 	i := -1
 	if nearest != nil {
