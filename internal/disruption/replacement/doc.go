@@ -1,8 +1,9 @@
 // Package replacement decides the next step of a move: nodes that are being replaced.
 //
 // In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be
-// scheduled now. Out: one step, with its reason. Never: an API object, a clock, or a memory. All state is on the
-// objects, so that another controller can continue.
+// scheduled now.
+// Out: one step, with its reason.
+// Never: an API object, a clock, or a memory. All state is on the objects, so that another controller can continue.
 //
 // # The life of a move
 //
