@@ -1,7 +1,6 @@
 package repocheck
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -9,15 +8,11 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-// language lists every finding of TestLanguage below a folder: go test ./internal/repocheck -run TestLanguage -language internal/cli
-var language = flag.String("language", "", "list what TestLanguage finds in this `FOLDER` or file; . lists all of it")
 
 // banned has the words that have a standard term in Kubernetes, EC2 or Karpenter, and that term. The pattern is matched with any case.
 var banned = []struct {
@@ -51,9 +46,6 @@ var banned = []struct {
 // allowed are terms of the field that have a banned word in them.
 var allowed = words(`machine images?|machine-readable|virtual machines?|state machines?|machine learning|Amazon Machine Images?|spot instance interruption notices?`)
 
-// languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
-var languageDebt = map[string]int{}
-
 // longestSentence is how many words a sentence of a document or a message may have.
 const longestSentence = 35
 
@@ -69,7 +61,7 @@ type complaint struct {
 }
 
 // TestLanguage holds documents, messages and comments to plain English: standard terms, and sentences that can be read
-// once.
+// once. No file is exempt.
 //
 // It reads Markdown and comments of Go files without code, texts of Go files that are not tests, and the descriptions
 // of the chart's values.
@@ -79,39 +71,11 @@ func TestLanguage(t *testing.T) {
 	if err != nil {
 		t.Skipf("no git checkout: %v", err)
 	}
-	var all []complaint
 	for file := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		all = append(all, complaintsAbout(t, file)...)
-	}
-	counts := map[string]int{}
-	for _, c := range all {
-		counts[folderOf(c.file)]++
-		if *language == "." || *language != "" && (c.file == *language || strings.HasPrefix(c.file, *language+"/")) {
-			fmt.Printf("%s:%d: %s\n", c.file, c.line, c.text)
+		for _, c := range complaintsAbout(t, file) {
+			t.Errorf("%s:%d: %s", c.file, c.line, c.text)
 		}
 	}
-	for folder, count := range counts {
-		if limit := languageDebt[folder]; count > limit {
-			t.Errorf("%s: %d findings, at most %d are allowed: go test ./internal/repocheck -run TestLanguage -language %s lists them", folder, count, limit, folder)
-		}
-	}
-	for folder, limit := range languageDebt {
-		if count := counts[folder]; count < limit {
-			t.Errorf("%s: %d findings, fewer than the %d of languageDebt: lower the number there", folder, count, limit)
-		}
-	}
-}
-
-// folderOf is the folder that a finding counts for: two levels below internal, one elsewhere.
-func folderOf(file string) string {
-	parts := strings.Split(path.Dir(file), "/")
-	depth := 1
-	if parts[0] == "internal" {
-		depth = 3
-	} else if parts[0] == "docs" {
-		depth = 2
-	}
-	return strings.Join(parts[:min(len(parts), depth)], "/")
 }
 
 func complaintsAbout(t *testing.T, file string) []complaint {
