@@ -42,8 +42,8 @@ func TestFewerPermissions(t *testing.T) {
 	})
 	log := c.Tail(1000)
 	for line, resource := range map[string]string{
-		"a NodeOverlay without effect is not reported":     "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
-		"nothing that happens is written down as an event": "may not create events.events.k8s.io, patch events.events.k8s.io",
+		"a NodeOverlay without effect is not reported": "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
+		"no events are emitted":                        "may not create events.events.k8s.io, patch events.events.k8s.io",
 	} {
 		if strings.Count(log, line) != 1 || !strings.Contains(log, resource) {
 			t.Errorf("the log does not contain %q exactly once, and %q:\n%s", line, resource, log)

@@ -73,25 +73,25 @@ func seen() []Rule {
 			Without:   "a NodeOverlay without effect is not reported",
 		},
 		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: watch, Why: "the settings of instances"},
-		{Resources: []string{"pods", "nodes"}, Verbs: watch, Why: "who needs a place, and where there is one"},
-		{Resources: []string{"persistentvolumeclaims", "persistentvolumes"}, Verbs: watch, Why: "the zones that volumes tie pods to"},
+		{Resources: []string{"pods", "nodes"}, Verbs: watch, Why: "pending pods, and the free resources of nodes"},
+		{Resources: []string{"persistentvolumeclaims", "persistentvolumes"}, Verbs: watch, Why: "the zones to which volumes bind pods"},
 		{
 			Group:     "storage.k8s.io",
 			Resources: []string{"storageclasses", "csinodes", "volumeattachments"},
 			Verbs:     watch,
-			Why:       "the same, how many volumes a node takes, and which are still attached to one that leaves",
+			Why:       "the zones of volumes, how many volumes a node can attach, and which volumes are still attached to a terminating node",
 		},
 		{Resources: []string{"namespaces"}, Verbs: watch, Why: "pod affinity selects namespaces by label"},
 		{Resources: []string{"namespaces"}, Names: []string{"kube-system"}, Verbs: []string{"get"}, Why: "its UID identifies this cluster"},
-		{Group: "apps", Resources: []string{"daemonsets"}, Verbs: watch, Why: "the pods that come to every new node"},
-		{Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: watch, Why: "which pods may leave"},
+		{Group: "apps", Resources: []string{"daemonsets"}, Verbs: watch, Why: "the DaemonSet pods of every new node"},
+		{Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: watch, Why: "which pods may be evicted"},
 		{
 			Resources: []string{"services", "replicationcontrollers"},
 			Verbs:     watch,
 			When:      WhenScheduler,
-			Why:       "kube-scheduler makes the selectors of its default spreads from them",
+			Why:       "kube-scheduler derives the selectors of its default topology spread constraints from them",
 		},
-		{Group: "apps", Resources: []string{"replicasets", "statefulsets"}, Verbs: watch, When: WhenScheduler, Why: "the same"},
+		{Group: "apps", Resources: []string{"replicasets", "statefulsets"}, Verbs: watch, When: WhenScheduler, Why: "the selectors of the default topology spread constraints, as for Services"},
 	}
 }
 
@@ -99,41 +99,41 @@ func seen() []Rule {
 func done() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a NodeClaim for each instance"},
-		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash by which drift is seen, and what failed"},
+		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash that shows drift, and failed rollouts"},
 		{
 			Group:     karpenter,
 			Resources: []string{"nodeclaims/status", "nodepools/status"},
 			Verbs:     []string{"patch"},
-			Why:       "how far it is, and what is wrong",
+			Why:       "the progress, and problems",
 		},
 		{
 			Group:     karpenter,
 			Resources: []string{"nodeoverlays/status"},
 			Verbs:     []string{"patch"},
 			When:      WhenOverlays,
-			Why:       "whether it counts",
-			Without:   "NodeOverlays do not say whether they count",
+			Why:       "whether the overlay has an effect",
+			Without:   "the status of NodeOverlays does not show whether they have an effect",
 		},
 		{
 			Group:     aws,
 			Resources: []string{"ec2nodeclasses"},
 			Verbs:     []string{"patch"},
-			Why:       "its finalizer, the hash by which drift is seen, and which of its images are good",
+			Why:       "its finalizer, the hash that shows drift, and which of its images are good",
 		},
-		{Group: aws, Resources: []string{"ec2nodeclasses/status"}, Verbs: []string{"patch"}, Why: "what was found for it, and what is wrong"},
+		{Group: aws, Resources: []string{"ec2nodeclasses/status"}, Verbs: []string{"patch"}, Why: "the selected AWS resources, and problems"},
 		{
 			Resources: []string{"nodes"},
 			Verbs:     []string{"patch", "delete"},
-			Why:       "labels and taints of its own nodes; the end of those that leave",
+			Why:       "labels and taints of its own nodes, and the deletion of terminated nodes",
 		},
-		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "nodes are emptied under PodDisruptionBudgets"},
-		{Resources: []string{"pods"}, Verbs: []string{"delete"}, Why: "when the grace period of a node is over"},
+		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "the drain of nodes, which honors PodDisruptionBudgets"},
+		{Resources: []string{"pods"}, Verbs: []string{"delete"}, Why: "pods that are left when the grace period of a node ends"},
 		{
 			Group:     "events.k8s.io",
 			Resources: []string{"events"},
 			Verbs:     []string{"create", "patch"},
-			Why:       "what happened and why, on the objects that it is about",
-			Without:   "nothing that happens is written down as an event",
+			Why:       "events on the objects of this API, pods and nodes",
+			Without:   "no events are emitted",
 		},
 	}
 }
@@ -142,36 +142,42 @@ func done() []Rule {
 func brought() []Rule {
 	return []Rule{{
 		Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Names: Definitions(),
-		Verbs: []string{"create", "get", "patch"}, When: WhenCRDs, Why: "the leader brings the definitions of the API up to date",
+		Verbs: []string{"create", "get", "patch"}, When: WhenCRDs, Why: "the leader updates the CRDs",
 	}}
 }
 
 // own returns the rules for the controller's own namespace and for kube-system.
 func own() []Rule {
 	return []Rule{
-		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "one of the controllers acts"},
+		{
+			Where:     Own,
+			Group:     "coordination.k8s.io",
+			Resources: []string{"leases"},
+			Verbs:     []string{"create"},
+			Why:       "leader election: only one of the controllers acts",
+		},
 		{
 			Where:     Own,
 			Group:     "coordination.k8s.io",
 			Resources: []string{"leases"},
 			Names:     []string{LeaseName},
 			Verbs:     []string{"get", "update"},
-			Why:       "the same",
+			Why:       "leader election: the lease of the controller",
 		},
 		{
 			Where:     Own,
 			Resources: []string{"configmaps"},
 			Verbs:     []string{"create"},
-			Why:       "what nodes turned out to have, for the next start",
-			Without:   "what nodes turned out to have is forgotten at every start",
+			Why:       "the measured sizes of nodes, kept for a restart",
+			Without:   "the measured sizes of nodes are lost at every restart",
 		},
 		{
 			Where:     Own,
 			Resources: []string{"configmaps"},
 			Names:     []string{MeasuredName},
 			Verbs:     []string{"get", "update"},
-			Why:       "the same",
-			Without:   "what nodes turned out to have is forgotten at every start",
+			Why:       "the measured sizes of nodes, kept for a restart",
+			Without:   "the measured sizes of nodes are lost at every restart",
 		},
 		{
 			Where:     Own,
@@ -202,8 +208,8 @@ func own() []Rule {
 			Resources: []string{"configmaps"},
 			Names:     []string{"aws-auth"},
 			Verbs:     []string{"get"},
-			Why:       "which roles of nodes the cluster lets in, to say why one does not join",
-			Without:   "it cannot be said of a node that does not join whether aws-auth is why",
+			Why:       "which node roles aws-auth maps, to explain why a node does not join",
+			Without:   "the diagnosis does not show whether aws-auth is the reason why a node does not join",
 		},
 	}
 }

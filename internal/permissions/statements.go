@@ -34,35 +34,35 @@ func (s Scope) launch() []Statement {
 	made := s.ec2("fleet", "instance", "launch-template", "network-interface", "spot-instances-request", "volume")
 	out := []Statement{
 		{
-			Why:    "An instance is made of an image in a subnet with security groups, which belong to others; being used does not change them. RunInstances is what CreateFleet does in our name, and is asked about by a dry run.",
-			Worst:  "A launch can name any image, subnet and security group of the region that the account may use; what is launched still needs the cluster's tags and gets a node role at most.",
+			Why:    "A launch uses an image, a subnet and security groups that other tools own; a launch does not change them. CreateFleet calls RunInstances on behalf of the controller, and a dry run of the controller calls it directly.",
+			Worst:  "A launch can use any image, subnet and security group of the region that the account can use. The new instance still needs the cluster's tags, and can only have a node role.",
 			Sid:    "UseWhatOthersMade",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			Resource: s.ec2("capacity-reservation", "image", "placement-group", "security-group", "snapshot", "subnet"),
 		},
 		{
-			Why:    "Instances are launched from the controller's own launch templates only.",
+			Why:    "Instances are launched only from the controller's own launch templates.",
 			Worst:  "Instances cost money, up to the account's quotas.",
 			Sid:    "UseOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:RunInstances"},
 			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
 		},
 		{
-			Why:    "Whatever is made carries the cluster's tags from its first moment.",
+			Why:    "Every new resource has the cluster's tags from its creation on.",
 			Worst:  "Instances of any type and number that the account's quotas allow. They run any user data, so the holder can do what nodes can do.",
 			Sid:    "MakeWhatIsTagged",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"},
 			Resource: made, Condition: s.marked(requestTag),
 		},
 		{
-			Why:    "Tagging while making takes a permission of its own.",
-			Worst:  "What is made anew carries more tags than the cluster's, of any value. Nothing that is there already is tagged.",
+			Why:    "Tagging a resource during its creation needs a separate permission.",
+			Worst:  "New resources can have additional tags with any value. Existing resources cannot be tagged.",
 			Sid:    "TagWhatIsMade",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
 			Resource: made, Condition: tagging,
 		},
 		{
-			Why:    "An instance whose Node has joined is named after it. No other tags of what is there already can be changed.",
+			Why:    "An instance gets the name of its Node after the Node has joined. No other tags of existing instances can be changed.",
 			Worst:  "An instance of the cluster has a wrong Name or NodeClaim.",
 			Sid:    "NameOwnInstances",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
@@ -74,15 +74,15 @@ func (s Scope) launch() []Statement {
 			},
 		},
 		{
-			Why:    "Instances are terminated. Those that Karpenter launched, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.",
-			Worst:  "All nodes launched for the cluster can be terminated, and without LeaveNamesakesAlone those of a cluster with the same name. No other instance of the account can.",
+			Why:    "The controller terminates instances. Instances that Karpenter launched, and that belong to a NodeClaim of the cluster, have no tag joiner.sh/cluster-uid.",
+			Worst:  "All instances of the cluster can be terminated; without LeaveNamesakesAlone, also the instances of a cluster with the same name. No other instance of the account can be terminated.",
 			Sid:    "EndOwnInstances",
 			Effect: allow, Action: []string{"ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
-			Why:    "Launch templates that nothing uses any more are deleted.",
-			Worst:  "Launches that use the template fail; the controller makes it anew.",
+			Why:    "The controller deletes its launch templates that are no longer used.",
+			Worst:  "Launches that use the template fail until the controller has created it again.",
 			Sid:    "DeleteOwnLaunchTemplates",
 			Effect: allow, Action: []string{"ec2:DeleteLaunchTemplate"},
 			Resource: s.ec2("launch-template"), Condition: s.marked(resourceTag),
@@ -90,8 +90,8 @@ func (s Scope) launch() []Statement {
 	}
 	if s.UID != anyUID {
 		out = append(out, Statement{
-			Why:    "What carries the UID of another cluster belongs to that cluster, be its name the same. This statement is there only where the UID was given.",
-			Worst:  "Nothing: it only takes away.",
+			Why:    "Resources with the UID of another cluster belong to that cluster, even if both clusters have the same name. The policy has this statement only if the UID was given.",
+			Worst:  "Nothing: the statement only denies.",
 			Sid:    "LeaveNamesakesAlone",
 			Effect: deny, Action: []string{"ec2:CreateTags", "ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: Conditions{
@@ -116,29 +116,29 @@ func (s Scope) profiles() []Statement {
 	}
 	return []Statement{
 		{
-			Why:    "Nodes get these roles, and no others. EC2 goes by another name in China.",
-			Worst:  "Instances do what these roles allow. Give a node role what nodes need, and pods roles of their own.",
+			Why:    "Instances get only these roles. EC2 has a different service name in China.",
+			Worst:  "Instances can do whatever these roles allow. Give a node role only the permissions that nodes need, and give pods separate roles.",
 			Sid:    "PassNodeRoles",
 			Effect: allow, Action: []string{"iam:PassRole"}, Resource: s.nodeRoles(),
 			Condition: Conditions{"StringEquals": {"iam:PassedToService": {"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}}},
 		},
 		{
-			Why:    "An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own.",
-			Worst:  "The account's quota of instance profiles is used up.",
+			Why:    "The controller creates an instance profile for the role of an EC2NodeClass, under the path of the cluster.",
+			Worst:  "The account's quota of instance profiles can be used up.",
 			Sid:    "MakeInstanceProfiles",
 			Effect: allow, Action: []string{"iam:CreateInstanceProfile"}, Resource: own,
 			Condition: marked(requestTag),
 		},
 		{
-			Why:    "Tagging a profile while it is created takes a permission of its own. A profile with the tags of another cluster is not tagged.",
-			Worst:  "A profile under the cluster's path that has no tags of a cluster gets those of this one.",
+			Why:    "Tagging a profile during its creation needs a separate permission. Profiles with the tags of another cluster cannot be tagged.",
+			Worst:  "A profile under the cluster's path that has no cluster's tags can get the tags of this cluster.",
 			Sid:    "TagInstanceProfiles",
 			Effect: allow, Action: []string{"iam:TagInstanceProfile"}, Resource: own,
 			Condition: s.taggable(marked(requestTag)),
 		},
 		{
-			Why:    "The role goes into the profile; a profile that nothing uses any more is emptied and deleted.",
-			Worst:  "New nodes of the cluster have no role and do not join, until the controller has fixed the profile.",
+			Why:    "The controller adds the role to the profile. It removes the role and deletes the profile when no EC2NodeClass uses the profile.",
+			Worst:  "New instances of the cluster have no role and do not join until the controller has fixed the profile.",
 			Sid:    "ChangeOwnInstanceProfiles",
 			Effect: allow, Action: []string{"iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile", "iam:RemoveRoleFromInstanceProfile"},
 			Resource: own, Condition: marked(resourceTag),
@@ -179,8 +179,8 @@ func (s Scope) reading() []Statement {
 	}
 	return append(s.diagnosis(), []Statement{
 		{
-			Why:    "Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.",
-			Worst:  "The holder sees the region's instances, images and networks, with their tags; neither user data nor disks.",
+			Why:    "The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, and the resources of the cluster with their status. EC2 cannot restrict these actions to resources.",
+			Worst:  "The holder can read the region's instances, images and networks with their tags, but not user data or disks.",
 			Sid:    "ReadRegion",
 			Effect: allow,
 			Action: []string{
@@ -191,39 +191,39 @@ func (s Scope) reading() []Statement {
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
 		},
 		{
-			Why:    "AWS publishes the ids of its images there. Own parameters that EC2NodeClasses name have to be added.",
-			Worst:  "The values of these parameters are read. AWS's parameters are public. Name none of your own that holds a secret.",
+			Why:    "AWS publishes the IDs of its images in these parameters. Add your own parameters that an EC2NodeClass names.",
+			Worst:  "The holder can read the values of these parameters. AWS's parameters are public. Do not add a parameter of yours that contains a secret.",
 			Sid:    "ReadImageParameters",
 			Effect: allow, Action: []string{"ssm:GetParameter"}, Resource: parameters,
 		},
 		{
-			Why:    "On-demand prices. The Price List has no resources.",
+			Why:    "The controller reads on-demand prices. The Price List has no resources.",
 			Worst:  "Nothing: prices are public.",
 			Sid:    "ReadPrices",
 			Effect: allow, Action: []string{"pricing:GetProducts"}, Resource: []string{"*"},
 		},
 		{
-			Why:    "The API server's address, the version, the VPC and the range of services' addresses.",
-			Worst:  "The API server's address and the cluster's settings are known. This is no access to Kubernetes.",
+			Why:    "The controller reads the API server's address, the Kubernetes version, the VPC and the address range of Services.",
+			Worst:  "The holder can read the API server's address and the cluster's settings. This gives no access to Kubernetes.",
 			Sid:    "ReadCluster",
 			Effect: allow, Action: []string{"eks:DescribeCluster"}, Resource: []string{s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)},
 		},
 		{
-			Why:    "From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.",
-			Worst:  "The holder knows when the cluster has a zonal shift.",
+			Why:    "With --enable-zonal-shift, the controller reads which zones have a zonal shift of the cluster. The action has no resources; its condition key restricts it to the cluster.",
+			Worst:  "The holder can read when the cluster has a zonal shift.",
 			Sid:    "ReadZonalShifts",
 			Effect: allow, Action: []string{"arc-zonal-shift:GetManagedResource"}, Resource: []string{"*"},
 			Condition: Conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": {s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)}}},
 		},
 		{
-			Why:    "Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.",
-			Worst:  "The holder can read the role of a profile whose name is known.",
+			Why:    "The controller checks whether the profile of an EC2NodeClass exists and has a role. IAM authorizes the read of a missing profile without its path.",
+			Worst:  "The holder can read the role of any profile whose name the holder knows.",
 			Sid:    "ReadInstanceProfiles",
 			Effect: allow, Action: []string{"iam:GetInstanceProfile"}, Resource: []string{s.arn("iam", "", s.Account, "instance-profile/*")},
 		},
 		{
-			Why:    "Profiles that were left behind are found by the cluster's path.",
-			Worst:  "The names of the account's instance profiles and of their roles are known.",
+			Why:    "The controller finds unused profiles under the cluster's path.",
+			Worst:  "The holder can read the names of the account's instance profiles and of their roles.",
 			Sid:    "ListInstanceProfiles",
 			Effect: allow, Action: []string{"iam:ListInstanceProfiles"}, Resource: []string{"*"},
 		},
@@ -236,7 +236,7 @@ func (s Scope) diagnosis() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
-			Why:    "Optional: whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these by resource.",
+			Why:    "Optional: the controller checks whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these actions to resources.",
 			Worst:  "The holder can read the region's routes, gateways and endpoints.",
 			Sid:    "LookWhyNodesDoNotJoin",
 			Effect: allow,
@@ -246,22 +246,22 @@ func (s Scope) diagnosis() []Statement {
 			Resource: []string{"*"}, Condition: Conditions{"StringEquals": {"aws:RequestedRegion": {s.Region}}},
 		},
 		{
-			Why:    "Optional: what the cluster's own instances print while they boot, to explain why a node does not join.",
+			Why:    "Optional: the controller reads the console output of the cluster's instances, to explain why a node does not join.",
 			Worst:  "The holder can read the console output of the cluster's instances, and of no other instance.",
 			Sid:    "ReadOwnConsoles",
 			Effect: allow, Action: []string{"ec2:GetConsoleOutput"},
 			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
-			Why:    "Optional: which roles the cluster authorizes, to report a missing one before an instance is launched.",
-			Worst:  "The names of the roles and users that have access to the cluster are known.",
+			Why:    "Optional: the controller reads which roles have access to the cluster, to report a missing role before a launch.",
+			Worst:  "The holder can read the names of the roles and users that have access to the cluster.",
 			Sid:    "LookWhoMayJoin",
 			Effect: allow, Action: []string{"eks:DescribeAccessEntry", "eks:ListAccessEntries"},
 			Resource: []string{cluster("cluster"), cluster("access-entry") + "/*"},
 		},
 		{
-			Why:    "Optional: whom the roles of nodes trust, and which policies they have, where nodes that have them do not join.",
-			Worst:  "The holder can read the trust policies of node roles and the names of their policies, and no other role of the account.",
+			Why:    "Optional: the controller reads the trust policies of the node roles and the names of their policies when nodes with these roles do not join.",
+			Worst:  "The holder can read the trust policies of the node roles and the names of their policies, but no other role of the account.",
 			Sid:    "LookAtNodeRoles",
 			Effect: allow, Action: []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:ListRolePolicies"},
 			Resource: s.nodeRoles(),
@@ -272,8 +272,8 @@ func (s Scope) diagnosis() []Statement {
 // interruption returns the statements for the interruption queue.
 func (s Scope) interruption() []Statement {
 	return []Statement{{
-		Why:    "Interruption messages are read, processed and deleted. sqs:DeleteMessage covers batches, too.",
-		Worst:  "Interruption messages can be lost: instances that AWS reclaims then end without a drain.",
+		Why:    "The controller reads, processes and deletes interruption messages. sqs:DeleteMessage also allows batches.",
+		Worst:  "Interruption messages can be deleted. Instances that AWS reclaims are then not drained.",
 		Sid:    "HeedInterruptions",
 		Effect: allow, Action: []string{"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"},
 		Resource: []string{s.arn("sqs", s.Region, s.Account, s.Queue)},

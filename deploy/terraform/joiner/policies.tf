@@ -6,7 +6,7 @@ locals {
     launch = {
       Version = "2012-10-17"
       Statement = [for statement in [
-        # An instance is made of an image in a subnet with security groups, which belong to others; being used does not change them. RunInstances is what CreateFleet does in our name, and is asked about by a dry run.
+        # A launch uses an image, a subnet and security groups that other tools own; a launch does not change them. CreateFleet calls RunInstances on behalf of the controller, and a dry run of the controller calls it directly.
         {
           Sid    = "UseWhatOthersMade"
           Effect = "Allow"
@@ -23,7 +23,7 @@ locals {
             "arn:${local.partition}:ec2:${local.region}:*:subnet/*",
           ]
         },
-        # Instances are launched from the controller's own launch templates only.
+        # Instances are launched only from the controller's own launch templates.
         {
           Sid    = "UseOwnLaunchTemplates"
           Effect = "Allow"
@@ -43,7 +43,7 @@ locals {
             }
           }
         },
-        # Whatever is made carries the cluster's tags from its first moment.
+        # Every new resource has the cluster's tags from its creation on.
         {
           Sid    = "MakeWhatIsTagged"
           Effect = "Allow"
@@ -71,7 +71,7 @@ locals {
             }
           }
         },
-        # Tagging while making takes a permission of its own.
+        # Tagging a resource during its creation needs a separate permission.
         {
           Sid    = "TagWhatIsMade"
           Effect = "Allow"
@@ -96,7 +96,7 @@ locals {
             }
           }
         },
-        # An instance whose Node has joined is named after it. No other tags of what is there already can be changed.
+        # An instance gets the name of its Node after the Node has joined. No other tags of existing instances can be changed.
         {
           Sid      = "NameOwnInstances"
           Effect   = "Allow"
@@ -117,7 +117,7 @@ locals {
             }
           }
         },
-        # Instances are terminated. Those that Karpenter launched, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.
+        # The controller terminates instances. Instances that Karpenter launched, and that belong to a NodeClaim of the cluster, have no tag joiner.sh/cluster-uid.
         {
           Sid      = "EndOwnInstances"
           Effect   = "Allow"
@@ -132,7 +132,7 @@ locals {
             }
           }
         },
-        # Launch templates that nothing uses any more are deleted.
+        # The controller deletes its launch templates that are no longer used.
         {
           Sid      = "DeleteOwnLaunchTemplates"
           Effect   = "Allow"
@@ -149,7 +149,7 @@ locals {
             }
           }
         },
-        # What carries the UID of another cluster belongs to that cluster, be its name the same. This statement is there only where the UID was given.
+        # Resources with the UID of another cluster belong to that cluster, even if both clusters have the same name. The policy has this statement only if the UID was given.
         {
           Sid    = "LeaveNamesakesAlone"
           Effect = "Deny"
@@ -173,7 +173,7 @@ locals {
     profiles = {
       Version = "2012-10-17"
       Statement = [
-        # Nodes get these roles, and no others. EC2 goes by another name in China.
+        # Instances get only these roles. EC2 has a different service name in China.
         {
           Sid      = "PassNodeRoles"
           Effect   = "Allow"
@@ -185,7 +185,7 @@ locals {
             }
           }
         },
-        # An EC2NodeClass that names a role gets an instance profile for it, under a path of the cluster's own.
+        # The controller creates an instance profile for the role of an EC2NodeClass, under the path of the cluster.
         {
           Sid      = "MakeInstanceProfiles"
           Effect   = "Allow"
@@ -203,7 +203,7 @@ locals {
             }
           }
         },
-        # Tagging a profile while it is created takes a permission of its own. A profile with the tags of another cluster is not tagged.
+        # Tagging a profile during its creation needs a separate permission. Profiles with the tags of another cluster cannot be tagged.
         {
           Sid      = "TagInstanceProfiles"
           Effect   = "Allow"
@@ -229,7 +229,7 @@ locals {
             }
           }
         },
-        # The role goes into the profile; a profile that nothing uses any more is emptied and deleted.
+        # The controller adds the role to the profile. It removes the role and deletes the profile when no EC2NodeClass uses the profile.
         {
           Sid    = "ChangeOwnInstanceProfiles"
           Effect = "Allow"
@@ -257,7 +257,7 @@ locals {
     reading = {
       Version = "2012-10-17"
       Statement = [
-        # Optional: whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these by resource.
+        # Optional: the controller checks whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these actions to resources.
         {
           Sid    = "LookWhyNodesDoNotJoin"
           Effect = "Allow"
@@ -274,7 +274,7 @@ locals {
             }
           }
         },
-        # Optional: what the cluster's own instances print while they boot, to explain why a node does not join.
+        # Optional: the controller reads the console output of the cluster's instances, to explain why a node does not join.
         {
           Sid      = "ReadOwnConsoles"
           Effect   = "Allow"
@@ -289,7 +289,7 @@ locals {
             }
           }
         },
-        # Optional: which roles the cluster authorizes, to report a missing one before an instance is launched.
+        # Optional: the controller reads which roles have access to the cluster, to report a missing role before a launch.
         {
           Sid    = "LookWhoMayJoin"
           Effect = "Allow"
@@ -302,7 +302,7 @@ locals {
             "arn:${local.partition}:eks:${local.region}:${local.account_id}:access-entry/${var.cluster_name}/*",
           ]
         },
-        # Optional: whom the roles of nodes trust, and which policies they have, where nodes that have them do not join.
+        # Optional: the controller reads the trust policies of the node roles and the names of their policies when nodes with these roles do not join.
         {
           Sid    = "LookAtNodeRoles"
           Effect = "Allow"
@@ -313,7 +313,7 @@ locals {
           ]
           Resource = local.node_role_arns
         },
-        # Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.
+        # The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, and the resources of the cluster with their status. EC2 cannot restrict these actions to resources.
         {
           Sid    = "ReadRegion"
           Effect = "Allow"
@@ -337,28 +337,28 @@ locals {
             }
           }
         },
-        # AWS publishes the ids of its images there. Own parameters that EC2NodeClasses name have to be added.
+        # AWS publishes the IDs of its images in these parameters. Add your own parameters that an EC2NodeClass names.
         {
           Sid      = "ReadImageParameters"
           Effect   = "Allow"
           Action   = ["ssm:GetParameter"]
           Resource = concat(["arn:${local.partition}:ssm:${local.region}::parameter/aws/service/*"], var.ami_id_ssm_parameter_arns)
         },
-        # On-demand prices. The Price List has no resources.
+        # The controller reads on-demand prices. The Price List has no resources.
         {
           Sid      = "ReadPrices"
           Effect   = "Allow"
           Action   = ["pricing:GetProducts"]
           Resource = ["*"]
         },
-        # The API server's address, the version, the VPC and the range of services' addresses.
+        # The controller reads the API server's address, the Kubernetes version, the VPC and the address range of Services.
         {
           Sid      = "ReadCluster"
           Effect   = "Allow"
           Action   = ["eks:DescribeCluster"]
           Resource = ["arn:${local.partition}:eks:${local.region}:${local.account_id}:cluster/${var.cluster_name}"]
         },
-        # From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.
+        # With --enable-zonal-shift, the controller reads which zones have a zonal shift of the cluster. The action has no resources; its condition key restricts it to the cluster.
         {
           Sid      = "ReadZonalShifts"
           Effect   = "Allow"
@@ -370,14 +370,14 @@ locals {
             }
           }
         },
-        # Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.
+        # The controller checks whether the profile of an EC2NodeClass exists and has a role. IAM authorizes the read of a missing profile without its path.
         {
           Sid      = "ReadInstanceProfiles"
           Effect   = "Allow"
           Action   = ["iam:GetInstanceProfile"]
           Resource = ["arn:${local.partition}:iam::${local.account_id}:instance-profile/*"]
         },
-        # Profiles that were left behind are found by the cluster's path.
+        # The controller finds unused profiles under the cluster's path.
         {
           Sid      = "ListInstanceProfiles"
           Effect   = "Allow"
@@ -390,7 +390,7 @@ locals {
     interruption = {
       Version = "2012-10-17"
       Statement = [
-        # Interruption messages are read, processed and deleted. sqs:DeleteMessage covers batches, too.
+        # The controller reads, processes and deletes interruption messages. sqs:DeleteMessage also allows batches.
         {
           Sid    = "HeedInterruptions"
           Effect = "Allow"

@@ -16,15 +16,15 @@
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
   verbs: [list, watch]
-# who needs a place, and where there is one
+# pending pods, and the free resources of nodes
 - apiGroups: [""]
   resources: [pods, nodes]
   verbs: [list, watch]
-# the zones that volumes tie pods to
+# the zones to which volumes bind pods
 - apiGroups: [""]
   resources: [persistentvolumeclaims, persistentvolumes]
   verbs: [list, watch]
-# the same, how many volumes a node takes, and which are still attached to one that leaves
+# the zones of volumes, how many volumes a node can attach, and which volumes are still attached to a terminating node
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses, csinodes, volumeattachments]
   verbs: [list, watch]
@@ -37,22 +37,22 @@
   resources: [namespaces]
   resourceNames: [kube-system]
   verbs: [get]
-# the pods that come to every new node
+# the DaemonSet pods of every new node
 - apiGroups: [apps]
   resources: [daemonsets]
   verbs: [list, watch]
-# which pods may leave
+# which pods may be evicted
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [list, watch]
 {{- if .Values.settings.schedulerConfig }}
-# kube-scheduler makes the selectors of its default spreads from them
+# kube-scheduler derives the selectors of its default topology spread constraints from them
 - apiGroups: [""]
   resources: [services, replicationcontrollers]
   verbs: [list, watch]
 {{- end }}
 {{- if .Values.settings.schedulerConfig }}
-# the same
+# the selectors of the default topology spread constraints, as for Services
 - apiGroups: [apps]
   resources: [replicasets, statefulsets]
   verbs: [list, watch]
@@ -61,46 +61,46 @@
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [create, patch, delete]
-# the hash by which drift is seen, and what failed
+# the hash that shows drift, and failed rollouts
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
   verbs: [patch]
-# how far it is, and what is wrong
+# the progress, and problems
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims/status, nodepools/status]
   verbs: [patch]
 {{- if .Values.settings.featureGates.nodeOverlay }}
-# whether it counts
+# whether the overlay has an effect
 - apiGroups: [karpenter.sh]
   resources: [nodeoverlays/status]
   verbs: [patch]
 {{- end }}
-# its finalizer, the hash by which drift is seen, and which of its images are good
+# its finalizer, the hash that shows drift, and which of its images are good
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
   verbs: [patch]
-# what was found for it, and what is wrong
+# the selected AWS resources, and problems
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses/status]
   verbs: [patch]
-# labels and taints of its own nodes; the end of those that leave
+# labels and taints of its own nodes, and the deletion of terminated nodes
 - apiGroups: [""]
   resources: [nodes]
   verbs: [patch, delete]
-# nodes are emptied under PodDisruptionBudgets
+# the drain of nodes, which honors PodDisruptionBudgets
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
-# when the grace period of a node is over
+# pods that are left when the grace period of a node ends
 - apiGroups: [""]
   resources: [pods]
   verbs: [delete]
-# what happened and why, on the objects that it is about
+# events on the objects of this API, pods and nodes
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
 {{- if .Values.crds.apply }}
-# the leader brings the definitions of the API up to date
+# the leader updates the CRDs
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   resourceNames: [ec2nodeclasses.karpenter.k8s.aws, nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, nodepools.karpenter.sh]
@@ -108,20 +108,20 @@
 {{- end }}
 {{- end }}
 {{- define "joiner.rights.own" }}
-# one of the controllers acts
+# leader election: only one of the controllers acts
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
-# the same
+# leader election: the lease of the controller
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [karpenter-leader-election]
   verbs: [get, update]
-# what nodes turned out to have, for the next start
+# the measured sizes of nodes, kept for a restart
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create]
-# the same
+# the measured sizes of nodes, kept for a restart
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [joiner-measured-capacity]
@@ -143,7 +143,7 @@
   resources: [services]
   resourceNames: [kube-dns]
   verbs: [get]
-# which roles of nodes the cluster lets in, to say why one does not join
+# which node roles aws-auth maps, to explain why a node does not join
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [aws-auth]
