@@ -34,8 +34,8 @@ type Step struct {
 	Host      int               // number of an existing node; planned nodes follow; or AnyHost
 	Uncounted []GroupDomain     // groups that do not count the pods in that domain
 
-	// slack orders steps, tightest spread first: twice the smallest maxSkew of the pods' required spreads, plus 1 if the
-	// spread counts the pods themselves; math.MaxInt without a spread.
+	// slack orders steps, tightest spread first: twice the smallest maxSkew of the pods' required spreads, plus 1 if
+	// the spread counts the pods themselves; math.MaxInt without a spread.
 	slack        int
 	isSelfAffine bool // the pods have required affinity to themselves, so the first may be bound in any domain if no other pod matches
 }

@@ -56,9 +56,9 @@ func (bu Bundler) BundleRequired() []int {
 	return out
 }
 
-// bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have required
-// host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is repeated
-// until they fit. The other pods cannot be placed. It reports false, without a bundle, if the class has other
+// bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have
+// required host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is
+// repeated until they fit. The other pods cannot be placed. It reports false, without a bundle, if the class has other
 // affinities, or if an existing node has a pod of its groups.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()

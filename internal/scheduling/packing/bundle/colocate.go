@@ -83,9 +83,9 @@ func (bu Bundler) groupSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops preferences of pods that could not be placed in their bundle: all preferred host affinities, and
-// with them all other preferences about hosts with no more weight than the heaviest of these. It returns the classes
-// of the pods. The pods stay in their bundle until Unbundle is called.
+// RelaxColocation drops preferences of pods that could not be placed in their bundle: all preferred host affinities,
+// and with them all other preferences about hosts with no more weight than the heaviest of these. It returns the
+// classes of the pods. The pods stay in their bundle until Unbundle is called.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

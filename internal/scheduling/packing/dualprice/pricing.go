@@ -34,8 +34,8 @@ type Pricer struct {
 	Last *Pricing // result of the last call of For; nil before the first call
 }
 
-// For returns the pricing of the demands. With forAnyPlan, its bound holds for every plan, not only for plans of package
-// packing. For returns the last pricing again if the demands are the same and its bound holds.
+// For returns the pricing of the demands. With forAnyPlan, its bound holds for every plan, not only for plans of
+// package packing. For returns the last pricing again if the demands are the same and its bound holds.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
 		pr.Last = pr.newPricing(demands, forAnyPlan)

@@ -56,9 +56,9 @@ func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 const maxSavings = 1_000_000 * catalog.Dollar
 
 // maxValue returns an upper limit for the total dual price of the pods on one node of the offering; +Inf if none was
-// found. prices are the dual prices, by demand. A rate is a price per unit of a resource. If no pod's dual price exceeds
-// its requests at given rates, the pods on a node are worth at most the node's room at these rates. Several ratios
-// between the rates are tried, and the lowest limit is returned.
+// found. prices are the dual prices, by demand. A rate is a price per unit of a resource. If no pod's dual price
+// exceeds its requests at given rates, the pods on a node are worth at most the node's room at these rates. Several
+// ratios between the rates are tried, and the lowest limit is returned.
 func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	room := rc.pricer.Stock.Room(o)
 	least := math.Inf(1)
@@ -113,8 +113,8 @@ type reservationCredit struct {
 	options map[Demand]int  // number of lots that each demand accepts
 }
 
-// newReservationCredit computes the savings for the demands. It drops demands that no replacement of a reserved node can
-// serve.
+// newReservationCredit computes the savings for the demands. It drops demands that no replacement of a reserved node
+// can serve.
 func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
@@ -142,9 +142,9 @@ func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	return rc
 }
 
-// replacementCost returns the extra price of the cheapest unreserved offering that has the room of the reserved offering
-// and serves every demand that the reserved offering serves. If there is no such offering, it drops demands, those with
-// the fewest options first: a lower bound for some of the pods is also a lower bound for all.
+// replacementCost returns the extra price of the cheapest unreserved offering that has the room of the reserved
+// offering and serves every demand that the reserved offering serves. If there is no such offering, it drops demands,
+// those with the fewest options first: a lower bound for some of the pods is also a lower bound for all.
 func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
 		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })
