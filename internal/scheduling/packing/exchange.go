@@ -12,11 +12,11 @@ import (
 // exchanger exchanges pods between planned nodes so that one node after the other fits a cheaper
 // offering.
 //
-// The free room on each well-filled node is too small for any pod. But if a node exchanges a pod for a slightly
-// smaller pod of another node (the partner), the node's requests come closer to the room of a cheaper offering,
-// while the partner stays on its offering. After a few exchanges, with several partners, the node fits the cheaper
-// offering. If the node still does not fit, the exchanges are kept: they combined several small gaps into one, and
-// the next pass starts from there. No exchange raises a price.
+// The free room on each well-filled node is too small for any pod. But a node can exchange a pod for a slightly smaller
+// pod of another node, the partner. The requests on the node then come closer to the room of a cheaper offering, while
+// the partner stays on its offering. After a few exchanges, with several partners, the node fits the cheaper offering.
+// If the node still does not fit, the exchanges are kept: they combined several small gaps into one, and the next pass
+// starts from there. No exchange raises a price.
 type exchanger struct {
 	filler     filler
 	problem    *pending.Problem

@@ -39,7 +39,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 			}
 		}
 		if classes = ef.queue.AffinityFollowers(); len(classes) == 0 {
-			return // else place the pods with affinity to pods of lower priority, which are placed now
+			return // else try the pods with affinity to pods of lower priority, which are placed by now
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 			continue
 		}
 		hasFilled = true
-		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // often enough to skip nodes, seldom enough to be cheap
+		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // an eighth fewer classes may leave much fewer nodes
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}

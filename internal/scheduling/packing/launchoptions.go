@@ -15,9 +15,9 @@ type nodeOffers struct {
 	aloneValues map[aloneKey][]int // cache of distinctValuesAlone
 }
 
-// feasibleOffers returns the offerings that can each run all pods of the node: offerings of its variant that every
-// class accepts, that have enough room, and whose DaemonSet pods are the same for the rules of pods. A node on a
-// reserved instance has only its own offering.
+// feasibleOffers returns the offerings that can each run all pods of the node. They are of the variant of its offering,
+// every class accepts them, and they have enough room. Their DaemonSet pods do not differ for the rules of pods. A node
+// on a reserved instance has only its own offering.
 func (no *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
 	out := no.problem.Stock.Alternatives(pn.offer, no.used(pn), pn.podPorts(no.queue))
 	if no.problem.Stock.Offers[pn.offer].IsReserved() {

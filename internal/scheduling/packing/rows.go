@@ -146,8 +146,8 @@ func (cf *classFacts) refreshFacts() {
 }
 
 // hostRuleScopeOf returns which pods on a node matter for the host rules of the class. If the groups of these rules
-// concern only one whole class, their pods on a node are all of one class: either of the whole class or of one
-// part, because the parts are in different domains.
+// concern only one whole class, only pods of the class itself matter. Pods of other parts of the whole class are never
+// on the same node, because the parts are in different domains.
 func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	if c.Members != nil {
 		return anyClassCounts

@@ -39,7 +39,7 @@ func (sp splitter) split() {
 // splitClasses splits these classes. Classes with preferred affinity are split after the classes without, and
 // classes with required affinity after their targets are assigned.
 func (sp splitter) splitClasses(classes []int) {
-	var first, later []int // later: classes with affinity to pods of other classes
+	var first, later []int // later: classes with preferred affinity to pods of other classes
 	for _, c := range classes {
 		p := sp.queue.Profile(&sp.queue.Classes[c])
 		switch {

@@ -285,7 +285,7 @@ func (bu Bundler) bundleHardSet(members []pending.Member) int {
 
 // Unbundle returns the pods of unplaced bundles to their classes.
 func (bu Bundler) Unbundle() {
-	for i := len(bu.queue.Classes) - 1; i >= 0; i-- { // bundles before their members, which may be bundles too
+	for i := len(bu.queue.Classes) - 1; i >= 0; i-- {
 		b := &bu.queue.Classes[i]
 		if b.Members == nil || bu.queue.Left[i] == 0 {
 			continue

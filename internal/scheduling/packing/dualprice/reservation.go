@@ -32,10 +32,10 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	return max(alone, withReplacements, pr.dualPriceBound(all))
 }
 
-// dualPriceBound returns another lower bound of the demands: the sum of their hard dual prices, minus the amount by
-// which the dual prices of pods on instances of capacity reservations can exceed the price of these instances. It holds
-// because the total dual price of the pods on any other node never exceeds the node's price. It is the tighter bound
-// if reserved instances are large or unusual, so that their replacements are expensive.
+// dualPriceBound returns another lower bound of the demands: the sum of their hard dual prices, minus a credit. The
+// credit is the maximum by which the dual prices of pods on reserved instances can exceed the price of these instances.
+// The bound holds because the total dual price of the pods on any other node never exceeds the price of that node. It
+// is the tighter bound if reserved instances are large or unusual, so that their replacements are expensive.
 func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	p := pr.For(demands, true)
 	rc := &reservationCredit{pricer: pr, demands: demands, savings: make([]catalog.Price, len(pr.Stock.Reservations))}

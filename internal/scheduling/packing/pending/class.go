@@ -48,9 +48,9 @@ func (c *Class) MinimalPrice() float64 {
 	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }
 
-// AppendProportion appends a key of the proportions between the class's requested resources to b. Classes have the same
-// key if each amount, divided by the first resource's, is in the same step: half an octave (a factor of √2), or four
-// octaves for the number of pods, because nodes rarely reach their maximum of pods.
+// AppendProportion appends a key of the proportions between the class's requested resources to b. Each amount is
+// divided by the amount of the first resource, and rounded down to a step of half an octave (a factor of √2). For the
+// number of pods, a step is four octaves, because nodes rarely reach their maximum of pods.
 func (c *Class) AppendProportion(b []byte, dims resources.Dimensions) []byte {
 	first := 0.0
 	for r, n := range c.Ask {

@@ -2,9 +2,9 @@ package pending
 
 import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 
-// DemandOf returns the class and the accept set by which the lower bound counts a class. A part is counted as its whole
-// class if it is in its first stage, and the first stage of the whole class has no preferences: the plan chose the
-// domains of the part, but the bound must hold for every plan.
+// DemandOf returns the class and the accept set by which the lower bound counts a class. A part in its first stage is
+// counted as its whole class, if the first stage of the whole class has no preferences. The reason is that the plan
+// chose the domains of the part, but the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
 	p := &q.Classes[c]
 	if whole := &q.Classes[p.Base]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {

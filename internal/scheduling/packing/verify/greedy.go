@@ -38,7 +38,7 @@ func (o *order) greedy() bool {
 }
 
 // findFirsts sets until and first: the affinity rules that count no pod yet, and the groups that must have the first
-// pod, because they select themselves and no other pod can satisfy the rule in their domain. The other groups that the
+// pod. These groups select themselves, and no other pod can satisfy the rule in their domain. The other groups that the
 // rule counts wait, because the exception for the first pod ends when one of their pods is bound.
 func (o *order) findFirsts() {
 	o.until, o.first = map[int]bool{}, map[int]bool{}

@@ -12,7 +12,7 @@ import (
 // uses, and the taints. Places with the same properties share a face.
 type ground struct {
 	relevant []string // the labels that matter, sorted; hostname is never among them
-	named    bool     // the node affinity of pods with a spread selects a node by name, so no two nodes have the same look
+	named    bool     // the node affinity of pods with a spread selects a node by name, so the looks include the name
 
 	axes       map[string]*axis // by label
 	looks      []look
@@ -262,7 +262,7 @@ type view struct {
 	ground *ground
 	axis   *axis
 	sight  sight
-	reach  []reach // by face; for hostname without domains, which method of adds
+	reach  []reach // by face; for hostname without domains: the method of adds them
 	seen   []bool  // by face, for hostname: whether some look of the face counts
 
 	bounds [2]bounds // before, and after leaving nodes are gone

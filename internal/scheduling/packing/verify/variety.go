@@ -9,8 +9,8 @@ import (
 )
 
 // minValues checks that the offerings of the planned node have as many values of each label as minValues of its pool
-// require, or that the planned node lists the label as relaxed if minValues may be relaxed. A planned node on an
-// instance of a capacity reservation is exempt, because it has only one offering.
+// require. If minValues may be relaxed, it checks instead that the planned node lists the label as relaxed. A planned
+// node on an instance of a capacity reservation is exempt, because it has only one offering.
 func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
