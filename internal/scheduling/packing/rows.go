@@ -64,7 +64,7 @@ func (candidates *candidateRows) dropPlaced(left []int) {
 
 // cursor is a position in a row while one node is filled.
 type cursor struct {
-	row             []int
+	row             []int   // numbers of classes
 	at              int     // index in row of the class at the cursor
 	left            int     // units of the class at the cursor that may still be added to the node; -1 if not computed yet
 	fits            float64 // number of units that the room allows, with a fraction, even if fewer are unplaced
@@ -80,13 +80,13 @@ type classFacts struct {
 	problem *pending.Problem
 	queue   *pending.Queue
 
-	reciprocals []quad    // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
-	quads       int       // number of quads per class
-	bulk        []float64 // by class: see pending.Class.Bulk
-	maxShare    []int     // by class: a quarter of its units, the maximum on one node if the class is spread out
-	hasPorts    []bool    // by class: whether it has host ports
-	soleClass   []int     // by group of a host rule: see pending.Queue.SoleClasses
-	ruleScope   []hostRuleScope
+	reciprocals []quad          // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
+	quads       int             // number of quads per class
+	bulk        []float64       // by class: see pending.Class.Bulk
+	maxShare    []int           // by class: a quarter of its units, the maximum on one node if the class is spread out
+	hasPorts    []bool          // by class: whether it has host ports
+	soleClass   []int           // by group of a host rule: see pending.Queue.SoleClasses
+	ruleScope   []hostRuleScope // by class
 
 	proportion        []int          // by class: the number of the proportion between its requested resources
 	proportionNumbers map[string]int // by pending.Class.AppendProportion: the number of the proportion

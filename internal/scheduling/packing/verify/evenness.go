@@ -15,12 +15,12 @@ type standing struct {
 
 // spreadRule is a spread constraint, shared by pods for which the same nodes count.
 type spreadRule struct {
-	key        string
-	namespace  string
+	key        string // topology key
+	namespace  string // of the pods with the spread constraint
 	selector   cluster.Selector
 	view       *view
-	residents  []standing // counted pods on nodes of the snapshot
-	daemonPods []standing // counted DaemonSet pods that may start before all planned pods
+	residents  []standing // counted pods on nodes of the snapshot, and counted DaemonSet pods that certainly start
+	daemonPods []standing // other counted DaemonSet pods, which may start before all planned pods
 }
 
 // counts reports whether the rule counts bound pods that are not being deleted,
@@ -173,8 +173,8 @@ func (e *evenness) fewestOnPlace(index, except int) (int, bool) {
 	return low, true
 }
 
-// fewestDomains returns the minimum number of domains that may exist, including the given domain. It assumes that
-// places of loose sets are in domains that exist anyway, if possible.
+// fewestDomains returns the minimum number of domains that may exist, including the given domain, unless the domains
+// are hosts. It assumes that places of loose sets are in domains that exist anyway, if possible.
 func (e *evenness) fewestDomains(domain int) int {
 	if e.even.hosts {
 		return e.bounds.least + e.hosts

@@ -12,7 +12,7 @@ type nearRule struct {
 	terms      []*cluster.Term
 	views      []*view    // by term
 	residents  []standing // counted pods on nodes of the snapshot, and DaemonSet pods that certainly start
-	daemonPods []standing // counted DaemonSet pods that may start before all other pods: then no pod is the first, but no pod can rely on them
+	daemonPods []standing // other counted DaemonSet pods, which may start first: then no planned pod is the first, but none can rely on them
 }
 
 // counts reports whether all terms match pods with these labels in that namespace.

@@ -36,7 +36,7 @@ var heldRule = rule{near: true, number: -1}
 type obstacle struct {
 	rule
 	term, domain int  // term is the index of the term of a near rule
-	held         bool // the pods wait for the first pod of another near rule, whose index is in domain; see order.until
+	held         bool // the pods wait for the first pod of a near rule that counts them, whose index is in domain; see order.until
 }
 
 // company is a near rule, by its index, and a place.
