@@ -7,9 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// removeAffinityCycles takes pods out of the plan whose required host affinities form a cycle.
-// kube-scheduler could bind none of them first. It reports whether it removed any. r is the
-// existing nodes before the plan placed pods.
+// removeAffinityCycles removes pods from the plan if their required affinities form a cycle: kube-scheduler could bind
+// none of them first. It reports whether it removed any. topo is the topology state before any pod was placed.
 func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
 	isRequired := func(g topology.Group) bool { return g.Kind == topology.Affinity && g.Hard }
 	if !slices.ContainsFunc(bk.queue.Pods.Topology.Groups, isRequired) {
@@ -24,11 +23,11 @@ func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
 	return len(unbound) > 0
 }
 
-// unboundByAffinity binds pods in any order that required affinity allows, and returns the
-// locations that it cannot bind.
+// unboundByAffinity simulates that pods are bound in an order that required affinity allows, and returns the locations
+// whose pods cannot be bound. Affinity needs only one pod, so it counts one pod for each location.
 func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing.TopologyState) []podLocation {
-	r := bk.problem.Rooms
-	census := topo.Fork().DomainCounts
+	r := bk.problem.Rooms // before any pod was placed
+	counts := topo.Fork().DomainCounts
 	hosts := make([]topology.HostCounts, len(r.Nodes)+len(bk.sol.planned))
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
@@ -36,17 +35,17 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing
 	for i := range bk.sol.planned {
 		hosts[len(r.Nodes)+i] = bk.queue.DaemonPods.On(bk.sol.planned[i].offer)
 	}
-	podAnywhere := map[int]bool{} // groups over host names that have a bound pod
+	podAnywhere := map[int]bool{} // groups over host names that have a pod bound in the simulation
 	mustWait := func(loc podLocation) bool {
 		c := &bk.queue.Classes[loc.class]
 		p := bk.queue.Profile(c)
 		for _, rule := range p.Host {
-			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.topo.HasPod(r, rule.Group)
-			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !first {
+			isFirst := rule.Self && !podAnywhere[rule.Group] && !bk.sol.topo.HasPod(r, rule.Group) // the exception for the first pod
+			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !isFirst {
 				return true
 			}
 		}
-		return c.Domains != nil && !census.Reaches(p, c.Domains)
+		return c.Domains != nil && !counts.Reaches(p, c.Domains)
 	}
 	for before := -1; before != len(locations); {
 		before = len(locations)
@@ -57,7 +56,7 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing
 			c := &bk.queue.Classes[loc.class]
 			p := bk.queue.Profile(c)
 			if c.Domains != nil {
-				census.Add(p, c.Domains, 1)
+				counts.Add(p, c.Domains, 1)
 			}
 			hosts[loc.host].Add(p, 1)
 			for _, g := range p.HostIn {

@@ -25,7 +25,7 @@ func newBindingCheck(sol *solution) bindingCheck {
 // count them.
 //
 // kube-scheduler binds one pod at a time, so the plan is valid if the pods can be bound in some
-// order. Usually every order works.
+// order. Usually every order works. topo is the topology state before any pod was placed.
 func (bk bindingCheck) simulateBinding(topo *existing.TopologyState) {
 	simulator := bk.newSimulator()
 	if simulator.AnyOrderBinds(topo.DomainCounts) && !simulator.UsesMinDomains {
@@ -42,23 +42,23 @@ func (bk bindingCheck) simulateBinding(topo *existing.TopologyState) {
 	bk.sol.placements = slices.DeleteFunc(bk.sol.placements, func(p existingPlacement) bool { return p.n == 0 })
 }
 
-// newSimulator returns the placed pods as steps of a simulation. Classes without rules that an order
-// of binding can violate are left out.
+// newSimulator returns a simulator with the placed pods as steps. It leaves out the classes that are in no domain
+// and have no host affinity, because every order of binding keeps their rules.
 func (bk bindingCheck) newSimulator() *binding.Simulator {
 	sol, initial := bk.sol, bk.problem.Rooms
 	simulator := binding.New(sol.queue.Pods.Topology, initial, func(group int) bool { return sol.topo.HasPod(initial, group) })
 	sv := newSpreadVisibility(sol)
-	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: whether the node of its pods matters
-	hasHostRules := false
+	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: whether the node of its pods matters, not only the domain
+	anyHostMatters := false
 	for c := range sol.queue.Classes {
 		p := &sol.queue.Classes[c]
 		if hostMatters[c] = bk.hasHostAffinity(p) || p.Domains != nil && sv.mayBeUncounted(p); hostMatters[c] {
-			hasHostRules = true
+			anyHostMatters = true
 		} else if n := sol.queue.UnitCount(c) - sol.queue.Left[c]; p.Domains != nil && n > 0 {
 			simulator.Add(binding.Step{Class: c, Profile: sol.queue.Profile(p), Domains: p.Domains, Left: n, Host: binding.AnyHost})
 		}
 	}
-	if !hasHostRules {
+	if !anyHostMatters {
 		return simulator
 	}
 	for _, loc := range sol.podLocations() {

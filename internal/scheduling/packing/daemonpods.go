@@ -5,7 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// existingNodesFor returns the existing nodes in the domains that pods of the profile may use.
+// existingNodesFor returns the existing nodes in the domains that pods of the profile may use. There are none if no pod
+// in the domains satisfies a required affinity, because then only DaemonSet pods of a new node can.
 func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.Set {
 	if len(sp.topo.UnmetAffinity(p, domains)) > 0 {
 		return bitset.New(len(sp.rooms.Nodes))
@@ -13,8 +14,8 @@ func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.S
 	return sp.topo.NodesIn(p, domains)
 }
 
-// withDaemonPods narrows an accept set to the offerings whose DaemonSet pods satisfy the affinities
-// that no other pod in the domains satisfies.
+// withDaemonPods returns the number of an accept set: the offerings of the given set whose DaemonSet pods satisfy the
+// required affinities that no other pod in the domains satisfies.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
 	for _, g := range sp.topo.UnmetAffinity(p, domains) {
 		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Both(sp.queue.DaemonPods.Matched(g)))

@@ -15,37 +15,38 @@ type pricer struct {
 	solver  *dualprice.Pricer
 	work    *work
 
-	dualPrice []float64 // by class: the marginal price of one unit, in billionths of a dollar per hour
+	dualPrice []float64 // by class: the dual price of one unit, in billionths of a dollar per hour
 }
 
-// priceClasses sets the dual price of a unit of each active class: the unit's share of the lowest possible
-// price of all active classes. A class that accepts no offering gets a price above any real price, because
-// only an existing node can take its pods.
+// priceClasses sets the soft dual price of a unit of each active class: the unit's share of the lowest possible price
+// of all active classes. All other classes get aboveAnyPrice: those that accept no offering must come first, because
+// only an existing node can take their pods.
 func (pc *pricer) priceClasses(active []int) {
 	p := pc.solver.For(pc.queue.Demands(active), false)
 	pc.setDualPrices(active, p, p.DualPrices(false).PerPod)
 }
 
-// setDualPrices copies the dual prices of the demands to the classes.
+// setDualPrices sets the dual prices of the active classes to those of their demands, at least Class.MinimalPrice, and
+// of all other classes to aboveAnyPrice. prices is by index in p.Demands.
 func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []float64) {
-	at := p.Index()
+	index := p.Index()
 	pc.dualPrice = slices.Repeat([]float64{aboveAnyPrice}, len(pc.queue.Classes))
 	for _, c := range active {
 		class, set := pc.queue.DemandOf(c)
 		pc.dualPrice[c] = pc.queue.Classes[c].MinimalPrice()
-		if i, ok := at[dualprice.Demand{Class: class, Set: set}]; ok {
+		if i, ok := index[dualprice.Demand{Class: class, Set: set}]; ok {
 			pc.dualPrice[c] = max(pc.dualPrice[c], prices[i])
 		}
 	}
 }
 
-// expectedLots returns the lots with the lowest price per value that each can reach. holds is, by
-// offering of the bound, the highest total dual price of the pods on one node.
-func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, holds []float64) []lot {
-	most := make([]float64, len(pr.Stock.Models))
+// expectedLots returns a copy of the lots, each with the lowest price per value that it can reach as its key. perNode
+// is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
+func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
+	most := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
 	for i, l := range p.Lots {
 		m := pr.Stock.Offers[l.Offer].Model
-		most[m] = max(most[m], holds[i])
+		most[m] = max(most[m], perNode[i])
 	}
 	out := slices.Clone(lots)
 	for i := range out {
@@ -55,27 +56,26 @@ func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, holds [
 	return out
 }
 
-// priceLots sets the dual prices of the active classes, hard or soft, and returns the lots with
-// their expected price per value.
+// priceLots sets the dual prices of the active classes, hard or soft, from the last pricing, and returns expectedLots.
 func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	prices := pc.solver.Last.DualPrices(hard)
 	pc.setDualPrices(active, pc.solver.Last, prices.PerPod)
 	return expectedLots(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
-// repriceLots sets the dual prices again, for the units in left. The pods placed first took the cheapest
+// repriceLots is priceLots for only the units in left, which is by class. The pods placed first took the cheapest
 // combinations, so the remaining pods have other prices.
 func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last
-	at, counts := p.Index(), make([]int, len(p.Demands))
+	index, counts := p.Index(), make([]int, len(p.Demands)) // counts: units left, by demand
 	for _, c := range active {
 		class, set := pc.queue.DemandOf(c)
-		if i, ok := at[dualprice.Demand{Class: class, Set: set}]; ok {
+		if i, ok := index[dualprice.Demand{Class: class, Set: set}]; ok {
 			counts[i] += left[c]
 		}
 	}
 	prices := p.Reprice(counts, hard)
-	pc.work.steps += len(p.Demands) * len(p.Lots) / 4 // this takes about as long as that number of steps
+	pc.work.steps += len(p.Demands) * len(p.Lots) / 4 // Reprice takes about as long as this number of steps
 	if hard {
 		pc.work.steps += len(p.Demands) * len(p.Lots)
 	}
@@ -83,6 +83,6 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	return expectedLots(pc.problem, lots, p, prices.PerNode)
 }
 
-// aboveAnyPrice is a price above that of any real pod: a million dollars per hour, in billionths of a
-// dollar.
+// aboveAnyPrice is above the dual price of any pod that accepts an offering: a million dollars per hour, in billionths
+// of a dollar.
 const aboveAnyPrice = 1e6 * float64(catalog.Dollar)

@@ -8,11 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// maxStates is the maximum number of states of a problem that is solved exactly. A state is a set of unplaced
-// pods; pods of one class are interchangeable.
+// maxStates is the maximum number of states of a problem that is solved exactly. A state is a subset of the unplaced
+// units: a number of units of each class. Its own number encodes these numbers; see exact.stride.
 const maxStates = 256
 
-// exact computes the cheapest plan of a few pods by dynamic programming over all sets of these pods.
+// exact computes the cheapest plan of a few pods by dynamic programming over all states. In this file, a unit is
+// called a pod.
 type exact struct {
 	run        *strategyRun
 	problem    *pending.Problem
@@ -22,16 +23,16 @@ type exact struct {
 	work       *work
 
 	classes     []int
-	stride      []int // by class: difference between the numbers of two states that differ by one pod of the class
-	states      int
+	stride      []int     // by index in classes: difference between the numbers of two states that differ by one pod of the class
+	states      int       // number of states
 	singlePrice []float64 // by state: the price of the cheapest single node for exactly these pods; +Inf if none
 	singleOffer []int     // by state: the offering of that node
 	minPrice    []float64 // by state: the lowest price of any plan for these pods
 	firstPart   []int     // by state: the pods of one node of the plan with minPrice, as a state
 }
 
-// solveExactly returns the cheapest plan for the active classes. It reports false if they have too
-// many pods, if a pod would be unplaced, or if a limit would be exceeded.
+// solveExactly returns the cheapest plan for the active classes. It reports false if they have too many pods, if the
+// work limit is too low, if a pod would be unplaced, or if the plan exceeds a NodePool limit.
 func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 	run := nc.newRun(strategy{}, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
 	ex := newExact(run, active)
@@ -53,6 +54,7 @@ func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 	return run.outcome(), true
 }
 
+// newExact returns an exact whose stride, and with it the number of states, is not set yet.
 func newExact(run *strategyRun, classes []int) *exact {
 	return &exact{
 		run: run, problem: run.problem, queue: run.queue, nodeOffers: run.sol.nodeOffers, prices: run.prices, work: run.work,
@@ -60,7 +62,7 @@ func newExact(run *strategyRun, classes []int) *exact {
 	}
 }
 
-// priceStates finds the cheapest single node for every state.
+// priceStates sets singlePrice and singleOffer: the cheapest single node for every state.
 func (ex *exact) priceStates(lots []lot) {
 	lots = slices.Clone(lots)
 	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.Price, b.Price) })
@@ -110,7 +112,7 @@ func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
 	return !shape.Broken && ex.nodeOffers.used(&pn).Fits(shape.Room) && ex.nodeOffers.keepsMinValues(&pn)
 }
 
-// partition finds the cheapest partition into nodes for every state.
+// partition sets minPrice and firstPart: the cheapest partition into nodes for every state.
 func (ex *exact) partition() {
 	ex.minPrice, ex.firstPart = make([]float64, ex.states), make([]int, ex.states)
 	for state := 1; state < ex.states; state++ {

@@ -12,11 +12,11 @@ import (
 // exchanger exchanges pods between planned nodes so that one node after the other fits a cheaper
 // offering.
 //
-// The free room on each well-filled node is too small for any pod. But if a node exchanges a pod for
-// a slightly smaller pod of another node, its requests come closer to the room of a cheaper offering,
-// while the price of the other node stays the same. After a few exchanges, with several partners, the
-// node fits the cheaper offering. If it does not, the exchanges are kept: they combined several small
-// gaps into one, and the next pass starts from there. No exchange raises a price.
+// The free room on each well-filled node is too small for any pod. But a node can exchange a pod for a slightly smaller
+// pod of another node, the partner. The requests on the node then come closer to the room of a cheaper offering, while
+// the partner stays on its offering. After a few exchanges, with several partners, the node fits the cheaper offering.
+// If the node still does not fit, the exchanges are kept: they combined several small gaps into one, and the next pass
+// starts from there. No exchange raises a price.
 type exchanger struct {
 	filler     filler
 	problem    *pending.Problem
@@ -26,26 +26,27 @@ type exchanger struct {
 
 	nodes       []plannedNode // single copies, each with the cheapest offering that fits its pods
 	fixed       []plannedNode // nodes that do not exchange pods
-	movable     []bool        // by class
-	hostRuleKey []int         // by class: classes of one number are equal for host rules
+	movable     []bool        // by class: see isMovable
+	hostRuleKey []int         // by class: host rules do not distinguish classes with the same key; 0 if not computed
 	nextPartner int           // index of the node where the search for a partner continues
 }
 
 const (
 	maxPasses   = 6
-	minPassGain = 0.001 // minimum saving of a pass for another pass to follow, relative to the price
+	minPassGain = 0.001 // another pass follows only if a pass saves this share of the plan's price
 
 	maxExchanges     = 8    // for one node in one pass
-	enoughPartners   = 16   // partners to compare once one with an exchange was found
-	maxPartners      = 512  // partners to compare in all
-	minExchangeGain  = 0.05 // minimum reduction by each exchange, as a share of the excess
+	enoughPartners   = 16   // after this many compared partners, the search stops if it has found an exchange
+	maxPartners      = 512  // after this many compared partners, the search stops in any case
+	minExchangeGain  = 0.05 // share of the excess over the target's room by which an exchange must reduce it
 	pairsPerStep     = 10   // comparisons of two pods that take as long as one step
-	maxTargetOffers  = 24   // offerings that a node compares to find its target
-	maxScannedOffers = 400  // the same, including offerings without room for its pods
-	exchangeShare    = 0.25 // of the remaining steps of a plan
+	maxTargetOffers  = 24   // cheaper offerings that findTarget compares for one node
+	maxScannedOffers = 400  // the same, with the offerings that the node's pods do not accept
+	exchangeShare    = 0.25 // share of the steps up to nodeChooser.stepLimit that exchanges may use
 )
 
-// exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome.
+// exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome. It starts no further pass or
+// node after stepLimit steps.
 func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 	if nc.queue.DaemonPods != nil {
 		return o // another offering may have other DaemonSet pods, whose effect on rules exchanges do not check
@@ -93,8 +94,8 @@ func (ex *exchanger) load(nodes []plannedNode) {
 	}
 }
 
-// isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host
-// ports, and no affinity applies to them or selects them.
+// isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host ports, and no
+// host affinity applies to them or selects them.
 func (ex *exchanger) isMovable(class int) bool {
 	c := &ex.queue.Classes[class]
 	p := ex.queue.Profile(c)
@@ -103,7 +104,7 @@ func (ex *exchanger) isMovable(class int) bool {
 		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.Pods.Topology.Groups[g].Kind == topology.Affinity })
 }
 
-// useCheapestOffer gives the node the cheapest offering that fits its pods.
+// useCheapestOffer makes the cheapest offering that fits the node's pods its offering.
 func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
 	feasible := ex.nodeOffers.feasibleOffers(pn)
 	for _, o := range ex.problem.Stock.VariantOf(pn.offer).ByPrice {
@@ -116,7 +117,8 @@ func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
 	}
 }
 
-// collect returns the nodes without those that have no pods left. It merges adjacent equal nodes.
+// collect returns all nodes, fixed nodes first, without the nodes that have no pods left. It merges adjacent equal
+// nodes.
 func (ex *exchanger) collect() []plannedNode {
 	out := ex.fixed
 	for _, pn := range ex.nodes {
@@ -135,12 +137,12 @@ func (ex *exchanger) collect() []plannedNode {
 
 // exchangeTarget is a cheaper offering for a node.
 type exchangeTarget struct {
-	node, offer int
-	excess      float64 // excess of the requests over its room, divided by the saved share of the price
+	node, offer     int     // index in exchanger.nodes, and number of the offering
+	excessPerSaving float64 // excess of the node's requests over the offering's room, divided by the saved share of the price
 }
 
-// pass tries to reach a cheaper offering for each node, smallest excess first. It returns the
-// savings.
+// pass tries to reach a cheaper offering for each node, smallest excess per saving first. It returns by how much it
+// lowered the price of the plan.
 func (ex *exchanger) pass(stepLimit int) float64 {
 	var targets []exchangeTarget
 	for i := range ex.nodes {
@@ -148,7 +150,7 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 			targets = append(targets, target)
 		}
 	}
-	slices.SortStableFunc(targets, func(target, b exchangeTarget) int { return cmp.Compare(target.excess, b.excess) })
+	slices.SortStableFunc(targets, func(a, b exchangeTarget) int { return cmp.Compare(a.excessPerSaving, b.excessPerSaving) })
 	saved := 0.0
 	for _, target := range targets {
 		if ex.work.steps > stepLimit {
@@ -163,7 +165,8 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 	return saved
 }
 
-// findTarget returns the cheaper offering with the smallest excess per saving.
+// findTarget returns the cheaper offering with the smallest excess per saving for the i-th node. It reports false if
+// no cheaper offering is accepted by all pods of the node.
 func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	pn := &ex.nodes[i]
 	used, ports, scale := ex.nodeOffers.used(pn), pn.podPorts(ex.queue), ex.problem.Stock.Room(pn.offer)
@@ -171,7 +174,7 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	at, _ := slices.BinarySearchFunc(byPrice, pn.price,
 		func(o int, price float64) int { return cmp.Compare(float64(ex.problem.Stock.Offers[o].Price), price) })
 	best := exchangeTarget{node: i, offer: -1}
-	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
+	for n, compared := at-1, 0; n >= max(at-maxScannedOffers, 0) && compared < maxTargetOffers; n-- {
 		o := byPrice[n]
 		ex.work.steps++
 		shape := ex.problem.Stock.ShapeOf(o)
@@ -179,16 +182,16 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.Accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}
-		seen++
+		compared++
 		saved := 1 - float64(ex.problem.Stock.Offers[o].Price)/pn.price
-		if need := overflow(used, shape.Room, scale) / saved; best.offer < 0 || need < best.excess {
-			best.offer, best.excess = o, need
+		if excess := overflow(used, shape.Room, scale) / saved; best.offer < 0 || excess < best.excessPerSaving {
+			best.offer, best.excessPerSaving = o, excess
 		}
 	}
 	return best, best.offer >= 0
 }
 
-// overflow returns the excess of used over room, relative to scale, summed over the resources.
+// overflow returns the excess of used over room: for each resource the exceeding amount divided by scale, in total.
 func overflow(used, room, scale resources.Vector) float64 {
 	sum := 0.0
 	for r, n := range used {
@@ -199,7 +202,8 @@ func overflow(used, room, scale resources.Vector) float64 {
 	return sum
 }
 
-// reachTarget exchanges pods until the node fits the target offering, or no exchange is left.
+// reachTarget exchanges pods until the node fits the target offering, no exchange is left, or maxExchanges are made.
+// It changes the offering only if the node fits the target.
 func (ex *exchanger) reachTarget(target exchangeTarget) {
 	pn := &ex.nodes[target.node]
 	es := &exchangeSearch{
@@ -225,7 +229,7 @@ func (ex *exchanger) reachTarget(target exchangeTarget) {
 	ex.useCheapestOffer(pn)
 }
 
-// apply carries out an exchange of the node.
+// apply moves the pods of an exchange between the node and its partner.
 func (ex *exchanger) apply(node int, x exchange) {
 	a, b := &ex.nodes[node], &ex.nodes[x.partner]
 	ex.movePod(x.give, a, b)
@@ -238,7 +242,7 @@ func (ex *exchanger) apply(node int, x exchange) {
 	a.host, b.host = ex.tallyWithout(a, -1), ex.tallyWithout(b, -1)
 }
 
-// movePod moves a pod from one node to another. It does not update host.
+// movePod moves a pod of the class from one node to another. It does not update plannedNode.host.
 func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 	i := slices.IndexFunc(from.allocations, func(x allocation) bool { return x.class == class })
 	k := slices.IndexFunc(to.allocations, func(x allocation) bool { return x.class == class })
@@ -255,7 +259,7 @@ func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 	to.free.Take(ask, 1)
 }
 
-// tallyWithout returns the host counts of the node's pods, without one unit of a class.
+// tallyWithout returns the host counts of the node's pods, without one unit of the given class; -1 for all pods.
 func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCounts {
 	var out topology.HostCounts
 	for _, x := range pn.allocations {

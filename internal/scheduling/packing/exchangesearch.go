@@ -5,7 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// exchangeSearch finds exchanges after which one planned node fits a cheaper offering.
+// exchangeSearch finds exchanges that bring the requests on one planned node closer to the room of a cheaper offering,
+// the target.
 type exchangeSearch struct {
 	exchanger *exchanger
 	problem   *pending.Problem
@@ -16,21 +17,21 @@ type exchangeSearch struct {
 	node       int              // index in exchanger.nodes
 	target     int              // the cheaper offering
 	targetRoom resources.Vector // room of the target
-	scale      resources.Vector // room of the current offering, to normalize amounts
+	scale      resources.Vector // room of the current offering; amounts are divided by it, to be comparable
 	used       resources.Vector // requests of the node's pods
 	usedAfter  resources.Vector // requests after the exchange that is being compared
-	excess     float64          // excess of the requests over the target's room, normalized
+	excess     float64          // excess of the requests over the target's room, in units of scale; see overflow
 }
 
 // exchange moves one pod to a partner node, and at most one pod of another class back.
 type exchange struct {
-	partner   int // index in exchanger.nodes
-	give, get int // classes; get is -1 for none
-	score     float64
+	partner   int     // index in exchanger.nodes
+	give, get int     // classes: the node gives a pod of give, and gets a pod of get; get is -1 for none
+	score     float64 // reduction of exchangeSearch.excess, relative to the partner's free room
 }
 
-// findExchange returns the exchange that uses a partner's free room best. It compares at most
-// maxPartners nodes, and stops early once it has an exchange and has compared enoughPartners.
+// findExchange returns the exchange with the highest score; false if there is none. It compares at most maxPartners
+// nodes, and stops early once it has an exchange and has compared enoughPartners.
 func (es *exchangeSearch) findExchange() (exchange, bool) {
 	best := exchange{partner: -1}
 	es.excess = overflow(es.used, es.targetRoom, es.scale)
@@ -51,8 +52,8 @@ func (es *exchangeSearch) findExchange() (exchange, bool) {
 	return best, best.partner >= 0
 }
 
-// freeFor returns the free room of a node in the resources whose requests exceed the target,
-// normalized.
+// freeFor returns the free room of a possible partner in those resources in which the node's requests exceed the
+// target's room, in units of scale.
 func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 	sum := 0.0
 	for r, n := range es.used {
@@ -63,7 +64,8 @@ func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 	return sum
 }
 
-// compareExchanges compares all exchanges with one partner to the best exchange so far.
+// compareExchanges compares all exchanges with one partner to the best exchange so far, and replaces it if one is
+// better. gap is the result of freeFor for the partner.
 func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
 	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
 	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
@@ -73,27 +75,28 @@ func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *excha
 		}
 		give := es.queue.Classes[x.class].Ask
 		for i := -1; i < len(to.allocations); i++ {
-			d := exchange{partner: partner, give: x.class, get: -1}
+			candidate := exchange{partner: partner, give: x.class, get: -1}
 			var get resources.Vector
 			if i >= 0 {
-				if d.get = to.allocations[i].class; d.get == d.give || !es.exchanger.movable[d.get] {
+				if candidate.get = to.allocations[i].class; candidate.get == candidate.give || !es.exchanger.movable[candidate.get] {
 					continue
 				}
-				get = es.queue.Classes[d.get].Ask
+				get = es.queue.Classes[candidate.get].Ask
 			}
 			if !es.fitsBoth(give, get, from, to) {
 				continue
 			}
 			gain := es.excess - overflow(es.usedAfter, es.targetRoom, es.scale)
-			if d.score = gain / gap; gain >= minExchangeGain*es.excess && d.score > best.score && es.allowed(d, from, to) {
-				*best = d
+			candidate.score = gain / gap
+			if gain >= minExchangeGain*es.excess && candidate.score > best.score && es.isAllowed(candidate, from, to) {
+				*best = candidate
 			}
 		}
 	}
 }
 
-// fitsBoth reports whether both nodes have room after the exchange. It stores the node's new
-// requests in usedAfter.
+// fitsBoth reports whether both nodes have room for their pods after the exchange of a pod that requests give for a
+// pod that requests get; nil for none. It stores the node's new requests in usedAfter.
 func (es *exchangeSearch) fitsBoth(give, get resources.Vector, from, to *plannedNode) bool {
 	for r, n := range give {
 		if get != nil {
@@ -107,27 +110,26 @@ func (es *exchangeSearch) fitsBoth(give, get resources.Vector, from, to *planned
 	return true
 }
 
-// allowed reports whether accept sets, host rules and the maximum share of a class permit the
-// exchange.
-func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
-	if !es.canTake(to, d.give, from.allocations) {
+// isAllowed reports whether accept sets, host rules and the maximum share of a class permit the exchange x.
+func (es *exchangeSearch) isAllowed(x exchange, from, to *plannedNode) bool {
+	if !es.canTake(to, x.give, from.allocations) {
 		return false
 	}
-	if d.get < 0 {
-		return es.hostRulesAllow(to, d.give, -1)
+	if x.get < 0 {
+		return es.hostRulesAllow(to, x.give, -1)
 	}
-	if !es.canTake(from, d.get, to.allocations) || !es.problem.Accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
+	if !es.canTake(from, x.get, to.allocations) || !es.problem.Accepts.Sets[acceptSetOf(to.allocations, x.get)].Has(es.target) {
 		return false
 	}
-	return es.exchanger.hostRuleKey[d.give] == es.exchanger.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) &&
-		es.hostRulesAllow(from, d.get, d.give)
+	return es.exchanger.hostRuleKey[x.give] == es.exchanger.hostRuleKey[x.get] || es.hostRulesAllow(to, x.give, x.get) &&
+		es.hostRulesAllow(from, x.get, x.give)
 }
 
-// canTake reports whether the node's offering is in the accept set that a pod of the class has
-// among others. The node must also have less than the maximum share of the class. Pods of one class
-// on one node always have the same accept set.
-func (es *exchangeSearch) canTake(pn *plannedNode, class int, others []allocation) bool {
-	set := acceptSetOf(others, class)
+// canTake reports whether the node may get a pod of the class from the node with the allocations source. The pod's
+// accept set must have the offering of pn, and pn must have less than the maximum share of the class. If pn already
+// has pods of the class, they must have the same accept set, because a node has one allocation per class.
+func (es *exchangeSearch) canTake(pn *plannedNode, class int, source []allocation) bool {
+	set := acceptSetOf(source, class)
 	if !es.problem.Accepts.Sets[set].Has(pn.offer) {
 		return false
 	}
@@ -145,8 +147,8 @@ func acceptSetOf(allocations []allocation, class int) int {
 	return -1
 }
 
-// hostRulesAllow reports whether host rules allow a pod of the class on the node after one pod of
-// another class has left it.
+// hostRulesAllow reports whether host rules allow a pod of the class on the node after one pod of the class without
+// was removed; -1 if none is removed.
 func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, without int) bool {
 	if es.facts.ruleScope[class] == noHostRules {
 		return true

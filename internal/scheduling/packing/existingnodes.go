@@ -20,8 +20,8 @@ func newExistingFiller(sol *solution) existingFiller {
 	return existingFiller{queue: sol.queue, rooms: sol.rooms, topo: sol.topo, prices: sol.prices, sol: sol}
 }
 
-// placeOnExisting places pods on existing nodes. Higher priorities come first, then pods that no
-// offering accepts, then the most expensive ones.
+// placeOnExisting places pods of the classes on existing nodes. Pods of higher priority are placed first, then
+// pods that accept no offering, then pods with the highest dual price.
 func (ef existingFiller) placeOnExisting(classes []int) {
 	if len(ef.rooms.Nodes) == 0 || len(classes) == 0 {
 		return
@@ -30,7 +30,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 	for before := -1; before < len(ef.sol.placements); {
 		before = len(ef.sol.placements)
 		for _, tier := range ef.queue.TiersOf(classes) {
-			// Each pass may change which node has the fewest pods of a spread, so nodes are filled again.
+			// Each call of placeTier may change which node has the fewest pods of a spread, so nodes are filled again.
 			for _, ef.sol.droppedWeightOnExisting = range ef.queue.PreferenceWeights(tier) {
 				for ef.placeTier(tier, true) && ef.queue.MayFollow(tier) {
 				}
@@ -39,13 +39,13 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 			}
 		}
 		if classes = ef.queue.AffinityFollowers(); len(classes) == 0 {
-			return // pods with affinity to pods of lower priority are placed after those
+			return // else try the pods with affinity to pods of lower priority, which are placed by now
 		}
 	}
 }
 
-// placeTier fills the existing nodes in order with the classes of the tier, and reports whether it
-// placed any. With preferred, it uses only nodes that satisfy their preferences.
+// placeTier fills the existing nodes, one after the other, with pods of the classes of the tier, and reports
+// whether it placed any. With preferred, a pod is placed only on nodes that satisfy its preferences.
 func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	sets := ef.rooms.Hard
 	if preferred {
@@ -55,20 +55,20 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	f.onExisting, f.strictPreferences = true, preferred
 	hasFilled := false
 	open, waiting := ef.openNodes(tier, sets)
-	var among []int
+	var candidates []int // classes that the node may take
 	for i := open.Next(0); i >= 0; i = open.Next(i + 1) {
-		among = among[:0]
+		candidates = candidates[:0]
 		for _, c := range tier {
 			class := &ef.queue.Classes[c]
 			if ef.queue.Left[c] > 0 && sets[class.Sig].Has(i) && (class.Nodes == nil || class.Nodes.Has(i)) {
-				among = append(among, c)
+				candidates = append(candidates, c)
 			}
 		}
-		if len(among) == 0 || !f.fillExisting(i, among) {
+		if len(candidates) == 0 || !f.fillExisting(i, candidates) {
 			continue
 		}
 		hasFilled = true
-		if ef.queue.CountWaiting(tier) <= waiting*7/8 {
+		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // an eighth fewer classes may leave much fewer nodes
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}
@@ -78,7 +78,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	return hasFilled
 }
 
-// fillExisting fills the existing node with pods of the classes, and reports whether it took any.
+// fillExisting fills the existing node with pods of the classes, and reports whether it placed any.
 func (f *filler) fillExisting(node int, classes []int) bool {
 	r := f.sol.rooms
 	pn := plannedNode{offer: -1, free: r.Room[node].Clone(), ports: r.Ports[node], host: r.Hosts[node].Clone()}
@@ -94,8 +94,8 @@ func (f *filler) fillExisting(node int, classes []int) bool {
 	return true
 }
 
-// openNodes returns the nodes that have room for a unit of some unplaced class and are in the set
-// of its signature. waiting is the number of such classes.
+// openNodes returns the nodes that have room for a unit of some class with unplaced units and are in the set of the
+// class's signature. waiting is the number of classes with unplaced units. sets is by signature.
 func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bitset.Set, waiting int) {
 	nodes = bitset.New(len(ef.rooms.Nodes))
 	for _, c := range classes {
@@ -107,8 +107,8 @@ func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bits
 	return nodes, waiting
 }
 
-// reachableNodes returns the nodes of the set that have room for a unit of the class and that its
-// own required host rules allow now. Placing pods may make more nodes reachable.
+// reachableNodes returns the nodes of the set that have room for a unit of the class and that the class's own
+// required host affinity and anti-affinity allow now. Placing pods may make more nodes reachable.
 func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	out := ef.nodesWithRoom(c).Both(set)
 	for _, r := range ef.queue.Profile(&ef.queue.Classes[c]).Host {
@@ -123,8 +123,8 @@ func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	return out
 }
 
-// nodesWithRoom returns the nodes that accept a unit of the class and have room for it. The result
-// is computed once per class. Room only shrinks, so later it may include nodes without room.
+// nodesWithRoom returns the nodes that accept a unit of the class and have room for the unit. The result is
+// computed once per class. Room only shrinks, so a later result may include nodes that have no room any more.
 func (ef existingFiller) nodesWithRoom(c int) bitset.Set {
 	for len(ef.sol.roomCache) <= c {
 		ef.sol.roomCache = append(ef.sol.roomCache, nil)

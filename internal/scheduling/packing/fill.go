@@ -16,18 +16,18 @@ type filler struct {
 	prices  *pricer
 	work    *work
 
-	scoreRatio        float64 // minimum score of a class relative to the best score; 0 means minScoreRatio
-	onExisting        bool    // it fills existing nodes
-	strictPreferences bool    // on existing nodes, preferences about hosts count as rules
-	spreadOut         bool    // no node gets a large part of a class
-	careful           bool    // refine each node after it was filled
-	excludedClass     int     // a class that must not be added to the node, plus one; 0 for none
-	left              []int   // by class: units that it may still place
-	cursors           []cursor
-	room              []quad  // free room of the node
-	bestScore         float64 // the best score of the cursors
-	allocationIndex   []int32 // by class, while a node is filled: its index in the allocations, plus one
-	preloaded         bool    // the node had pods before it was filled
+	scoreRatio        float64  // minimum score of a class relative to the best score; 0 means minScoreRatio
+	onExisting        bool     // the filler fills existing nodes
+	strictPreferences bool     // on existing nodes, preferences about hosts are rules
+	spreadOut         bool     // no node gets more than classFacts.maxShare units of a class
+	careful           bool     // refine each node after it was filled
+	excludedClass     int      // a class that must not be added to the node, plus one; 0 for none
+	left              []int    // by class: units that the filler may still place
+	cursors           []cursor // while a node is filled: the position in each row of candidates
+	room              []quad   // free room of the node
+	bestScore         float64  // the best score of the cursors
+	allocationIndex   []int32  // by class, while a node is filled: its index in the allocations, plus one
+	preloaded         bool     // the node had pods before it was filled
 }
 
 // newFiller returns a filler that places units of left.
@@ -39,12 +39,12 @@ func newFiller(sol *solution, left []int) filler {
 // highest dual price decides, so large pods are placed first and small pods fill the gaps.
 const minScoreRatio = 0.95
 
-// fill adds pods of the candidate classes to the node so that their total dual price is as high as
-// possible, and returns the dual price of the added pods.
+// fill adds pods of the candidate classes to the node so that the total dual price of its pods is as high as
+// possible, and returns the total dual price of the added pods.
 //
-// It repeatedly takes the class that alone would fill the remaining room best, but adds only half of the
-// units that fit. The next class can then use the remaining room. All candidates must
-// accept the node.
+// It repeatedly takes one of the classes that alone would fill the remaining room best, but adds only half of the
+// units that fit, if other rows of candidates are left. The next class can then use the remaining room. All
+// candidates must accept the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {
@@ -66,7 +66,7 @@ func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	return value
 }
 
-// addFromRow adds a batch of units of the class at the cursor. If the class has too few, units of similar
+// addFromRow adds a batch of units of the class at the cursor. If the class has too few units, units of similar
 // classes that follow in the row complete the batch. It returns the total dual price of the added units.
 func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 	value := 0.0
@@ -96,7 +96,8 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 // bulk of that other class.
 const bulkSimilarity = 0.7
 
-// batchSize returns how many units like those at the cursor to add at once.
+// batchSize returns how many units to add at once of the class at the cursor: half of those that fit, or all if
+// there is no other row.
 func (f *filler) batchSize(k *cursor) int {
 	n := int(min(k.fits, 1e6))
 	if len(f.cursors) > 1 {
@@ -109,8 +110,9 @@ func (f *filler) batchSize(k *cursor) int {
 // more classes a gap is a small part of the node.
 const maxRefinedClasses = 12
 
-// refine improves a node that was filled. It first fills the node again with other values of scoreRatio,
-// then exchanges units of one class after the other.
+// refine increases the total dual price of the pods on a node that was filled. It first fills the node again with
+// other values of scoreRatio, then replaces units of one class after the other. empty is the node before it was
+// filled.
 func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidateRows) {
 	if len(pn.allocations) > maxRefinedClasses {
 		return
@@ -126,15 +128,15 @@ func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidat
 	}
 }
 
-// trySwaps removes one unit, or all units, of a class from the node and refills the node with other classes.
-// It keeps the result if the value is higher, and reports whether any was.
+// trySwaps tries, for each class on the node, to replace one unit or all units by units of other classes. It keeps
+// the first result with a higher value, and reports whether there was one.
 func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candidateRows) bool {
 	for _, a := range pn.allocations {
-		for i, off := range [2]int{1, a.n} {
-			if i > 0 && off == 1 {
+		for i, removed := range [2]int{1, a.n} {
+			if i > 0 && removed == 1 {
 				continue
 			}
-			if try := f.refill(pn, empty, a.class, off, candidates); try.value > pn.value*(1+1e-9) {
+			if try := f.refill(pn, empty, a.class, removed, candidates); try.value > pn.value*(1+1e-9) {
 				*pn = try
 				return true
 			}
@@ -143,13 +145,13 @@ func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candid
 	return false
 }
 
-// refill returns the node with off units of a class replaced by units of other classes.
-func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, candidates *candidateRows) plannedNode {
+// refill returns the node without the given number of units of a class, and filled again with other classes.
+func (f *filler) refill(pn *plannedNode, empty plannedNode, class, removed int, candidates *candidateRows) plannedNode {
 	try := empty.clone()
 	for _, a := range pn.allocations {
 		n := a.n
 		if a.class == class {
-			n -= off
+			n -= removed
 		}
 		if n > 0 {
 			f.add(&try, a.class, n)
@@ -167,8 +169,8 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, cand
 	return try
 }
 
-// scoreRows computes the best class of each row again and drops the rows without a class that fits. It reports
-// whether any row is left.
+// scoreRows moves each cursor to the largest class of its row that still fits, computes the score of that class,
+// and drops the rows without a class that fits. It reports whether any row is left.
 func (f *filler) scoreRows(pn *plannedNode) bool {
 	bulk := f.problem.BulkOf(pn.free)
 	f.cacheRoom(pn)
@@ -208,8 +210,8 @@ func (f *filler) cacheRoom(pn *plannedNode) {
 	}
 }
 
-// bestCursor returns the cursor to continue with: of those close to the best score, the one with
-// the highest dual price.
+// bestCursor returns the index of the cursor to continue with: of those with a score close to the best, the cursor
+// whose class has the highest dual price.
 func (f *filler) bestCursor() int {
 	enough := cmp.Or(f.scoreRatio, minScoreRatio) * f.bestScore
 	best, value := 0, -1.0
@@ -221,7 +223,8 @@ func (f *filler) bestCursor() int {
 	return best
 }
 
-// addable returns how many of n units of the class at the cursor can be added.
+// addable returns how many of n units of the class at the cursor can be added, at most one if they have host
+// ports. If minValues would be violated, it tries half as many, and so on.
 func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.queue.Classes[class]
@@ -247,7 +250,7 @@ func (f *filler) add(pn *plannedNode, class, n int) {
 	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.CurrentSet(class)})
 }
 
-// addIndexed is add for a node that is being filled.
+// addIndexed is add for a node that is being filled, with allocationIndex instead of a search.
 func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 	f.consume(pn, class, n)
 	if i := f.allocationIndex[class]; i > 0 {
@@ -258,7 +261,8 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
-// consume subtracts the requests of n units from the free room of the node.
+// consume subtracts the requests of n units from the free room of the node, and adds their host ports and host
+// counts.
 func (f *filler) consume(pn *plannedNode, class, n int) {
 	c := &f.queue.Classes[class]
 	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {

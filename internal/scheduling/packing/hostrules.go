@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hostRuleRoom returns how many more units of the class the host rules allow on the node.
+// hostRuleRoom returns how many more units of the class the host rules allow on the node; math.MaxInt if no rule
+// limits them.
 func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 	pn.countDaemonPods(f.queue)
 	c := &f.queue.Classes[class]
@@ -19,10 +20,10 @@ func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 		return pn.host.Room(f.queue.Pods.Topology, p, f.hostRuleLimits(class))
 	}
 	room := math.MaxInt
-	for _, part := range c.Members {
+	for _, member := range c.Members {
 		limits := f.hostRuleLimits(class)
-		limits.Together = true // the unit includes the pods that it needs on its node
-		room = min(room, pn.host.Room(f.queue.Pods.Topology, f.queue.Profile(&f.queue.Classes[part.Class]), limits)/part.N)
+		limits.Together = true // the bundle includes the pods to which its members have affinity
+		room = min(room, pn.host.Room(f.queue.Pods.Topology, f.queue.Profile(&f.queue.Classes[member.Class]), limits)/member.N)
 	}
 	return room
 }
@@ -43,8 +44,8 @@ func (f *filler) hostRuleLimits(class int) topology.Limits {
 	return l
 }
 
-// fewestInPlan returns the number of pods of the group on the node with the fewest, or 0 if fewer nodes than
-// minDomains count.
+// fewestInPlan returns the number of pods of the group on the node with the fewest of them, or 0 if the group's
+// spread counts fewer nodes than minDomains.
 func (sol *solution) fewestInPlan(group, minDomains int) int {
 	if f := sol.planFewest[group]; f.Nodes >= minDomains {
 		return f.Pods
@@ -52,8 +53,8 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 	return 0
 }
 
-// findPlanFewest sets planFewest: the fewest pods of each host spread on any existing or planned
-// node.
+// findPlanFewest sets planFewest: for each host spread, the fewest pods on an existing or planned node, and the
+// number of nodes that certainly count.
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)
@@ -65,8 +66,8 @@ func (sol *solution) findPlanFewest() {
 			if n := pn.matchedPods(sol.queue, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
 				f.Pods = n
 			}
-			other := possible.Clone()
-			if other.AndNot(visible); possible.Any() && !other.Any() { // the node counts, whichever of its offerings is launched
+			uncounted := possible.Clone()
+			if uncounted.AndNot(visible); possible.Any() && !uncounted.Any() { // the node counts, whichever of its offerings is launched
 				f.Nodes += pn.copies
 			}
 		}

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// reopenFractions are divisors of the plan's price. Nodes with that fraction of the price are planned again,
-// small fractions first.
-var reopenFractions = [...]float64{32, 16, 8, 4, 2}
+// reopenDivisors are divisors of the plan's price. improve plans nodes again whose total price is the price of the
+// plan divided by one of them, smallest part first.
+var reopenDivisors = [...]float64{32, 16, 8, 4, 2}
 
-// improveRatio is the price, relative to the previous round, below which improve does another
-// round.
+// improveRatio is the price after a round of improve, relative to the price before it, below which another round
+// follows.
 const improveRatio = 0.998
 
-// improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for
-// the remaining pods, as long as that makes the plan cheaper. It first removes the nodes with the highest
-// price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into gaps,
-// its other pods need only a smaller node.
+// improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining
+// pods, as long as that makes the plan cheaper. It returns the new outcome. It first removes the nodes with the
+// highest price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into
+// gaps, the other pods of that node need only a smaller node.
 func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(o.strategy, o.left, o.remaining)
@@ -26,9 +26,9 @@ func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit in
 	for before := math.Inf(1); price < before*improveRatio; {
 		before = price
 		for _, order := range [...]func(a, b plannedNode) int{byPricePerValue, byPrice} {
-			for _, parts := range reopenFractions {
+			for _, divisor := range reopenDivisors {
 				for run.work.steps <= stepLimit {
-					next := run.reopen(price/parts, classes, order)
+					next := run.reopen(price/divisor, classes, order)
 					cheaper := next.totalPrice()
 					if next.leavesMore(run) || cheaper >= price {
 						break
@@ -41,12 +41,14 @@ func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit in
 	return run.outcome()
 }
 
+// byPricePerValue compares nodes: the highest price per value first.
 func byPricePerValue(a, b plannedNode) int { return cmp.Compare(b.pricePerValue(), a.pricePerValue()) }
 
+// byPrice compares nodes: the most expensive first.
 func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 
-// reopen returns a run that planned again for the pods of the first nodes in the given order. It removes at
-// least two nodes, until their total price reaches amount.
+// reopen returns a run that removed nodes of this run, first nodes in the given order first, and planned again for
+// their pods. It removes at least two nodes, and more until their total price reaches amount.
 func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
 	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneRemaining(run.remaining))
 	next.lots = run.lots
@@ -70,10 +72,10 @@ func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b pl
 	return next
 }
 
-// pricePerValue is the node's price per dual price of its pods.
+// pricePerValue returns the node's price per total dual price of its pods.
 func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
 
-// unassign makes the pods of n copies of the node unplaced again.
+// unassign makes the pods of n copies of the node unplaced again, and returns the copies to the remaining limits.
 func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] += a.n * n

@@ -9,10 +9,10 @@ import (
 // Only the cheapest offering of a lot is compared.
 type lot struct {
 	offering.Lot
-	key float64 // lower limit of the price per value of a node of the lot
+	key float64 // lower limit of the price per value of a node of the lot; the value is the total dual price of its pods
 }
 
-// lotQueue is a heap of lots by key, then price, then number.
+// lotQueue is a heap of lots by key, then price, then number of the offering.
 type lotQueue []lot
 
 func (h lotQueue) Len() int { return len(h) }
@@ -41,7 +41,7 @@ func (h *lotQueue) Pop() any {
 	return last
 }
 
-// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
+// lotsFor returns the lots that the classes accept. setOf returns the number of a class's accept set.
 func lotsFor(pr *pending.Problem, classes []int, setOf func(class int) int) []lot {
 	sets := make([]int, len(classes))
 	for i, c := range classes {

@@ -19,8 +19,8 @@ func (no *nodeOffers) keepsMinValues(pn *plannedNode) bool {
 	return !lacks
 }
 
-// missingMinValue returns the first of the minValues that the node's launch choices violate. If
-// minValues are relaxable, the node must keep as many values as a node with only one of its pods would.
+// missingMinValue returns the first of the minValues that the node's launch choices violate; false if there is none.
+// If minValues are relaxable, the node needs only as many values as each of its pods could keep alone on a node.
 func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 	if !no.problem.Stock.HasMinValues(pn.offer) {
 		return Relaxation{}, false
@@ -48,7 +48,7 @@ func (no *nodeOffers) distinctValues(pn *plannedNode) []int {
 	return p.DistinctValues(no.launchChoices(pn, !p.Remaining.Unlimited()))
 }
 
-// distinctValuesAlone is distinctValues for a node with one unit of the class.
+// distinctValuesAlone is distinctValues for a node of the offering with one unit of the allocation's class.
 func (no *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
 	key := aloneKey{model: no.problem.Stock.Offers[offer].Model, class: a.class, set: a.acceptSet}
 	out, ok := no.aloneValues[key]
@@ -63,7 +63,7 @@ func (no *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
 // aloneKey is a node with one unit of a class, as a cache key.
 type aloneKey struct{ model, class, set int }
 
-// relaxations returns the minValues that these launch choices violate.
+// relaxations returns the minValues that these launch choices violate. The choices are not empty.
 func (no *nodeOffers) relaxations(choices []int) []Relaxation {
 	p := no.problem.Stock.PoolOf(choices[0])
 	if !no.problem.Stock.HasMinValues(choices[0]) {

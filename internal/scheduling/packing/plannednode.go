@@ -12,21 +12,21 @@ import (
 
 // plannedNode is a number of equal nodes to launch, each with the same pods.
 type plannedNode struct {
-	offer         int // the offering for which the node was filled
-	copies        int
+	offer         int // the offering for which the node was filled; -1 for an existing node
+	copies        int // number of equal nodes
 	allocations   []allocation
-	free          resources.Vector // free room of each copy
-	ports         []int            // numbers in podgroup.Queue.Ports of the lists of host ports in use
-	host          topology.HostCounts
-	hasDaemonPods bool    // whether host counts the pods of its DaemonSets
-	value         float64 // total dual price of its pods, in billionths of a dollar per hour
-	price         float64 // price of the cheapest offering that fits its pods, in billionths of a dollar per hour
+	free          resources.Vector    // free room of each copy
+	ports         []int               // numbers in podgroup.Queue.Ports of the lists of host ports in use
+	host          topology.HostCounts // pods of each copy, by group of a host rule
+	hasDaemonPods bool                // whether host includes the DaemonSet pods
+	value         float64             // total dual price of the pods of each copy, in billionths of a dollar per hour
+	price         float64             // price of the cheapest offering that fits these pods, in billionths of a dollar per hour
 }
 
 // allocation is a number of units of one class on one planned node.
 type allocation struct {
 	class, n  int
-	acceptSet int // the accept set by which the class accepted the offering
+	acceptSet int // accept set of the class when its units were placed; it includes the node's offering
 }
 
 // valueOf returns the total dual price of the pods on the node.
@@ -47,7 +47,7 @@ func (no *nodeOffers) used(pn *plannedNode) resources.Vector {
 	return used
 }
 
-// daemonPorts returns the lists of host ports that DaemonSets use on a node of the shape.
+// daemonPorts returns the number of the list of host ports that DaemonSets use on a node of the shape, if any.
 func daemonPorts(s *offering.Shape) []int {
 	if s.List == podgroup.NoPorts {
 		return nil
@@ -55,7 +55,7 @@ func daemonPorts(s *offering.Shape) []int {
 	return []int{s.List}
 }
 
-// podPorts returns the lists of host ports of the pods on the node, without those of DaemonSets.
+// podPorts returns the numbers of the lists of host ports of the pods on the node, without those of DaemonSets.
 func (pn *plannedNode) podPorts(q *pending.Queue) (ports []int) {
 	for _, a := range pn.allocations {
 		ports = append(ports, q.Classes[a.class].Lists...)
@@ -63,7 +63,8 @@ func (pn *plannedNode) podPorts(q *pending.Queue) (ports []int) {
 	return ports
 }
 
-// countDaemonPods adds the DaemonSet pods of its offering to the node's host counts, once.
+// countDaemonPods sets the node's host counts to the DaemonSet pods of its offering, unless they are included
+// already. It must be called before other pods are counted.
 func (pn *plannedNode) countDaemonPods(q *pending.Queue) {
 	if q.DaemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
 		return
@@ -77,6 +78,7 @@ func (pn *plannedNode) matchedPods(q *pending.Queue, group int) int {
 	return pn.host.Matched(group)
 }
 
+// clone returns a copy that can be filled independently.
 func (pn *plannedNode) clone() plannedNode {
 	out := *pn
 	out.free, out.allocations, out.ports, out.host = pn.free.Clone(), slices.Clone(pn.allocations), slices.Clip(pn.ports), pn.host.Clone()

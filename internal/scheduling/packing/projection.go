@@ -24,17 +24,17 @@ func newDomainProjection(sol *solution) *domainProjection {
 	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
 }
 
-// projectDomains returns the topology state that will hold once the planned nodes exist. Every new
-// node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if this
+// projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes. Every
+// new node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if this
 // changes nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
-	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
-	if len(domains) == 0 && len(hosts) == 0 {
+	domains, groups := dp.addedDomains(), dp.emptierHostGroups()
+	if len(domains) == 0 && len(groups) == 0 {
 		return nil
 	}
 	out := topo.Fork()
 	out.EmptyHosts = maps.Clone(topo.EmptyHosts)
-	for g := range hosts {
+	for g := range groups {
 		out.EmptyHosts[g] = true
 	}
 	out.CountedDomains = slices.Clone(topo.CountedDomains)
@@ -45,8 +45,8 @@ func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existi
 	return out
 }
 
-// addedDomains returns, for each spread group that gains domains through the plan, which domains
-// count then.
+// addedDomains returns, for each spread group that gains domains by the plan, which domains then count, by number
+// of the domain.
 func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
 	for g := range dp.queue.Pods.Topology.Groups {
@@ -57,8 +57,8 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 	return out
 }
 
-// withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
-// spread group. It reports whether that adds any.
+// withPlannedDomains returns the domains that count for a spread group: those in counted, and those that planned
+// nodes may have. It reports whether planned nodes add any. It does not change counted.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
 	if !dp.queue.Pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
@@ -79,9 +79,9 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 	return all, more
 }
 
-// topologyAfterPlan returns the topology state as kube-scheduler will see it once the plan is carried out.
-// Only the domains of existing and planned nodes count, not the domains of other offerings that could be
-// launched.
+// topologyAfterPlan returns topo, the state before any pod was placed, as it will be once the planned nodes exist,
+// without the pods of the plan. Only the domains of existing and planned nodes count, not the domains of other
+// offerings that could be launched.
 func (dp *domainProjection) topologyAfterPlan(topo *existing.TopologyState) *existing.TopologyState {
 	out := topo.Fork()
 	out.CountedDomains = slices.Clone(topo.CountedDomains)
@@ -109,16 +109,16 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 	return dp.possible[node]
 }
 
-// countedOffers returns the offerings whose nodes count for a spread group: the offerings that the pod with
-// the rule accepts.
+// countedOffers returns the offerings whose nodes count for a spread group: those that the pods with the spread
+// accept.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
 	return existing.CountedOffers(dp.problem.Stock, dp.queue.Pods, group)
 }
 
-// emptierHostGroups returns the groups of host spreads that a planned node could violate, because the node
-// would have so few of the group's pods that existing nodes exceed the maxSkew.
+// emptierHostGroups returns the groups of host spreads that a planned node could violate: the node would have so
+// few of the group's pods that pods placed on existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
-	least := map[int]int{} // by group: the number of pods that each planned node must have
+	least := map[int]int{} // by group: the number of its pods that each planned node must have
 	for _, at := range dp.sol.placements {
 		dp.queue.EachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/refusal"
 )
 
-// refusals returns, for every unplaced pod, why no node of the plan and no further new node can
-// take the pod, in the domains that exist once the plan is carried out. topo is the topology state before any
-// pod was placed.
+// refusals returns one Refusal for every unplaced pod, sorted by pod: why no existing, planned or further new node can
+// take the pod, with the domains that exist once the planned nodes do. topo is the topology state before any pod was
+// placed.
 func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	if sol.queue.Unplaced() > 0 {
 		sol = sol.copyForRetry(newDomainProjection(sol).topologyAfterPlan(topo))
@@ -25,7 +25,7 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 		reason := Reason{Code: EffortSpent, Count: 1, Detail: "its rules about other pods, with those of all pods, exceed the limit of one plan"}
 		out = append(out, Refusal{Pod: p.ID(), Reasons: []Reason{reason}, Hint: refusal.RetryHint})
 	}
-	left := make([][]*cluster.Pod, sol.queue.Whole)
+	left := make([][]*cluster.Pod, sol.queue.Whole) // by whole class: its unplaced pods, with those of its parts
 	for c := range sol.queue.Classes {
 		p := &sol.queue.Classes[c]
 		if sol.queue.Left[c] == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// removeUnassigned removes pods from the plan that other did not assign to their domain. They would
-// be valid there only together with pods that were not placed.
+// removeUnassigned removes pods from the plan that other did not assign to their domain. These pods satisfy their rules
+// only together with pods that were not placed.
 func (sol *solution) removeUnassigned(other *solution) {
 	assigned := other.queue.AssignedByPart()
 	for c := range sol.queue.Classes {
@@ -22,7 +22,9 @@ func (sol *solution) removeUnassigned(other *solution) {
 	}
 }
 
-// remove removes n units of the class from nodes: first from new nodes, then from existing nodes.
+// remove removes n units of the class from nodes: first from planned nodes, then from existing nodes. Afterwards,
+// there may be placements of zero units. Like the other functions of this file, it does not update the free room,
+// the topology state and the remaining limits.
 func (sol *solution) remove(c, n int) {
 	for i := len(sol.planned) - 1; i >= 0 && n > 0; i-- {
 		n = sol.removeFromPlanned(i, c, n)
@@ -38,14 +40,15 @@ func (sol *solution) remove(c, n int) {
 	}
 }
 
-// removeFromPlanned removes up to n units of the class from the copies of one planned node, and returns how
-// many remain to be removed.
+// removeFromPlanned removes up to n units of the class from the copies of one planned node, and returns how many
+// remain to be removed. It takes all units from as many copies as it can, and the rest from one more copy. Changed
+// copies become a new planned node.
 func (sol *solution) removeFromPlanned(i, c, n int) int {
-	t := slices.IndexFunc(sol.planned[i].allocations, func(a allocation) bool { return a.class == c })
-	if t < 0 {
+	at := slices.IndexFunc(sol.planned[i].allocations, func(a allocation) bool { return a.class == c })
+	if at < 0 {
 		return n
 	}
-	each := sol.planned[i].allocations[t].n
+	each := sol.planned[i].allocations[at].n
 	for _, off := range [2]int{each, n % each} {
 		copies := min(n/max(off, 1), sol.planned[i].copies)
 		if off == 0 || copies == 0 {
@@ -53,8 +56,8 @@ func (sol *solution) removeFromPlanned(i, c, n int) int {
 		}
 		less := sol.planned[i].clone()
 		less.copies = copies
-		if less.allocations[t].n -= off; less.allocations[t].n == 0 {
-			less.allocations = slices.Delete(less.allocations, t, t+1)
+		if less.allocations[at].n -= off; less.allocations[at].n == 0 {
+			less.allocations = slices.Delete(less.allocations, at, at+1)
 		}
 		sol.planned[i].copies -= copies
 		sol.planned = append(sol.planned, less)
@@ -64,14 +67,15 @@ func (sol *solution) removeFromPlanned(i, c, n int) int {
 	return n
 }
 
-// removeAt removes n pods of the class from one host, or from any host. A bundle is removed as a whole.
-// Afterwards, there may be planned nodes without copies or pods, and placements of zero pods.
-func (sol *solution) removeAt(c, at, n int) {
+// removeAt removes n pods of the class from one host, or from any host if host is binding.AnyHost. The pods of a bundle
+// are removed with the whole bundle. Afterwards, there may be planned nodes without copies or pods, and placements
+// of zero units.
+func (sol *solution) removeAt(c, host, n int) {
 	for _, loc := range slices.Backward(sol.podLocations()) {
 		if n <= 0 {
 			return
 		}
-		if loc.class != c || at != binding.AnyHost && loc.host != at {
+		if loc.class != c || host != binding.AnyHost && loc.host != host {
 			continue
 		}
 		nodes := len(sol.rooms.Nodes)
@@ -87,8 +91,7 @@ func (sol *solution) removeAt(c, at, n int) {
 	}
 }
 
-// removeFromNode removes units of the class from an existing node, and returns how many remain to be
-// removed.
+// removeFromNode removes up to n units of the class from an existing node, and returns how many remain to be removed.
 func (sol *solution) removeFromNode(node, c, n int) int {
 	for i := range sol.placements {
 		if at := &sol.placements[i]; at.node == node && at.class == c {
@@ -101,7 +104,8 @@ func (sol *solution) removeFromNode(node, c, n int) int {
 	return n
 }
 
-// unplace removes the pods from their node. If they came in a bundle, it removes the whole bundle.
+// unplace removes all pods of the location from their node, and makes them unplaced. If they are in a bundle, it
+// removes all bundles of that class from the node.
 func (sol *solution) unplace(loc podLocation) {
 	if loc.host < len(sol.rooms.Nodes) {
 		for i := range sol.placements {

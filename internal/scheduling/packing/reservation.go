@@ -20,13 +20,13 @@ func newReservationFiller(sol *solution) reservationFiller {
 	return reservationFiller{problem: sol.problem, queue: sol.queue, prices: sol.prices, work: sol.work, sol: sol}
 }
 
-// fillReservations places pods of the active classes on instances of the capacity reservations that
-// they accept.
+// fillReservations places pods of the active classes on instances of the capacity reservations that these classes
+// accept.
 func (rf reservationFiller) fillReservations(active []int) {
-	accepts := func(c int) bool {
+	acceptsReserved := func(c int) bool {
 		return rf.problem.Accepts.Sets[rf.queue.CurrentSet(c)].Meets(rf.problem.Stock.Reserved)
 	}
-	if len(rf.problem.Stock.Reservations) == 0 || !slices.ContainsFunc(active, accepts) {
+	if len(rf.problem.Stock.Reservations) == 0 || !slices.ContainsFunc(active, acceptsReserved) {
 		return
 	}
 	rf.prices.priceClasses(active)
@@ -36,7 +36,7 @@ func (rf reservationFiller) fillReservations(active []int) {
 	f := newFiller(rf.sol, rf.queue.Left)
 	for i, classes := range rf.byReservationNeed(active) {
 		if i > 0 {
-			rf.sol.planned = f.topUp(rf.sol.planned, classes)
+			rf.sol.planned = f.topUp(rf.sol.planned, classes) // nodes for the groups before may have free room
 		}
 		for rf.work.steps <= rf.work.limit {
 			pn, ok := f.bestReservedNode(classes)
@@ -48,8 +48,8 @@ func (rf reservationFiller) fillReservations(active []int) {
 	}
 }
 
-// byReservationNeed groups the classes in the order to fill reservations: first classes that accept only
-// reservations, by priority, then classes that prefer them, by priority, then the other classes.
+// byReservationNeed groups the classes in the order in which reservations are filled: first classes that accept only
+// reserved offerings, by priority, then classes that prefer these offerings, by priority, then the other classes.
 func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	var reservedOnly, reservedFirst, others []int
 	for _, c := range classes {
@@ -71,8 +71,8 @@ func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	return slices.Concat(rf.queue.TiersOf(reservedOnly), rf.queue.TiersOf(reservedFirst), [][]int{others})
 }
 
-// bestReservedNode returns the reserved node with the highest dual price of its pods relative to
-// its size.
+// bestReservedNode returns the node on a reserved instance with the highest total dual price of its pods relative to
+// its size. It returns false if no reserved instance can take a pod of the classes.
 func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 	most := 0.0
 	for n := range f.problem.Stock.Reservations {
@@ -83,8 +83,8 @@ func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 			}
 			pn := f.sol.nodeOffers.nodeWith(o, nil)
 			f.fill(&pn, f.facts.groupRows(f.accepting(o, classes)))
-			if full := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && full > most {
-				best, most = pn, full
+			if valuePerSize := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && valuePerSize > most {
+				best, most = pn, valuePerSize
 			}
 		}
 	}

@@ -19,14 +19,14 @@ type reservationSearch struct {
 
 // instanceChoice is the decision about one instance.
 type instanceChoice struct {
-	offer    []int     // by state: the offering for exactly these pods; -1 if none
+	offer    []int     // by state: the offering of the reservation for exactly these pods; -1 if none
 	minPrice []float64 // by state: the lowest price for these pods with this instance and the instances before it
-	part     []int     // by state: the pods on the instance in the plan with minPrice
+	part     []int     // by state: the pods on the instance in the plan with minPrice, as a state; 0 if it is not used
 }
 
-// fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It
-// reports false, and changes nothing, if the classes have too many pods, if a pod would be
-// unplaced, or if a limit would be exceeded.
+// fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It reports false, and places
+// no pod, if the classes have too many pods, if the work limit is too low, if a pod would be unplaced, or if the
+// plan exceeds a NodePool limit. It does not place the pods that are cheaper on other nodes.
 func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 	ex := newExact(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.Left), nil), active)
 	pods := 0
@@ -46,7 +46,7 @@ func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 	rs := &reservationSearch{exact: ex, sol: rf.sol, problem: rf.problem, work: rf.work}
 	least := ex.minPrice
 	for n := range rf.problem.Stock.Reservations {
-		offer := rs.heldBy(n)
+		offer := rs.reservedOffers(n)
 		for range min(rf.sol.unusedInstances(n), pods) {
 			choice := rs.chooseFor(offer, least)
 			if slices.Equal(choice.minPrice, least) {
@@ -58,8 +58,9 @@ func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 	return !math.IsInf(least[ex.states-1], 1) && rs.addAll()
 }
 
-// heldBy returns, by state, the offering of the reservation for exactly these pods.
-func (rs *reservationSearch) heldBy(reserve int) []int {
+// reservedOffers returns, by state, an offering of the reservation that one node for exactly these pods can use; -1
+// if there is none.
+func (rs *reservationSearch) reservedOffers(reserve int) []int {
 	out := make([]int, rs.exact.states)
 	for state := range out {
 		out[state] = -1
@@ -74,7 +75,8 @@ func (rs *reservationSearch) heldBy(reserve int) []int {
 	return out
 }
 
-// chooseFor finds, for every state, the pods to put on one more instance.
+// chooseFor finds, for every state, the pods to put on one more instance. offer is as in instanceChoice; before is the
+// lowest price of each state without this instance. Of equal prices, the most pods on the instance are chosen.
 func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
 	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.exact.states)}
 	for state := 1; state < rs.exact.states; state++ {
@@ -83,8 +85,8 @@ func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceCh
 				continue
 			}
 			price := before[state-part] + float64(rs.problem.Stock.Offers[offer[part]].Price)
-			same := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
-			if price < choice.minPrice[state] || same {
+			isFuller := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
+			if price < choice.minPrice[state] || isFuller {
 				choice.minPrice[state], choice.part[state] = price, part
 			}
 		}
@@ -93,7 +95,7 @@ func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceCh
 	return choice
 }
 
-// unitsIn returns how many units a state has.
+// unitsIn returns how many units are in the state.
 func (rs *reservationSearch) unitsIn(state int) int {
 	n := 0
 	for i := range rs.exact.classes {
@@ -102,7 +104,8 @@ func (rs *reservationSearch) unitsIn(state int) int {
 	return n
 }
 
-// addAll adds the nodes to the plan, and reports whether the limits allow them.
+// addAll adds the nodes on reserved instances to the plan. If a NodePool limit does not allow one of them, it adds none
+// and reports false.
 func (rs *reservationSearch) addAll() bool {
 	sol := rs.sol
 	planned, left := len(sol.planned), slices.Clone(sol.queue.Left)

@@ -8,17 +8,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// maxAttempts is the maximum number of restarts of planning because a domain had no room for the pods assigned
-// to it.
+// maxAttempts is the maximum number of attempts to plan, including the first. Planning restarts if new nodes add
+// domains, or if a domain had no room for the pods that were assigned to it.
 const maxAttempts = 4
 
-// restart returns a new solution without placed pods. It assigns no domain more pods than the domain could take
-// in this attempt.
+// restart returns a new solution without placed pods, in which classes are split again. It assigns to each domain that
+// was short of room no more pods of a class than the domain could take in this attempt.
 func (sol *solution) restart(g *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, g)
 	next.work.steps = sol.work.steps
 	next.domainCaps, next.queue.WithoutHostPreferences = maps.Clone(sol.domainCaps), maps.Clone(sol.queue.WithoutHostPreferences)
-	got := sol.queue.PlacedByPart()
+	placed := sol.queue.PlacedByPart()
 	for c := range sol.queue.Classes {
 		if p := &sol.queue.Classes[c]; p.Domains != nil && sol.queue.Left[c] > 0 {
 			if sol.hasLimits() && sol.queue.HasHostPreferences(p) && !sol.queue.WithoutHostPreferences[p.Base] {
@@ -26,20 +26,21 @@ func (sol *solution) restart(g *existing.TopologyState) *solution {
 				continue
 			}
 			key := pending.PartKey(p.Base, p.Domains)
-			next.domainCaps[key] = got[key]
+			next.domainCaps[key] = placed[key]
 		}
 	}
 	newSplitter(next).split()
 	return next
 }
 
-// placedAsAssigned reports whether this plan placed, in each part, the pods that other assigned to the part.
+// placedAsAssigned reports whether the solution placed, in each part, as many units as other assigned to the part.
+// Then no other attempt is needed.
 func (sol *solution) placedAsAssigned(other *solution) bool {
 	return maps.Equal(sol.queue.PlacedByPart(), other.queue.AssignedByPart())
 }
 
-// copyForRetry returns a copy of the plan with recomputed rooms, counts and limits, so that all
-// pods placed so far count.
+// copyForRetry returns a copy of the plan. Its free rooms, host and domain counts and remaining limits are computed
+// from topo and from the pods placed so far.
 func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, topo)
 	next.work.steps, next.queue.WithoutHostPreferences, next.narrowedSets = sol.work.steps, sol.queue.WithoutHostPreferences, sol.narrowedSets
@@ -55,7 +56,7 @@ func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
 	return next
 }
 
-// recount subtracts the placed pods from the rooms and adds them to the counts.
+// recount subtracts the pods on existing nodes from the rooms, and adds the placed pods to host and domain counts.
 func (sol *solution) recount() {
 	for _, at := range sol.placements {
 		c := &sol.queue.Classes[at.class]

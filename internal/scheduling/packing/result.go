@@ -33,7 +33,7 @@ func newPlanBuilder(sol *solution) planBuilder {
 	return planBuilder{problem: sol.problem, queue: sol.queue, rooms: sol.rooms, nodeOffers: sol.nodeOffers, work: sol.work, sol: sol}
 }
 
-// buildPlan returns the plan, without refusals.
+// buildPlan returns the plan, without Refusals and Effort.
 func (pb planBuilder) buildPlan() Plan {
 	p := Plan{
 		Pods:       pb.queue.Pods.Count(),
@@ -101,9 +101,9 @@ type launchOptions struct {
 	relaxed      []Relaxation
 }
 
-// launchOptionsFor returns the launch options of a node with these feasible offerings.
-func (pb planBuilder) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
-	out := &launchOptions{offers: pb.problem.Stock.FewTypes(pb.problem.Stock.Choices(pn.offer, all, tight))}
+// launchOptionsFor returns the launch options of a node with these feasible offerings. tight is as in launchChoices.
+func (pb planBuilder) launchOptionsFor(feasible bitset.Set, pn *plannedNode, tight bool) *launchOptions {
+	out := &launchOptions{offers: pb.problem.Stock.FewTypes(pb.problem.Stock.Choices(pn.offer, feasible, tight))}
 	out.offerings = make([]Choice, 0, len(out.offers))
 	for _, i := range out.offers {
 		offer := &pb.problem.Stock.Offers[i]
@@ -121,28 +121,29 @@ func (pb planBuilder) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bo
 func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
 	tight := pb.tightPools()
 	isTight := func(pn *plannedNode) bool { return tight[pb.problem.Stock.VariantOf(pn.offer).Pool] }
-	all, keys := make([]bitset.Set, len(pb.sol.planned)), make([]string, len(pb.sol.planned))
+	feasible, keys := make([]bitset.Set, len(pb.sol.planned)), make([]string, len(pb.sol.planned))
 	parallel.Each(len(pb.sol.planned), func(i int) {
 		pn := &pb.sol.planned[i]
-		all[i] = pb.nodeOffers.feasibleOffers(pn)
-		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pb.problem.Stock.Models[pb.problem.Stock.Offers[pn.offer].Model].Variant), -1)
+		feasible[i] = pb.nodeOffers.feasibleOffers(pn)
+		key := hashkey.Int(hashkey.Int([]byte(feasible[i].Key()), pb.problem.Stock.Models[pb.problem.Stock.Offers[pn.offer].Model].Variant), -1)
 		if isTight(pn) {
 			key = hashkey.Int(key, pb.problem.Stock.Offers[pn.offer].Model)
 		}
 		keys[i] = string(key)
 	})
 	first := map[string]int{} // by key: the first node with these launch options
-	var own []int
+	var distinct []int        // the nodes in first
 	for i, key := range keys {
 		if _, ok := first[key]; !ok {
 			first[key] = i
-			own = append(own, i)
+			distinct = append(distinct, i)
 		}
 	}
 	out := make([]*launchOptions, len(pb.sol.planned))
-	parallel.Each(len(own), func(n int) {
-		pn := &pb.sol.planned[own[n]]
-		out[own[n]] = pb.launchOptionsFor(all[own[n]], pn, isTight(pn))
+	parallel.Each(len(distinct), func(n int) {
+		i := distinct[n]
+		pn := &pb.sol.planned[i]
+		out[i] = pb.launchOptionsFor(feasible[i], pn, isTight(pn))
 	})
 	for i, key := range keys {
 		out[i] = out[first[key]]
@@ -184,12 +185,12 @@ func (pb planBuilder) needsDevices(pn *plannedNode) int {
 	return 0
 }
 
-// distributePods assigns the pods by name, round-robin, so that pods with adjacent names, which usually
-// belong to one workload, are on different nodes. next is the number of pods of each class that
-// are already assigned.
+// distributePods returns, by node and copy, the pods of the copy. It assigns the pods of a class round-robin in the
+// order of their names, so that pods with adjacent names, which usually belong to one workload, are on different
+// nodes. next is, by class, the number of pods that are already assigned to existing nodes.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
 	shares := make([][]podShare, len(pb.queue.Classes)) // by class: its share of each node, in the order of the nodes
-	first := make([][]int, len(nodes))                  // by node and allocation: the share of the first copy
+	first := make([][]int, len(nodes))                  // by node and allocation: index in shares of the first copy's share
 	for i := range nodes {
 		for _, a := range nodes[i].node.allocations {
 			first[i] = append(first[i], len(shares[a.class]))
@@ -233,23 +234,24 @@ func mergeSorted(parts [][]string) []string {
 	return out
 }
 
-// podShare is the pods of one class on one node.
+// podShare has the pods of one class on one node.
 type podShare struct {
-	want int
+	want int // number of units that are still to be assigned
 	pods []string
 }
 
-// distributeClass distributes the pods of the class, starting with index next.
+// distributeClass fills the shares with the pods of the class, one unit each in turn, starting with the pod at index
+// next.
 func (pb planBuilder) distributeClass(c int, shares []podShare, next int) {
 	unit, total := pb.queue.Classes[c].PodsPerUnit, 0
 	for i := range shares {
 		total += shares[i].want * unit
 	}
-	pods, cells, open := podIDs(pb.queue.Classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
+	pods, memory, open := podIDs(pb.queue.Classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
 	for i := range shares {
 		open[i] = &shares[i]
 		n := shares[i].want * unit
-		shares[i].pods, cells = cells[:0:n], cells[n:]
+		shares[i].pods, memory = memory[:0:n], memory[n:]
 	}
 	for len(open) > 0 {
 		kept := open[:0]
@@ -284,8 +286,8 @@ func podIDs(pods []*cluster.Pod) []string {
 	return out
 }
 
-// describe returns what all copies of the node have in common. Nodes of one variant share the
-// labels.
+// describe returns the node without the fields in which its copies differ, Name and Pods. Nodes of one variant share
+// the labels.
 func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) PlannedNode {
 	p := pb.problem.Stock.PoolOf(dn.node.offer)
 	return PlannedNode{
@@ -297,7 +299,8 @@ func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Pl
 	}
 }
 
-// requests returns the requests of the pods and of the DaemonSet pods on the cheapest offering.
+// requests returns the total requests of the node's pods and of its DaemonSet pods if it is launched as its cheapest
+// offering.
 func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
 	sum := pb.problem.Stock.ShapeOf(dn.options.offers[0]).Daemons
 	for _, a := range dn.node.allocations {
@@ -306,9 +309,9 @@ func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
 	return sum
 }
 
-// narrowedRequirements returns the NodePool's requirements, limited to the remaining instance
-// types, zones and capacity types, the capacity reservation and the chosen custom labels. It lowers
-// minValues to the number of remaining values.
+// narrowedRequirements returns the NodePool's requirements, limited to the instance types, zones and capacity types of
+// the launch options, the capacity reservation and the chosen custom labels. It lowers minValues that the launch
+// options violate to the number of values that remain, and drops minValues for a node on a reserved instance.
 func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptions) []requirements.Requirement {
 	var types, zones, capacityTypes []string
 	for i := range lo.offerings {
@@ -335,25 +338,25 @@ func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptio
 	for key, value := range v.Chosen {
 		values[key] = []string{value}
 	}
-	least := map[string]int{}
+	minValues := map[string]int{} // by key in values
 	var out []requirements.Requirement
 	for _, r := range p.Requirements {
 		if reservation != "" {
 			r.MinValues = 0
 		}
-		for _, less := range lo.relaxed {
-			if less.Key == r.Key {
-				r.MinValues = min(r.MinValues, less.Have)
+		for _, relaxation := range lo.relaxed {
+			if relaxation.Key == r.Key {
+				r.MinValues = min(r.MinValues, relaxation.Have)
 			}
 		}
 		if _, ok := values[r.Key]; ok {
-			least[r.Key] = max(least[r.Key], r.MinValues)
+			minValues[r.Key] = max(minValues[r.Key], r.MinValues)
 			continue
 		}
 		out = append(out, r)
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		out = append(out, requirements.Requirement{Key: key, Operator: requirements.In, Values: values[key], MinValues: least[key]})
+		out = append(out, requirements.Requirement{Key: key, Operator: requirements.In, Values: values[key], MinValues: minValues[key]})
 	}
 	slices.SortStableFunc(out, func(a, b requirements.Requirement) int {
 		return cmp.Or(

@@ -13,22 +13,22 @@ import (
 // maxRetries is the maximum number of attempts to place unplaced pods again.
 const maxRetries = 24
 
-// retryUnplaced tries to place the unplaced pods again on a copy of the finished plan. Their domain may have had
-// no room, or pods that were later unplaced may have used their room. It first
-// tries all classes together, then one by one, and returns the better plan. topo is the
-// topology state before any pod was placed.
+// retryUnplaced tries to place the unplaced pods again, each time on a copy of the plan so far. Their domain may
+// have had no room, or pods that were later removed may have used their room. It first tries all classes together,
+// as long as that places more pods, then class by class. It returns the best plan. topo is the topology state
+// before any pod was placed.
 func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	if sol.queue.Unplaced() == 0 {
 		return sol
 	}
-	caps, failed := map[string]int{}, map[int]bool{} // caps of parts, and classes that were tried without success
+	caps, failed := map[string]int{}, map[int]bool{} // solution.domainCaps, and the classes that were tried without success
 	together := true
 	for range maxRetries {
 		if sol.queue.Unplaced() == 0 {
 			return sol
 		}
-		settled := newDomainProjection(sol).topologyAfterPlan(topo)
-		next := sol.copyForRetry(settled)
+		after := newDomainProjection(sol).topologyAfterPlan(topo)
+		next := sol.copyForRetry(after)
 		retry := newRetrier(next)
 		next.domainCaps = caps
 		retryable := retry.retryableClasses(retry.releaseParts(), failed)
@@ -39,7 +39,7 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 			retryable = retryable[:1]
 		}
 		retry.placeOnly(retryable)
-		better := retry.removeInvalid(settled) && retry.isBetter(sol)
+		better := retry.removeInvalid(after) && retry.isBetter(sol)
 		sol.work.steps = next.work.steps
 		if better {
 			sol = next
@@ -52,17 +52,17 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	return topUpSpread(retryOneByOne(sol, topo), topo)
 }
 
-// retryOneByOne retries pod by pod, because NodePool limits may allow only some pods of a class. If several
-// domains get pods at once, the last nodes within the limits may be used for pods that can only be bound after
-// the others.
+// retryOneByOne retries classes with domain rules unit by unit, and returns the best plan. NodePool limits may allow
+// only some pods of a class. If several domains get pods at once, the last nodes within the limits may be used for
+// pods that can only be bound after other pods, for which no node is left.
 func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
 		if sol.queue.Unplaced() == 0 || !sol.hasLimits() || sol.work.steps > sol.work.limit/2 {
 			break
 		}
-		settled := newDomainProjection(sol).topologyAfterPlan(topo)
-		next := sol.copyForRetry(settled)
+		after := newDomainProjection(sol).topologyAfterPlan(topo)
+		next := sol.copyForRetry(after)
 		retry := newRetrier(next)
 		isSplit := func(c int) bool { return len(next.queue.Profile(&next.queue.Classes[c]).Keys) > 0 }
 		retryable := slices.DeleteFunc(retry.retryableClasses(retry.releaseParts(), failed), func(c int) bool { return !isSplit(c) })
@@ -74,7 +74,7 @@ func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 		retry.placeOnly(retryable[:1])
 		next.queue.Classes[c].Pods = append(slices.Clip(next.queue.Classes[c].Pods), rest...)
 		next.queue.Left[c] += len(rest) / next.queue.Classes[c].PodsPerUnit
-		better := retry.removeInvalid(settled) && retry.isBetter(sol)
+		better := retry.removeInvalid(after) && retry.isBetter(sol)
 		sol.work.steps = next.work.steps
 		if better {
 			sol = next
@@ -107,8 +107,9 @@ func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 	return rest
 }
 
-// removeInvalid removes the pods that kube-scheduler would not bind, given the domains that the plan's nodes
-// add. It reports whether the remaining plan is valid.
+// removeInvalid removes the pods that kube-scheduler would not bind, given the domains that the plan's nodes add to
+// topo. It reports whether the remaining plan is valid. It reports false, without removing pods, if planned nodes
+// violate a host spread of pods that are already placed.
 func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 	if found := newDomainProjection(rt.sol).projectDomains(topo); found != nil {
 		if len(found.EmptyHosts) > len(topo.EmptyHosts) {
@@ -120,38 +121,38 @@ func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 	return newDomainProjection(rt.sol).projectDomains(topo) == nil
 }
 
-// topUpSpread places unplaced pods that a host spread applies to or selects on nodes of the plan.
-// Once all nodes have some of these pods, each may have more, as long as no other node is launched
-// for them. Pods that are bound last may also use hosts where others could not have been bound
-// after them.
+// topUpSpread places unplaced pods on existing and planned nodes if a host spread applies to the pods or selects
+// them, and returns the better plan. Once all nodes have some of these pods, each node may have more of them, as
+// long as no other node is launched. These pods are bound last. So they may also use hosts where other pods could
+// not be bound after them.
 func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
-	left := func(c int) bool { return sol.queue.Left[c] > 0 && sol.queue.IsInHostSpread(c) }
-	if !slices.ContainsFunc(sol.queue.Order, left) {
+	isLeft := func(c int) bool { return sol.queue.Left[c] > 0 && sol.queue.IsInHostSpread(c) }
+	if !slices.ContainsFunc(sol.queue.Order, isLeft) {
 		return sol
 	}
-	settled := newDomainProjection(sol).topologyAfterPlan(topo)
-	next := sol.copyForRetry(settled)
+	after := newDomainProjection(sol).topologyAfterPlan(topo)
+	next := sol.copyForRetry(after)
 	retry := newRetrier(next)
-	even := slices.DeleteFunc(retry.releaseParts(), func(c int) bool { return !next.queue.IsInHostSpread(c) })
-	if len(even) == 0 || sol.work.steps > sol.work.limit/2 {
+	classes := slices.DeleteFunc(retry.releaseParts(), func(c int) bool { return !next.queue.IsInHostSpread(c) })
+	if len(classes) == 0 || sol.work.steps > sol.work.limit/2 {
 		return sol
 	}
-	retry.markUnplaceableExcept(even)
-	newSplitter(next).splitClasses(even)
+	retry.markUnplaceableExcept(classes)
+	newSplitter(next).splitClasses(classes)
 	for before := -1; before != next.queue.Unplaced(); {
 		before = next.queue.Unplaced()
 		retry.topUpEvenly()
 	}
-	if !retry.removeInvalid(settled) || !retry.isBetter(sol) {
+	if !retry.removeInvalid(after) || !retry.isBetter(sol) {
 		return sol
 	}
 	return next
 }
 
-// topUpEvenly adds pods to planned and existing nodes, as many as host spreads allow given the node with the
-// fewest pods now.
+// topUpEvenly adds pods to existing and planned nodes, as many as host spreads allow with the current number of pods
+// on the node with the fewest. It leaves the stages and dropped preferences of the classes as they were.
 func (rt retrier) topUpEvenly() {
-	stage, light := slices.Clone(rt.queue.Stage), slices.Clone(rt.queue.DroppedWeight)
+	stage, droppedWeight := slices.Clone(rt.queue.Stage), slices.Clone(rt.queue.DroppedWeight)
 	rt.sol.findPlanFewest()
 	newExistingFiller(rt.sol).placeOnExisting(rt.queue.Order)
 	for active := rt.queue.Active(); len(active) > 0; active = rt.queue.Active() {
@@ -163,7 +164,7 @@ func (rt retrier) topUpEvenly() {
 			rt.queue.DropPreference(c)
 		}
 	}
-	rt.queue.Stage, rt.queue.DroppedWeight = stage, light
+	rt.queue.Stage, rt.queue.DroppedWeight = stage, droppedWeight
 }
 
 // placeOnly places only pods of these classes.
@@ -182,8 +183,8 @@ func (rt retrier) markUnplaceableExcept(classes []int) {
 	}
 }
 
-// releaseParts returns the unplaced pods of parts to their whole classes, which then try all stages
-// again. It returns the whole classes with unplaced pods.
+// releaseParts moves the unplaced pods of parts back to their whole classes. It returns the whole classes with
+// unplaced pods, which start again with their first stage and all preferences.
 func (rt retrier) releaseParts() (left []int) {
 	for c := range rt.queue.Classes {
 		p := &rt.queue.Classes[c]
@@ -208,43 +209,44 @@ func (rt retrier) releaseParts() (left []int) {
 	return left
 }
 
-// retryableClasses returns the classes for which some node has room that no rule forbids.
+// retryableClasses returns those of the classes that did not fail before and that some node might take.
 func (rt retrier) retryableClasses(classes []int, failed map[int]bool) []int {
-	affordable := map[int]bool{} // by accept set
-	affords := func(set int) bool {
-		yes, ok := affordable[set]
+	cache := map[int]bool{} // by accept set: result of anyWithinLimits
+	withinLimits := func(set int) bool {
+		allowed, ok := cache[set]
 		if !ok {
-			yes = rt.anyWithinLimits(set)
-			affordable[set] = yes
+			allowed = rt.anyWithinLimits(set)
+			cache[set] = allowed
 		}
-		return yes
+		return allowed
 	}
-	return slices.DeleteFunc(classes, func(c int) bool { return failed[c] || !rt.mayBePlaced(c, affords) })
+	return slices.DeleteFunc(classes, func(c int) bool { return failed[c] || !rt.mayBePlaced(c, withinLimits) })
 }
 
-// mayBePlaced reports whether some existing or new node might take a pod of the class.
-func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
+// mayBePlaced reports whether some existing, planned or new node might take a pod of the class. withinLimits
+// reports whether limits allow a new node of an accept set.
+func (rt retrier) mayBePlaced(c int, withinLimits func(set int) bool) bool {
 	class := &rt.queue.Classes[c]
-	affords := func(set int) bool { return affordable(set) || rt.fitsPlannedNode(class, set) }
+	mayTake := func(set int) bool { return withinLimits(set) || rt.fitsPlannedNode(class, set) }
 	profile := rt.queue.Profile(class)
 	if len(profile.Keys) == 0 {
-		return slices.ContainsFunc(class.Stages, affords) || rt.sol.existingRoomFor(class, class.AcceptedNodes(rt.sol.rooms)) > 0
+		return slices.ContainsFunc(class.Stages, mayTake) || rt.sol.existingRoomFor(class, class.AcceptedNodes(rt.sol.rooms)) > 0
 	}
 	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(at topology.Place) bool {
 		stages, _ := newSplitter(rt.sol).stagesIn(class, at.Domains)
-		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && rt.topo.DomainCounts.Refusal(profile, at.Domains) == nil
+		return (at.Free > 0 || slices.ContainsFunc(stages, mayTake)) && rt.topo.DomainCounts.Refusal(profile, at.Domains) == nil
 	})
 }
 
-// fitsPlannedNode reports whether a planned node in the accept set has room for one more unit of the
-// class.
+// fitsPlannedNode reports whether a planned node, whose offering is in the accept set, has room for one more unit of
+// the class.
 func (rt retrier) fitsPlannedNode(class *pending.Class, set int) bool {
 	return slices.ContainsFunc(rt.sol.planned, func(pn plannedNode) bool {
 		return rt.problem.Accepts.Sets[set].Has(pn.offer) && class.Ask.Fits(pn.free)
 	})
 }
 
-// anyWithinLimits reports whether the limits allow one more node of the accept set.
+// anyWithinLimits reports whether NodePool limits and reservations allow one more node of the accept set.
 func (rt retrier) anyWithinLimits(set int) bool {
 	isAllowed := false
 	rt.problem.Accepts.Sets[set].Each(func(o int) {
@@ -253,8 +255,8 @@ func (rt retrier) anyWithinLimits(set int) bool {
 	return isAllowed
 }
 
-// capUnplacedParts sets the cap of the class's parts with unplaced pods to 0, so that no pod is
-// assigned there again. It reports whether there are any.
+// capUnplacedParts sets caps to 0 for the class's parts with unplaced pods, so that no pod is assigned to their
+// domains again. It reports whether there are such parts. caps is as solution.domainCaps.
 func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
 	hasUnplaced := false
 	for c := range rt.queue.Classes {
@@ -266,8 +268,8 @@ func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
 	return hasUnplaced
 }
 
-// isBetter reports whether this plan leaves fewer pods unplaced than other does. Pods of the highest priority
-// decide first.
+// isBetter reports whether the retrier's plan leaves fewer pods unplaced than other. The highest priority with a
+// difference decides.
 func (rt retrier) isBetter(other *solution) bool {
 	diff := map[int32]int{}
 	for _, side := range []struct {

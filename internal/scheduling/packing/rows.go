@@ -8,17 +8,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// candidateRows has the classes that a kind of node accepts, in rows of similar resource
-// proportions, largest classes first. To fill a node, only the largest class of each row that
-// still fits must be compared.
+// candidateRows has the classes that accept a node, in rows. The classes of a row have similar proportions between
+// their requested resources, and are sorted by size, largest first. To fill a node, only the largest class of each
+// row that still fits must be compared.
 type candidateRows struct {
-	rows [][]int
+	rows [][]int // numbers of classes
 }
 
 // maxOwnRows is the maximum number of classes that each get a row of their own, so that all of them
 // are compared.
 const maxOwnRows = 96
 
+// groupRows returns the classes in rows: by proportion, or one row for each class if there are few.
 func (cf *classFacts) groupRows(classes []int) *candidateRows {
 	cf.refreshFacts()
 	candidates := &candidateRows{}
@@ -29,23 +30,23 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 		}
 		return candidates
 	}
-	number := slices.Repeat([]int{-1}, len(cf.proportionNumbers)) // by proportion: its row
-	of, sizes := make([]int, len(classes)), []int(nil)            // by class: its row; by row: its number of classes
+	rowOf := slices.Repeat([]int{-1}, len(cf.proportionNumbers)) // by number of a proportion: its row
+	rows, sizes := make([]int, len(classes)), []int(nil)         // by index in classes: the row; by row: its number of classes
 	for i, c := range classes {
-		d := cf.proportion[c]
-		if number[d] < 0 {
-			number[d], sizes = len(sizes), append(sizes, 0)
+		p := cf.proportion[c]
+		if rowOf[p] < 0 {
+			rowOf[p], sizes = len(sizes), append(sizes, 0)
 		}
-		of[i] = number[d]
-		sizes[of[i]]++
+		rows[i] = rowOf[p]
+		sizes[rows[i]]++
 	}
-	all := make([]int, len(classes))
+	memory := make([]int, len(classes)) // shared by all rows
 	candidates.rows = make([][]int, len(sizes))
 	for r, n := range sizes {
-		candidates.rows[r], all = all[:0:n], all[n:]
+		candidates.rows[r], memory = memory[:0:n], memory[n:]
 	}
 	for i, c := range classes {
-		candidates.rows[of[i]] = append(candidates.rows[of[i]], c)
+		candidates.rows[rows[i]] = append(candidates.rows[rows[i]], c)
 	}
 	for _, row := range candidates.rows {
 		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(cf.bulk[b], cf.bulk[a]) })
@@ -53,25 +54,23 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 	return candidates
 }
 
-// dropPlaced removes the classes without unplaced units.
+// dropPlaced removes the classes without unplaced units, and then the empty rows. left is by class.
 func (candidates *candidateRows) dropPlaced(left []int) {
-	total := 0
 	for i, row := range candidates.rows {
 		candidates.rows[i] = slices.DeleteFunc(row, func(c int) bool { return left[c] == 0 })
-		total += len(candidates.rows[i])
 	}
 	candidates.rows = slices.DeleteFunc(candidates.rows, func(row []int) bool { return len(row) == 0 })
 }
 
 // cursor is a position in a row while one node is filled.
 type cursor struct {
-	row             []int
-	at              int
-	left            int     // units of the class at the cursor that may still be added to the node
-	fits            float64 // number of units that the room allows, even if fewer are unplaced
+	row             []int   // numbers of classes
+	at              int     // index in row of the class at the cursor
+	left            int     // units of the class at the cursor that may still be added to the node; -1 if not computed yet
+	fits            float64 // number of units that the room allows, with a fraction, even if fewer are unplaced
 	score           float64 // fits × dualPrice
-	rulesPassed     bool    // the host rules allow some units, as long as no unit of the class is added
-	onlyRoomMatters bool    // only room and left limit the class, as long as no unit of it is added
+	rulesPassed     bool    // the host rules allow a unit; false again after a unit of the class was added
+	onlyRoomMatters bool    // only room and left limit the class; false again after a unit of the class was added
 	reciprocals     []quad  // classFacts.reciprocals of the class
 	dualPrice       float64 // dual price of one unit
 }
@@ -81,33 +80,34 @@ type classFacts struct {
 	problem *pending.Problem
 	queue   *pending.Queue
 
-	reciprocals []quad // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
-	quads       int    // number of quads per class
-	bulk        []float64
-	maxShare    []int // maximum units on one node if the class is spread out
-	hasPorts    []bool
-	soleClass   []int // by host rule group: the only whole class that the group concerns, or -1
-	ruleScope   []hostRuleScope
+	reciprocals []quad          // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
+	quads       int             // number of quads per class
+	bulk        []float64       // by class: see pending.Class.Bulk
+	maxShare    []int           // by class: a quarter of its units, the maximum on one node if the class is spread out
+	hasPorts    []bool          // by class: whether it has host ports
+	soleClass   []int           // by group of a host rule: see pending.Queue.SoleClasses
+	ruleScope   []hostRuleScope // by class
 
-	proportion        []int          // by class: the number of its resource proportion
-	proportionNumbers map[string]int // the numbers of the proportions
+	proportion        []int          // by class: the number of the proportion between its requested resources
+	proportionNumbers map[string]int // by pending.Class.AppendProportion: the number of the proportion
 }
 
 // quad has the amounts of four resources; most pods request at most four.
 type quad [4]float64
 
-// unlimitedFit stands for a resource that is not requested, which fits any number of times into any room.
+// Amounts in quads. unlimitedFit × minRoom is above the maximum of fitCount, so a resource that is not requested
+// never limits a class.
 const (
-	unlimitedFit = 1e300
-	minRoom      = 1e-280
+	unlimitedFit = 1e300  // the reciprocal for a resource that is not requested
+	minRoom      = 1e-280 // the room for a resource of which nothing is left
 )
 
 // hostRuleScope states which pods on a node matter for the host rules of a class.
 type hostRuleScope byte
 
 const (
-	anyClassCounts hostRuleScope = iota // pods of other classes may count
-	ownClassCounts                      // only pods of the class itself count
+	anyClassCounts hostRuleScope = iota // pods of any class may matter
+	ownClassCounts                      // only pods of the class itself matter
 	noHostRules                         // the class has no host rules
 )
 
@@ -145,8 +145,9 @@ func (cf *classFacts) refreshFacts() {
 	}
 }
 
-// hostRuleScopeOf returns which pods matter for the host rules of the class. If a group counts only one
-// profile, its pods on a node belong to one class, because the parts of a class are in different domains.
+// hostRuleScopeOf returns which pods on a node matter for the host rules of the class. If the groups of these rules
+// concern only one whole class, only pods of the class itself matter. Pods of other parts of the whole class are never
+// on the same node, because the parts are in different domains.
 func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	if c.Members != nil {
 		return anyClassCounts
@@ -172,12 +173,12 @@ func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	return ownClassCounts
 }
 
-// fitCount returns the number of units with these reciprocal requests that fit into the room, as a fraction,
-// at most 1e9. It returns 0 if less than one unit fits.
-func fitCount(parts, room []quad) float64 {
+// fitCount returns how many units with these reciprocal requests fit into the room, with a fraction, at most 1e9.
+// It returns 0 if less than one unit fits.
+func fitCount(reciprocals, room []quad) float64 {
 	fits := 1e9
-	for q := range parts {
-		x, y := &parts[q], &room[q]
+	for q := range reciprocals {
+		x, y := &reciprocals[q], &room[q]
 		if n := x[0] * y[0]; n < fits {
 			fits = n
 		}
@@ -197,16 +198,17 @@ func fitCount(parts, room []quad) float64 {
 	return max(fits, 1) // an exact fit may be off by rounding
 }
 
-// perOf returns classFacts.reciprocals of the class.
-func (cf *classFacts) perOf(class int) []quad {
+// reciprocalsOf returns the part of reciprocals for the class.
+func (cf *classFacts) reciprocalsOf(class int) []quad {
 	return cf.reciprocals[class*cf.quads:][:cf.quads]
 }
 
 // advance moves the cursor to the next class.
 func (k *cursor) advance() { k.at, k.left, k.rulesPassed, k.onlyRoomMatters = k.at+1, -1, false, false }
 
-// settle moves the cursor to the first class that fits on the node, and reports whether there is
-// one. Room only shrinks while a node is filled, so skipped classes need no second check.
+// settle moves the cursor to the first class of the rest of its row that fits on the node, and reports whether
+// there is one. It sets the cursor's fields for that class. It skips classes with more than the given bulk. Room
+// only shrinks while a node is filled, so skipped classes need no second check.
 func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 	for ; k.at < len(k.row); k.advance() {
 		class := k.row[k.at]
@@ -229,7 +231,7 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		k.reciprocals = f.facts.perOf(class)
+		k.reciprocals = f.facts.reciprocalsOf(class)
 		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] &&
 			f.queue.HasPortConflict(&f.queue.Classes[class], pn.ports) {
 			continue
@@ -245,7 +247,7 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 	return false
 }
 
-// rulesPerStep is the number of topology rules that take as much work as a class without rules.
+// rulesPerStep is the number of topology rules whose check is counted as one step, like a class without rules.
 const rulesPerStep = 8
 
 // passesHostRules reports whether the host rules allow the class at the cursor on the node.
@@ -263,8 +265,8 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	return true
 }
 
-// allowance returns how many units of the class may be added to the node: the unplaced units, and with
-// spreadOut at most the maximum share.
+// allowance returns how many units of the class may be added to the node, by number, not by room: the unplaced
+// units, but with spreadOut no more than maxShare on the node.
 func (f *filler) allowance(pn *plannedNode, class int) int {
 	n := f.left[class]
 	if f.spreadOut {

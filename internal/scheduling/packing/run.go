@@ -23,8 +23,8 @@ type strategyRun struct {
 	lots       []lot
 	remaining  []offering.RemainingLimits
 	planned    []plannedNode
-	rowsByMark map[uint64]*candidateRows // by mark of lots: the candidate classes
-	lastFilled map[int]plannedNode       // by offering: the last filled node
+	rowsByMark map[uint64]*candidateRows // by offering.Lot.Mark: the classes that accept lots with the mark
+	lastFilled map[int]plannedNode       // by offering: the node as it was last filled
 }
 
 // newRun returns a run of the strategy without nodes. The run changes left and remaining.
@@ -43,8 +43,8 @@ func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.Remain
 	}
 }
 
-// runStrategy plans nodes for the active classes with one strategy. Of the solution, it changes only the
-// number of steps.
+// runStrategy plans nodes for the active classes with one strategy, and returns the outcome. Of the solution,
+// it changes only the number of steps.
 func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(s, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
@@ -68,24 +68,23 @@ func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome 
 	return run.outcome()
 }
 
-// repriceAt is the unplaced share of the value at which dual prices are computed again;
-// repriceRounds is the number of these computations.
+// When a run computes the dual prices again.
 const (
-	repriceAt     = 0.4
-	repriceRounds = 2
+	repriceAt     = 0.4 // when at most this part of the unplaced pods' total dual price is left to place
+	repriceRounds = 2   // how many times
 
 	maxRepricedTiers = 64 // with more priorities, dual prices are not computed again, because few pods share a priority
 )
 
-// addNodes repeatedly adds the node with the lowest price per value; a node's value is the total dual
-// price of its pods. It stops when at most the given part of the value is left to place, or when no node
-// takes a pod.
+// addNodes repeatedly adds the node with the lowest price per value. The value of a node, or of unplaced pods,
+// is the total dual price of the pods. addNodes stops when at most the given part of the value of the classes'
+// unplaced pods is left to place, when no node takes a pod, or when the limit of steps is exceeded.
 func (run *strategyRun) addNodes(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
 	run.work.steps += len(lots)
 	run.rowsByMark, run.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
-	value := 0.0 // total dual price of all unplaced pods
+	value := 0.0 // of the unplaced pods
 	for _, c := range classes {
 		value += float64(run.filler.left[c]) * run.prices.dualPrice[c]
 	}
@@ -114,15 +113,18 @@ func (run *strategyRun) computePrices() {
 	})
 }
 
-// acceptRatio is the maximum price per value of a node that is accepted without a check of the other lots,
-// relative to the lowest key of these lots.
+// acceptRatio is the maximum price per value of a node that is accepted without a check of the other lots
+// in the queue, relative to the lowest key of these lots. It is above 1 to save work: a node may be 0.3 % more
+// expensive than the best.
 const acceptRatio = 1.003
 
-// bestNode returns the node with the lowest price per value.
+// bestNode returns the node with the lowest price per value. It returns false if no node takes a pod. total is
+// the value of all unplaced pods of the classes.
 //
-// A lot's key is its price per value when it was last filled. The price per value only grows as fewer pods are
-// left, and stays the same while the same node can be added again. So lots are checked in order of
-// their keys, until no key is lower than the best ratio found.
+// A lot's key is a lower limit of its price per value: the price per value when it was last filled, or an
+// estimate before that. The price per value only grows as fewer pods are left, and stays the same while the
+// same node can be added again. So lots are checked in order of their keys, until no key is lower than the
+// best ratio found.
 func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
 	var best plannedNode
 	var tried []lot
@@ -131,8 +133,8 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 		l := heap.Pop(lots).(lot)
 		run.work.steps += 4 // about the logarithm of the queue's length
 		cost := run.scoreCost(l)
-		if promise := cost / max(total, 1e-300); promise >= ratio {
-			l.key = max(l.key, promise)
+		if lowest := cost / max(total, 1e-300); lowest >= ratio { // as if the node took all unplaced pods
+			l.key = max(l.key, lowest)
 			tried = append(tried, l)
 			continue
 		}
@@ -156,7 +158,7 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 	return best, len(best.allocations) > 0
 }
 
-// canRepeat reports whether the same node can be added again.
+// canRepeat reports whether one more node with the same pods can be added.
 func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 	lacksUnits := func(a allocation) bool { return run.filler.left[a.class] < a.n }
 	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
@@ -167,8 +169,8 @@ func (run *strategyRun) isWithinLimits(offer int) bool {
 	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].Times(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
 
-// scoreCost returns the price of a node of the lot, for comparison. If the strategy spares limits, the
-// used share of the limits decides first and the price second.
+// scoreCost returns the price of a node of the lot, for comparison. If the strategy spares limits, the share of
+// the remaining limits that the node would use decides first, and the price second.
 func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
 	if !run.strategy.sparing {
@@ -178,11 +180,12 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.Stock.TypeOf(l.Offer).Capacity)
 }
 
-// carefulGain is the factor by which refining a node can lower its price per value.
+// carefulGain is the lowest price per value that refining a node is expected to reach, relative to the price
+// per value before.
 const carefulGain = 0.92
 
-// fillNode fills a node of the lot with pods of the classes. It refines the node if that could
-// bring its price per value below ratio.
+// fillNode returns a node of the lot, filled with pods of the classes; without pods if a limit forbids the node.
+// It refines the node if the strategy is careful and refining could bring the price per value below ratio.
 func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
 	shape := run.problem.Stock.ShapeOf(l.Offer)
 	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
@@ -219,6 +222,7 @@ func (run *strategyRun) addCopies(pn plannedNode) float64 {
 	return pn.value * float64(pn.copies)
 }
 
+// outcome returns the nodes that the run planned, with their price and the other criteria of bestOutcome.
 func (run *strategyRun) outcome() outcome {
 	run.filler.facts.refreshFacts()
 	o := outcome{strategy: run.strategy, planned: run.planned, left: run.filler.left, remaining: run.remaining}
@@ -233,7 +237,7 @@ func (run *strategyRun) outcome() outcome {
 	return o
 }
 
-// accepting returns the classes that accept the offering.
+// accepting returns the classes that have units to place and accept the offering in their current stage.
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
@@ -244,7 +248,8 @@ func (f *filler) accepting(offer int, classes []int) []int {
 	return out
 }
 
-// topUp adds pods of the classes to planned nodes with free room, and returns the nodes.
+// topUp adds pods of the classes to planned nodes with free room, and returns all nodes. If pods are left only
+// for some copies of a node, it splits the node in two.
 func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
 	var out []plannedNode
 	classes = slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return f.left[c] == 0 })

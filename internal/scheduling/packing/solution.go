@@ -28,13 +28,13 @@ type solution struct {
 	planned    []plannedNode
 	remaining  []offering.RemainingLimits // by NodePool: its remaining limits
 
-	// planFewest is, by group of a host spread, the minimum number of its pods on an existing or planned
-	// node, while no further nodes are planned. Nil means that a node without such pods can always be
-	// launched.
+	// planFewest is, by group of a host spread, the minimum number of the group's pods on an existing or planned
+	// node. It is set only while no further nodes are planned (topUpSpread). Nil means that a node without such
+	// pods can always be launched.
 	planFewest              map[int]existing.FewestPods
 	droppedWeightOnExisting int            // preferences about hosts up to this weight are dropped while existing nodes are filled
 	hostAssigned            map[int]bool   // groups over host names whose pods are bundled for one node
-	domainCaps              map[string]int // by part: maximum number of units, known from earlier attempts
+	domainCaps              map[string]int // by pending.PartKey: maximum number of units, known from earlier attempts
 
 	nodeOffers *nodeOffers
 	prices     *pricer
@@ -44,7 +44,7 @@ type solution struct {
 	// Caches.
 	roomCache    []bitset.Set   // by class; see nodesWithRoom
 	narrowedSets map[string]int // accept set of a part, by stageKey
-	sizePrices   []float64      // by accept set: price per size, -1 if not computed yet
+	sizePrices   []float64      // by accept set: result of pricePerSize, -1 if not computed yet
 }
 
 // work counts the steps of a solution, and has their limit.
@@ -137,7 +137,8 @@ func (sol *solution) adopt(o outcome) {
 	sol.queue.Left, sol.remaining = o.left, o.remaining
 }
 
-// existingRoomFor estimates how many pods of the class have room on these nodes.
+// existingRoomFor estimates how many units of the class have room on those of the nodes that accept its pods; at
+// most the number of its units. It ignores topology rules and host ports.
 func (sol *solution) existingRoomFor(class *pending.Class, nodes bitset.Set) int {
 	n, units := 0, class.Units()
 	sol.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
@@ -165,8 +166,8 @@ type podLocation struct {
 	n             int // number of pods, on all copies of the planned node
 }
 
-// podLocations returns the location of every placed pod, by class. Bundles are resolved to their
-// members.
+// podLocations returns the locations of all placed pods: one entry for each class on each node. The pods of a
+// bundle are listed under their own class.
 func (sol *solution) podLocations() []podLocation {
 	var out []podLocation
 	add := func(class, at, n int) {

@@ -14,8 +14,8 @@ import (
 // The zero value means Usual.
 type Effort int
 
-// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all steps takes about ten
-// seconds; most plans take a thousandth of that.
+// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all of these steps takes about ten
+// seconds; most plans take a thousandth of that time.
 const Usual Effort = 1_000_000_000
 
 // Solve places every pod of the snapshot on an existing node or a new one, at the lowest price that
@@ -45,8 +45,8 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		newPlacer(sol).placeAll()
 
 		// 5. New nodes may add domains that spreads did not count. If a domain had no room for
-		// pods assigned to it, pods in other domains may violate their spread. In both cases, plan
-		// again with this knowledge.
+		// pods that were assigned to the domain, pods in other domains may violate their spread. In both
+		// cases, plan again with the added domains, and with the number of pods that each domain could take.
 		if found := newDomainProjection(sol).projectDomains(topo); found != nil {
 			topo = found
 			if attempt < maxAttempts && sol.work.steps <= sol.work.limit/2 {
@@ -78,7 +78,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	return plan
 }
 
-// placer places pods with all steps, in order.
+// placer places pods: on existing nodes, in bundles, and on new nodes, in the order of placeAll.
 type placer struct {
 	queue  *pending.Queue
 	prices *pricer
@@ -89,8 +89,8 @@ func newPlacer(sol *solution) placer {
 	return placer{queue: sol.queue, prices: sol.prices, sol: sol}
 }
 
-// placeAll places the unplaced pods: on existing nodes, then on new ones. Pods that could not be
-// placed together with pods that they prefer are then placed alone.
+// placeAll places the unplaced pods: on existing nodes, then on new nodes. Pods that could not be placed
+// together with the pods that their preferred affinity selects are then placed without this preference.
 func (pc placer) placeAll() {
 	newExistingFiller(pc.sol).placeOnExisting(pc.queue.Order)
 	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().BundleRequired())
@@ -107,7 +107,7 @@ func (pc placer) placeAll() {
 }
 
 // placeRestOnNewNodes places unplaced pods on planned nodes with free room, then plans new nodes for the other
-// unplaced pods.
+// unplaced pods. Placing on planned nodes needs the dual prices.
 func (pc placer) placeRestOnNewNodes() {
 	if len(pc.sol.planned) > 0 {
 		pc.prices.priceClasses(pc.queue.Active())
@@ -115,7 +115,8 @@ func (pc placer) placeRestOnNewNodes() {
 	newNodeChooser(pc.sol).placeOnNewNodes()
 }
 
-// removeUnbindable removes the pods from the plan that kube-scheduler would not bind.
+// removeUnbindable removes the pods from the plan that kube-scheduler would not bind. topo is the topology state
+// before any pod was placed.
 func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
 	newSpreadVisibility(bk.sol).narrowOfferings()
 	bk.simulateBinding(topo)

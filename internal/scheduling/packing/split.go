@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// splitter assigns pods with domain rules to topology domains.
+// splitter assigns pods with domain rules to topology domains. Domain rules are rules over a label other than the
+// host name.
 type splitter struct {
 	problem *pending.Problem
 	queue   *pending.Queue
@@ -38,7 +39,7 @@ func (sp splitter) split() {
 // splitClasses splits these classes. Classes with preferred affinity are split after the classes without, and
 // classes with required affinity after their targets are assigned.
 func (sp splitter) splitClasses(classes []int) {
-	var first, later []int
+	var first, later []int // later: classes with preferred affinity to pods of other classes
 	for _, c := range classes {
 		p := sp.queue.Profile(&sp.queue.Classes[c])
 		switch {
@@ -60,8 +61,9 @@ func (sp splitter) splitClasses(classes []int) {
 	sp.queue.SortClasses()
 }
 
-// countPinned counts pods that only preferred affinities select and that therefore are not split,
-// if they can be in one domain only.
+// countPinned adds unplaced pods to the domain counts if an affinity selects them, their class is not split over
+// the affinity's label, and their offerings are all in one domain of the label. Pods that only preferred
+// affinities select are not split.
 func (sp splitter) countPinned() {
 	for c := range sp.queue.Whole {
 		class := &sp.queue.Classes[c]
@@ -74,21 +76,21 @@ func (sp splitter) countPinned() {
 			if group.Kind != topology.Affinity || slices.Contains(profile.Keys, group.Key) {
 				continue
 			}
-			in, only := 0, 0
+			possible, last := 0, 0 // number of possible domains, and the last of them
 			for d, offers := range sp.topo.Keys[group.Key].Offers {
 				if sp.problem.Accepts.Sets[class.HardSet].Meets(offers) {
-					in, only = in+1, d
+					possible, last = possible+1, d
 				}
 			}
-			if in == 1 {
-				sp.topo.DomainCounts.AddPods(g, only, sp.queue.Left[c])
+			if possible == 1 {
+				sp.topo.DomainCounts.AddPods(g, last, sp.queue.Left[c])
 			}
 		}
 	}
 }
 
-// splitPossible splits the classes that can be split, as long as each round makes more of them
-// possible, and returns the others.
+// splitPossible splits the classes that can be split, and returns the others. A split can make that of another
+// class possible, so it repeats until a round splits no class.
 func (sp splitter) splitPossible(classes []int) []int {
 	for len(classes) > 0 {
 		var blocked []int
@@ -105,33 +107,34 @@ func (sp splitter) splitPossible(classes []int) []int {
 	return classes
 }
 
-// splitClass makes the parts of a class, for all of its pods that are allowed in a domain now. It reports
-// false, and changes nothing, if there are no such pods yet.
+// splitClass makes the parts of a class, for all of its pods that are allowed in a domain now. It reports false,
+// and changes nothing, if the class has candidate domains but none of them allows a pod yet. The pods that stay
+// in the class are unplaceable.
 func (sp splitter) splitClass(c int) bool {
 	class := sp.queue.Classes[c]
 	profile := sp.queue.Profile(&class)
 	places := sp.candidatePlaces(c)
 	counts := sp.topo.DomainCounts.Assign(profile, class.Units(), places)
-	given := 0
+	assigned := 0 // number of pods assigned to a domain
 	for i, n := range counts {
 		if n == 0 {
 			continue
 		}
 		part := class
 		part.Base, part.Domains = c, places[i].Domains
-		part.Pods = class.Pods[given : given+n]
+		part.Pods = class.Pods[assigned : assigned+n]
 		part.Nodes = sp.existingNodesFor(profile, part.Domains)
 		part.Stages, _ = sp.stagesIn(&class, part.Domains)
 		sp.queue.Classes = append(sp.queue.Classes, part)
 		sp.queue.Assigned[len(sp.queue.Classes)-1] = n
 		sp.queue.Left = append(sp.queue.Left, n)
-		given += n
+		assigned += n
 	}
-	if given == 0 && len(places) > 0 {
+	if assigned == 0 && len(places) > 0 {
 		return false
 	}
-	sp.queue.Classes[c].Pods = class.Pods[given:]
-	sp.queue.Left[c] = class.Units() - given
+	sp.queue.Classes[c].Pods = class.Pods[assigned:]
+	sp.queue.Left[c] = class.Units() - assigned
 	sp.markUnplaceable(c)
 	return true
 }
@@ -141,7 +144,8 @@ func (sp splitter) markUnplaceable(c int) {
 	sp.queue.Classes[c].Stages, sp.queue.Classes[c].Nodes = nil, bitset.New(len(sp.rooms.Nodes))
 }
 
-// candidatePlaces returns the combinations of domains where pods of the class can be placed.
+// candidatePlaces returns the combinations of domains that have room for pods of the class, on existing or new
+// nodes, and that domainCaps does not exclude. It ignores the class's own domain rules.
 func (sp splitter) candidatePlaces(c int) []topology.Place {
 	class := &sp.queue.Classes[c]
 	profile := sp.queue.Profile(class)
@@ -185,7 +189,8 @@ func (sp splitter) stagesIn(class *pending.Class, domains []int) (out []int, ran
 	return out, rank
 }
 
-// pricePerSize returns the lowest price of an offering in the set, relative to its size.
+// pricePerSize returns the lowest price of an offering in the accept set, per millicore. 8 MiB of memory count as
+// one millicore. It is +Inf for an empty set.
 func (sp splitter) pricePerSize(set int) float64 {
 	for len(sp.sol.sizePrices) <= set {
 		sp.sol.sizePrices = append(sp.sol.sizePrices, -1)
@@ -201,7 +206,7 @@ func (sp splitter) pricePerSize(set int) float64 {
 	return sp.sol.sizePrices[set]
 }
 
-// stageKey is the key of an accept set within domains in solution.narrowedSets.
+// stageKey returns the key in solution.narrowedSets for an accept set, limited to domains of the labels.
 func stageKey(set int, labels []string, domains []int) string {
 	b := pending.IntsKey([]int{set}, domains)
 	return string(hashkey.Text(b, labels...))

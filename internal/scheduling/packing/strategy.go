@@ -12,7 +12,7 @@ import (
 // strategy is one method to choose new nodes.
 type strategy struct {
 	sparing    bool // use as little of the NodePools' limits as possible, regardless of price
-	hardPrices bool // use the dual prices of the last rounds of the lower bound, instead of the first (soft) ones
+	hardPrices bool // use the hard dual prices, of the last rounds of the lower bound, instead of the soft ones, of its first rounds
 	careful    bool // refine each node; takes more work
 	byPriority bool // place pods of higher priority first instead of all together
 	spreadOut  bool // put no large part of a class on one node unless there is no other choice
@@ -22,11 +22,11 @@ type strategy struct {
 type outcome struct {
 	strategy  strategy
 	planned   []plannedNode
-	left      []int
-	remaining []offering.RemainingLimits
-	price     float64
-	count     int
-	crowded   int // number of pods on a node beyond a quarter of their class
+	left      []int                      // by class: number of unplaced units
+	remaining []offering.RemainingLimits // by NodePool: its remaining limits
+	price     float64                    // of all planned nodes, in billionths of a dollar per hour
+	count     int                        // number of planned nodes, with copies
+	crowded   int                        // units beyond a quarter of their class on one node, over all nodes
 }
 
 // nodeChooser chooses which nodes to launch, and places pods on them.
@@ -71,7 +71,8 @@ func (nc nodeChooser) placeOnNewNodes() {
 // maxRounds is the number of rounds after which a class drops all its remaining preferences at once.
 const maxRounds = 48
 
-// chooseNodes plans new nodes for the active classes with the strategy that has the best outcome.
+// chooseNodes plans new nodes for the active classes. It compares the outcomes of several strategies, and of
+// improvements of the cheapest outcome, and adds the nodes of the best outcome to the solution.
 func (nc nodeChooser) chooseNodes(active []int) {
 	p := nc.prices.solver.For(nc.queue.Demands(active), false)
 	p.Start() // the bound is computed while the first strategy runs
@@ -115,8 +116,8 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	nc.sol.adopt(best)
 }
 
-// stepLimit returns the step count after which no further strategy is tried. It grows with the number of pods,
-// because the possible savings do, and a few pods should not wait long.
+// stepLimit returns the step count after which no further strategy is tried. The limit grows with the number of
+// unplaced units, because the possible savings grow too, and a few pods should not wait long.
 func (nc nodeChooser) stepLimit(active []int) int {
 	units := 0
 	for _, c := range active {
@@ -125,12 +126,13 @@ func (nc nodeChooser) stepLimit(active []int) int {
 	return min(nc.work.steps+units*(2000+16*units), nc.work.limit/2)
 }
 
-// maxStepLimitUnits is the number of units up to which the step limit grows. For this number, the limit is
-// about 60 million steps, which take two seconds.
+// maxStepLimitUnits is the number of units up to which the step limit grows. For this number of units, the limit
+// is about 60 million steps, 1900 × (2000 + 16 × 1900), which take two seconds.
 const maxStepLimitUnits = 1900
 
-// tryStrategies runs the strategies in order until an outcome is good enough, and reports whether one was. A good
-// enough outcome is the last in the result.
+// tryStrategies runs the strategies in order until one outcome is good enough: all pods are placed, no pod is
+// crowded, and the price is within targetGap of the lower bound. It returns all outcomes, and reports whether
+// the last of them is good enough.
 func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
@@ -161,7 +163,8 @@ const targetGap = 1.025
 // after the soft ones.
 const retryGap = 1.04
 
-// limitStrategies returns the strategies to try when NodePool limits leave pods unplaced.
+// limitStrategies returns the strategies to try when a strategy leaves pods unplaced, probably because of
+// NodePool limits. The classes are sorted by priority.
 func (nc nodeChooser) limitStrategies(active []int) []strategy {
 	out := []strategy{{sparing: true}}
 	if p := nc.queue.Classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
@@ -174,9 +177,9 @@ func (nc nodeChooser) limitStrategies(active []int) []strategy {
 // between plans.
 const priceTolerance = 1.02
 
-// bestOutcome returns the outcome that leaves the fewest pods of the highest priority unplaced.
-// Among those whose price is within priceTolerance of the cheapest, the fewest crowded pods win,
-// then the fewest nodes.
+// bestOutcome returns the outcome that leaves the fewest pods of the highest priority unplaced. If several leave
+// as few, and their price is within priceTolerance of the cheapest of them, the outcome with the fewest
+// crowded pods is chosen, then the outcome with the fewest nodes.
 //
 // The price of the chosen plan, relative to the lower bound, never exceeds priceTolerance, unless that of the
 // cheapest plan does.

@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// spreadVisibility finds pods of a plan that a spread does not count because they are on nodes
-// which the spread's owner does not accept. When pods were assigned to domains, their nodes were
-// not known.
+// spreadVisibility finds pods of a plan that a spread selects but does not count. A spread counts no pods on nodes
+// that the pods with the spread do not accept. When pods were assigned to domains, their nodes were not known.
 type spreadVisibility struct {
 	projection   *domainProjection
 	problem      *pending.Problem
@@ -30,9 +29,9 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 	}
 }
 
-// mayNotCount reports whether the group, which selects pods of the class, may ignore some of them
-// because of their node. The group counts all of them if its owners accept the same nodes as the class, or any
-// node.
+// mayNotCount reports whether the group, which selects pods of the class, may ignore some of them because of their
+// node. The group counts all of them if the pods with the spread accept the same nodes as the class, or any node,
+// and if a node needs no other label to count.
 func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
 	g := &sv.queue.Pods.Topology.Groups[group]
 	if g.Kind != topology.Spread || !g.Hard {
@@ -47,8 +46,8 @@ func (sv *spreadVisibility) mayBeUncounted(c *pending.Class) bool {
 	return slices.ContainsFunc(sv.queue.Profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
 }
 
-// uncountedBy returns the groups that certainly do not count the pods at this location, with the
-// domain.
+// uncountedBy returns the groups that select the pods at this location but certainly do not count them, each with
+// the domain of the pods.
 func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	c := &sv.queue.Classes[loc.class]
 	if c.Domains == nil {
@@ -65,12 +64,12 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	return out
 }
 
-// countsAt reports whether pods on the node with number at may count for the group.
-func (sv *spreadVisibility) countsAt(group, at int) bool {
-	if nodes := len(sv.sol.rooms.Nodes); at < nodes {
-		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(at)
+// countsAt reports whether the group may count pods on the host, which is a number as in podLocation.
+func (sv *spreadVisibility) countsAt(group, host int) bool {
+	if nodes := len(sv.sol.rooms.Nodes); host < nodes {
+		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(host)
 	}
-	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(at - len(sv.sol.rooms.Nodes)))
+	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(host - len(sv.sol.rooms.Nodes)))
 }
 
 // cachedCountedOffers is countedOffers with a cache.
@@ -81,9 +80,9 @@ func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 	return sv.countedCache[group]
 }
 
-// narrowOfferings makes it certain for each planned node whether a spread counts its pods. It
-// removes the offerings whose nodes count differently from the offering that the node was planned with. A node
-// that would then violate minValues is not changed.
+// narrowOfferings makes it certain, for each planned node and each spread that selects its pods, whether the spread
+// counts them. If the spread counts nodes of the offering that the node was planned with, the node keeps only
+// offerings that the spread counts, else only the others. A node that would then violate minValues is not changed.
 func (sv *spreadVisibility) narrowOfferings() {
 	for i := range sv.sol.planned {
 		for _, a := range sv.sol.planned[i].allocations {
@@ -92,8 +91,8 @@ func (sv *spreadVisibility) narrowOfferings() {
 	}
 }
 
-// eachUncertainGroup visits the groups that may ignore pods of the class, or of the members of a
-// bundle.
+// eachUncertainGroup visits the groups that select pods of the class, or of the members of a bundle, and may ignore
+// some of them because of their node.
 func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int)) {
 	c := &sv.queue.Classes[class]
 	for _, m := range c.Members {
@@ -106,23 +105,23 @@ func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int))
 	}
 }
 
-// narrowFor leaves the node only the offerings that the group counts, or only the others.
+// narrowFor is narrowOfferings for one planned node and one group.
 func (sv *spreadVisibility) narrowFor(node, group int) {
-	possible, visible := sv.projection.possibleOffers(node), sv.cachedCountedOffers(group)
-	if !possible.Meets(visible) {
+	possible, counted := sv.projection.possibleOffers(node), sv.cachedCountedOffers(group)
+	if !possible.Meets(counted) {
 		return
 	}
 	uncounted := possible.Clone()
-	uncounted.AndNot(visible)
+	uncounted.AndNot(counted)
 	if uncounted.Any() {
 		less := sv.sol.planned[node]
 		less.allocations = slices.Clone(less.allocations)
 		a := &less.allocations[0]
-		if visible.Has(less.offer) {
-			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Both(visible))
+		if counted.Has(less.offer) {
+			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Both(counted))
 		} else {
 			others := sv.problem.Accepts.Sets[a.acceptSet].Clone()
-			others.AndNot(visible)
+			others.AndNot(counted)
 			a.acceptSet = sv.problem.Accepts.Number(others)
 		}
 		if _, lacks := sv.sol.nodeOffers.missingMinValue(&less); !lacks {
@@ -132,7 +131,7 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 	}
 }
 
-// removeUncounted subtracts the pods that are not counted at their location from the domain counts.
+// removeUncounted subtracts pods from the domain counts of the groups that do not count them at their location.
 func (sv *spreadVisibility) removeUncounted() {
 	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {

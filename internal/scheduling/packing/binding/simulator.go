@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Simulator binds the pods of a plan step by step, as kube-scheduler does.
+// Simulator binds the pods of a plan one after the other, as kube-scheduler does.
 type Simulator struct {
 	index   *topology.Index
 	initial *existing.Rooms      // the existing nodes without pods of the plan
@@ -21,8 +21,8 @@ type Simulator struct {
 
 	counts      *topology.DomainCounts
 	pending     []Step
-	podOnHost   map[groupHost]bool // whether a pod of the group is bound on the host
-	podAnywhere map[int]bool       // by group over host names: whether a pod of the group is bound on some host
+	podOnHost   map[groupHost]bool // whether the simulation bound a pod of the group on the host
+	podAnywhere map[int]bool       // by group over host names: whether the simulation bound a pod of the group on some host
 }
 
 // Step is a number of pods of one class to bind, on one node or on any node.
@@ -34,7 +34,9 @@ type Step struct {
 	Host      int               // number of an existing node; planned nodes follow; or AnyHost
 	Uncounted []GroupDomain     // groups that do not count the pods in that domain
 
-	slack        int  // how many pods can be bound elsewhere before these without violating their spread; math.MaxInt: no spread
+	// slack orders steps, tightest spread first: twice the smallest maxSkew of the pods' required spreads, plus 1 if
+	// the spread counts the pods themselves; math.MaxInt without a spread.
+	slack        int
 	isSelfAffine bool // the pods have required affinity to themselves, so the first may be bound in any domain if no other pod matches
 }
 
@@ -50,7 +52,7 @@ const AnyHost = -1
 // groupHost is a topology group over host names and a host, as in Step.Host.
 type groupHost struct{ group, host int }
 
-// New returns a Simulator without pods.
+// New returns a Simulator without pods. The arguments are the fields of Simulator with these names.
 func New(index *topology.Index, initial *existing.Rooms, hadPod func(group int) bool) *Simulator {
 	return &Simulator{index: index, initial: initial, hadPod: hadPod}
 }
@@ -71,11 +73,11 @@ func (s *Simulator) Add(step Step) {
 	step.slack = math.MaxInt
 	for _, r := range step.Profile.Domain {
 		if r.Kind == topology.Spread && r.Weight == 0 {
-			most := 2 * r.MaxSkew
+			slack := 2 * r.MaxSkew
 			if r.Self {
-				most++
+				slack++
 			}
-			step.slack = min(step.slack, most)
+			step.slack = min(step.slack, slack)
 			s.UsesMinDomains = s.UsesMinDomains || r.MinDomains > 1
 		}
 		step.isSelfAffine = step.isSelfAffine || r.Kind == topology.Affinity && r.Weight == 0 && r.Self
@@ -83,8 +85,8 @@ func (s *Simulator) Add(step Step) {
 	s.pending = append(s.pending, step)
 }
 
-// AnyOrderBinds reports whether every pod could be bound as the last pod. Then the order does not
-// matter. initial has the pods before any step.
+// AnyOrderBinds reports whether the domain rules of every pod would allow to bind it as the last pod. Then the order
+// does not matter for these rules. It does not check host affinity. initial has the pods before any step.
 func (s *Simulator) AnyOrderBinds(initial *topology.DomainCounts) bool {
 	s.counts = initial.Clone()
 	for i := range s.pending {
@@ -93,16 +95,16 @@ func (s *Simulator) AnyOrderBinds(initial *topology.DomainCounts) bool {
 	for i := range s.pending {
 		step := &s.pending[i]
 		s.countPods(step, -1)
-		bad := s.blockingRule(step) != nil
+		isBlocked := s.blockingRule(step) != nil
 		s.countPods(step, 1)
-		if bad {
+		if isBlocked {
 			return false
 		}
 	}
 	return true
 }
 
-// countPods adds n pods of the step to the domain counts.
+// countPods adds n pods of the step to the domain counts, or removes them if n is negative.
 func (s *Simulator) countPods(step *Step, n int) {
 	if step.Domains == nil {
 		return
@@ -122,16 +124,16 @@ func (s *Simulator) blockingRule(step *Step) *topology.Rule {
 	return s.counts.Refusal(step.Profile, step.Domains)
 }
 
-// missingGroup returns the group of a required host affinity that has no pod on the step's host
-// yet; -1 if there is none.
+// missingGroup returns the first group of a required host affinity of the step that has no pod on the step's host yet;
+// -1 if there is no such group. A group that selects the step's pods is not missing before its first pod is bound.
 func (s *Simulator) missingGroup(step *Step) int {
 	for _, rule := range step.Profile.Host {
 		if rule.Kind != topology.Affinity || rule.Weight > 0 || s.podOnHost[groupHost{rule.Group, step.Host}] {
 			continue
 		}
-		there := step.Host < len(s.initial.Nodes) && s.initial.Hosts[step.Host].Matched(rule.Group) > 0
-		first := rule.Self && !s.podAnywhere[rule.Group] && !s.hadPod(rule.Group)
-		if !there && !first {
+		hadPodOnHost := step.Host < len(s.initial.Nodes) && s.initial.Hosts[step.Host].Matched(rule.Group) > 0
+		isFirst := rule.Self && !s.podAnywhere[rule.Group] && !s.hadPod(rule.Group)
+		if !hadPodOnHost && !isFirst {
 			return rule.Group
 		}
 	}
@@ -155,9 +157,9 @@ func (s *Simulator) bind(step *Step, n int) bool {
 	return isBound
 }
 
-// BindInOrder binds pods in an order that kube-scheduler accepts and returns the steps that cannot
-// be bound completely. Pods with the tightest spread go first. Pods without a spread wait until a
-// blocked pod needs them.
+// BindInOrder binds pods in an order that kube-scheduler accepts, and returns the steps that cannot be bound
+// completely. Pods with the tightest spread are bound first. Pods without a spread wait until a blocked pod needs
+// them, or no other pod can be bound. initial has the pods before any step.
 func (s *Simulator) BindInOrder(initial *topology.DomainCounts) []Step {
 	slices.SortStableFunc(s.pending, func(x, y Step) int {
 		return cmp.Or(cmp.Compare(x.slack, y.slack), cmp.Compare(x.rank(), y.rank()))
@@ -195,8 +197,7 @@ type neededPods struct {
 	onHost   map[groupHost]bool   // a pod of the group on the host is needed
 }
 
-// bindUnblocking binds one pod of each unconstrained step that unblocks others, and reports whether
-// it bound any.
+// bindUnblocking binds one pod of each unconstrained step that helps a blocked step, and reports whether it bound any.
 func (s *Simulator) bindUnblocking() bool {
 	needed := s.neededPods()
 	hasChanged := false
@@ -230,13 +231,14 @@ func (s *Simulator) neededPods() neededPods {
 // unblocks reports whether binding a pod of the step helps a blocked step.
 func (s *Simulator) unblocks(step *Step, needed neededPods) bool {
 	profile := step.Profile
-	first := func(g int) bool {
+	isNeededOnHost := func(g int) bool {
 		loc := groupHost{g, step.Host}
 		return needed.onHost[loc] && !s.podOnHost[loc]
 	}
-	there := func(g int) bool { return needed.inDomain[GroupDomain{g, step.domainOf(s.index, g)}] }
-	return slices.ContainsFunc(profile.HostIn, first) ||
-		step.Domains != nil && (s.counts.IsFewest(profile, step.Domains, needed.spreads) || slices.ContainsFunc(profile.In, there))
+	isNeededInDomain := func(g int) bool { return needed.inDomain[GroupDomain{g, step.domainOf(s.index, g)}] }
+	return slices.ContainsFunc(profile.HostIn, isNeededOnHost) ||
+		step.Domains != nil &&
+			(s.counts.IsFewest(profile, step.Domains, needed.spreads) || slices.ContainsFunc(profile.In, isNeededInDomain))
 }
 
 // domainOf returns the domain of the pods for the topology key of the group; -1 if the pods have no domain for it.

@@ -26,9 +26,9 @@ func New(pr *pending.Problem, q *pending.Queue, rooms *existing.Rooms, topo *exi
 	return Bundler{problem: pr, queue: q, rooms: rooms, topo: topo, hostAssigned: hostAssigned}
 }
 
-// BundleRequired combines pods with required host affinity into bundles that are placed as one
-// unit. Pods with affinity to themselves go into one bundle. Other pods are added, in equal shares,
-// to the pods that they have affinity to. It returns the bundles, which are new classes.
+// BundleRequired combines pods with required host affinity into bundles that are placed as one unit. Pods with affinity
+// only to one another get one bundle. Other pods are added, in equal shares, to the pods that they have affinity to.
+// It returns the bundles, which are new classes.
 func (bu Bundler) BundleRequired() []int {
 	from := len(bu.queue.Classes)
 	for {
@@ -56,9 +56,10 @@ func (bu Bundler) BundleRequired() []int {
 	return out
 }
 
-// bundleSelfAffine puts the pods that have required host affinity only to one another
-// into one bundle. The bundle has as many pods as fit on one node; the other pods cannot be placed. It
-// reports false if the class has other affinities or its group already has a node.
+// bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have
+// required host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is
+// repeated until they fit. The other pods cannot be placed. It reports false, without a bundle, if the class has other
+// affinities, or if an existing node has a pod of its groups.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
 	if !self || slices.ContainsFunc(groups, func(g int) bool { return bu.topo.HasPod(bu.rooms, g) }) {
@@ -73,7 +74,8 @@ func (bu Bundler) bundleSelfAffine(c int) bool {
 		if bu.queue.Left[o] == 0 || other.Members != nil {
 			continue
 		}
-		if theirs, too := bu.queue.Profile(other).RequiredHostGroups(); too && slices.Equal(theirs, groups) && bu.fitsAlone(other) {
+		otherGroups, otherSelf := bu.queue.Profile(other).RequiredHostGroups()
+		if otherSelf && slices.Equal(otherGroups, groups) && bu.fitsAlone(other) {
 			members = append(members, pending.Member{Class: o, N: bu.queue.Left[o]})
 		}
 	}
@@ -90,7 +92,7 @@ func (bu Bundler) bundleSelfAffine(c int) bool {
 	return true // no pod fits anywhere
 }
 
-// fitsAlone reports whether an existing or a new node could take a pod of the class.
+// fitsAlone reports whether the class accepts an offering, or whether an existing node has room for its pods.
 func (bu Bundler) fitsAlone(c *pending.Class) bool {
 	return len(c.Stages) > 0 || bu.anyNodeFits(c.Ask, c.AcceptedNodes(bu.rooms))
 }
@@ -102,7 +104,7 @@ func (bu Bundler) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
 	return fits
 }
 
-// withoutTenth removes about a tenth of the pods from a bundle, at least one.
+// withoutTenth returns the members without about a tenth of the pods, at least one; the last members lose pods first.
 func withoutTenth(members []pending.Member) []pending.Member {
 	total := 0
 	for _, m := range members {
@@ -121,11 +123,12 @@ func withoutTenth(members []pending.Member) []pending.Member {
 	return out
 }
 
-// bundleWithTargets combines pods with the pods that they have host affinity to, required or
-// preferred: each target gets about the same number of pods.
+// bundleWithTargets combines unplaced pods of the class with their targets: the pods that their host affinity to the
+// groups selects. Each target should get about the same number of pods. preferred is whether the affinity is
+// preferred, not required.
 func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
-	var targets []int
-	remaining := 0
+	var targets []int // classes
+	remaining := 0    // units of the targets
 	for _, o := range bu.queue.Order {
 		if o != c && bu.queue.Left[o] > 0 && len(bu.queue.Classes[o].Stages) > 0 && bu.isTarget(o, groups) {
 			targets = append(targets, o)
@@ -159,13 +162,14 @@ func (bu Bundler) isTarget(o int, groups []int) bool {
 	return slices.ContainsFunc(c.Members, func(m pending.Member) bool { return isInAll(bu.queue.Profile(&bu.queue.Classes[m.Class]), groups) })
 }
 
-// isInAll reports whether all the groups, over host names, count pods of the profile.
+// isInAll reports whether all the groups over host names select pods of the profile.
 func isInAll(p *topology.Profile, groups []int) bool {
 	return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(p.HostIn, g) })
 }
 
-// addBundles adds a class of n bundles with these members, and reports whether some node can take
-// one bundle. With preferred, the bundle must not violate preferences about hosts.
+// addBundles adds a class of n bundles with these members, and reports whether it did. It changes nothing if no node
+// can take one bundle: because of host ports, host rules, or room. With preferred, the bundle must not violate
+// preferences about hosts.
 func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bool {
 	b, ok := bu.mergeMembers(members)
 	if !ok || !bu.canShareNode(b.Members, preferred) {
@@ -194,8 +198,9 @@ func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bo
 	return true
 }
 
-// mergeMembers returns the requests and rules of all members together, as a class without pods. It
-// reports false if the members need the same host port twice.
+// mergeMembers returns a class without pods for one bundle of these members: their total requests, their host ports,
+// their highest priority and the existing nodes that all of them accept. The members of a member that is a bundle
+// take its place. It reports false if a host port is needed twice.
 func (bu Bundler) mergeMembers(members []pending.Member) (b pending.Class, ok bool) {
 	first := &bu.queue.Classes[members[0].Class]
 	b.Class = podgroup.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}
@@ -240,8 +245,8 @@ func (bu Bundler) canShareNode(members []pending.Member, preferred bool) bool {
 	return true
 }
 
-// bundleStages returns the stages of a bundle: for each stage, the intersection of its members'
-// accept sets.
+// bundleStages returns the stages of a bundle: for each stage, the intersection of its members' accept sets, if an
+// offering in it can take one bundle. A member with fewer stages than others stays in its last stage.
 func (bu Bundler) bundleStages(b *pending.Class, members []pending.Member) []int {
 	most := 0
 	for _, m := range members {
@@ -252,30 +257,30 @@ func (bu Bundler) bundleStages(b *pending.Class, members []pending.Member) []int
 	}
 	var out []int
 	for i := range most {
-		var both bitset.Set
+		var shared bitset.Set // accepted by all members
 		for _, m := range members {
 			stages := bu.queue.Classes[m.Class].Stages
 			set := bu.problem.Accepts.Sets[stages[min(i, len(stages)-1)]]
-			if both == nil {
-				both = set.Clone()
+			if shared == nil {
+				shared = set.Clone()
 			} else {
-				both.And(set)
+				shared.And(set)
 			}
 		}
-		if n := bu.problem.Accepts.Number(both); !slices.Contains(out, n) && bu.problem.Accepts.AnyTakes(both, &b.Class) {
+		if n := bu.problem.Accepts.Number(shared); !slices.Contains(out, n) && bu.problem.Accepts.AnyTakes(shared, &b.Class) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// bundleHardSet returns the accept set of a bundle without preferences.
+// bundleHardSet returns the number of the bundle's accept set without preferences.
 func (bu Bundler) bundleHardSet(members []pending.Member) int {
-	both := bu.problem.Accepts.Sets[bu.queue.Classes[members[0].Class].HardSet].Clone()
+	shared := bu.problem.Accepts.Sets[bu.queue.Classes[members[0].Class].HardSet].Clone()
 	for _, m := range members[1:] {
-		both.And(bu.problem.Accepts.Sets[bu.queue.Classes[m.Class].HardSet])
+		shared.And(bu.problem.Accepts.Sets[bu.queue.Classes[m.Class].HardSet])
 	}
-	return bu.problem.Accepts.Number(both)
+	return bu.problem.Accepts.Number(shared)
 }
 
 // Unbundle returns the pods of unplaced bundles to their classes.
@@ -312,8 +317,8 @@ func (bu Bundler) daemonPodsSuffice(c int) bool {
 	}
 	groups, _ := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
 	return slices.ContainsFunc(bu.queue.Classes[c].Stages, func(stage int) bool {
-		some := false
-		bu.problem.Accepts.Sets[stage].Each(func(o int) { some = some || bu.queue.DaemonPods.HasAll(groups, o) })
-		return some
+		hasAll := false
+		bu.problem.Accepts.Sets[stage].Each(func(o int) { hasAll = hasAll || bu.queue.DaemonPods.HasAll(groups, o) })
+		return hasAll
 	})
 }

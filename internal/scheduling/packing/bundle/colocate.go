@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required
-// affinity. If not all preferences of a pod can be satisfied, it drops preferences of the lowest weight
-// first. It returns the bundles, which are new classes.
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. For pods
+// that get no bundle with all their preferred host affinities, it tries again without those of the lowest weight. It
+// returns the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
 	from := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
@@ -62,8 +62,8 @@ func groupsOf(rules []topology.Rule) (groups []int, self bool) {
 	return groups, self
 }
 
-// groupSelfAffine bundles the pods of all classes with the same preferences for one another. If
-// they do not fit on one node, the pods of the class are put into as few bundles as possible.
+// groupSelfAffine bundles the pods of all classes with the same preferred host affinities to one another. If they do
+// not fit on one node, only the pods of class c are put into bundles, as large as possible.
 func (bu Bundler) groupSelfAffine(c int, groups []int) {
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
@@ -71,7 +71,7 @@ func (bu Bundler) groupSelfAffine(c int, groups []int) {
 		if bu.queue.Left[o] == 0 || other.Members != nil || len(other.Stages) == 0 || bu.queue.Profile(other).HasRequiredHostAffinity() {
 			continue
 		}
-		if theirs, self := groupsOf(bu.colocationPreferences(o)); self && slices.Equal(theirs, groups) {
+		if otherGroups, self := groupsOf(bu.colocationPreferences(o)); self && slices.Equal(otherGroups, groups) {
 			members = append(members, pending.Member{Class: o, N: bu.queue.Left[o]})
 		}
 	}
@@ -83,8 +83,9 @@ func (bu Bundler) groupSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops, for pods that could not be placed in their bundle, the preference of the bundle and
-// all lighter preferences. It returns the classes of these pods.
+// RelaxColocation drops preferences of pods that could not be placed in their bundle: all preferred host affinities,
+// and with them all other preferences about hosts with no more weight than the heaviest of these. It returns the
+// classes of the pods. The pods stay in their bundle until Unbundle is called.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

@@ -18,7 +18,7 @@ type Pricing struct {
 	Lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
 	result     func() lowerbound.Result // the finished lower bound; nil until Start was called
-	forAnyPlan bool                     // the bound holds for any plan, not only for plans of this package
+	forAnyPlan bool                     // the bound holds for any plan, not only for plans of package packing
 	index      map[Demand]int           // cache of Index
 }
 
@@ -34,8 +34,8 @@ type Pricer struct {
 	Last *Pricing // result of the last call of For; nil before the first call
 }
 
-// For returns the pricing of the demands. It reuses the last pricing if the demands are the
-// same.
+// For returns the pricing of the demands. With forAnyPlan, its bound holds for every plan, not only for plans of
+// package packing. For returns the last pricing again if the demands are the same and its bound holds.
 func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
 		pr.Last = pr.newPricing(demands, forAnyPlan)
@@ -43,7 +43,7 @@ func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
 	return pr.Last
 }
 
-// Start computes the lower bound in the background.
+// Start computes the lower bound in the background, after the soft dual prices. Further calls do nothing.
 func (p *Pricing) Start() {
 	if p.result == nil {
 		p.solver.SoftPrices() // the caller of Start reads the soft prices next
@@ -77,7 +77,7 @@ func (p *Pricing) Reprice(counts []int, hard bool) lowerbound.DualPrices {
 // profile returns the topology rules of the class.
 func (pr *Pricer) profile(c *podgroup.Class) *topology.Profile { return &pr.Index.Profiles[c.Profile] }
 
-// Index returns the index of each demand, by class and accept set.
+// Index returns the index in Demands of each demand. In the keys, Demand.N is 0. The caller must not change the map.
 func (p *Pricing) Index() map[Demand]int {
 	if p.index == nil {
 		p.index = make(map[Demand]int, len(p.Demands))

@@ -29,9 +29,9 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 		set     int
 		devices string
 	}
-	numbers, groups := map[key]int{}, map[int]int{}
+	numbers, caps := map[key]int{}, map[int]int{} // indices in p.Sets; by group of a spread: indices in p.Caps
 	p.Effort = boundEffort(demands)
-	counts, all := pr.spreadCaps(demands, forAnyPlan)
+	isCapped, holdForAnyPlan := pr.spreadCaps(demands, forAnyPlan)
 	for _, d := range demands {
 		class := pr.Class(d.Class)
 		k := key{d.Set, devices(class, pr.Stock.Dims)}
@@ -42,11 +42,11 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 			p.Sets = append(p.Sets, pr.eligibleLots(class, pr.Accepts.Sets[d.Set], lots))
 		}
 		need := lowerbound.Demand{Count: d.N, Ask: class.Ask, Set: s}
-		if most, group := pr.profile(class).MaxPerNode(counts); most < math.MaxInt {
-			g, ok := groups[group]
+		if most, group := pr.profile(class).MaxPerNode(isCapped); most < math.MaxInt {
+			g, ok := caps[group]
 			if !ok {
 				g = len(p.Caps)
-				groups[group] = g
+				caps[group] = g
 				p.Caps = append(p.Caps, most)
 			}
 			p.Caps[g] = max(p.Caps[g], most)
@@ -54,11 +54,11 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 		}
 		p.Demands = append(p.Demands, need)
 	}
-	return &Pricing{Demands: demands, Lots: lots, solver: lowerbound.New(p), forAnyPlan: all}
+	return &Pricing{Demands: demands, Lots: lots, solver: lowerbound.New(p), forAnyPlan: holdForAnyPlan}
 }
 
-// boundEffort returns the work limit of the search for the lower bound, as the number of numbers it may touch.
-// The search saves a share of the pods' price, so few pods justify little work.
+// boundEffort returns the work limit of the search for the lower bound, in the unit of lowerbound.Problem.Effort. A
+// better bound can save a share of the pods' price, so few pods justify little work.
 func boundEffort(demands []Demand) int {
 	const least, perUnit, most = 250_000, 1_000, 5_000_000
 	effort := least
@@ -68,31 +68,30 @@ func boundEffort(demands []Demand) int {
 	return min(effort, most)
 }
 
-// eligibleLots returns the indices of the lots in the set that have every resource which the class
-// requests.
+// eligibleLots returns the indices of the lots in the set that have some of every resource that the class requests.
 func (pr *Pricer) eligibleLots(c *podgroup.Class, set bitset.Set, lots []offering.Lot) []int {
 	var out []int
 	for i, l := range lots {
 		if !set.Has(l.Offer) {
 			continue
 		}
-		room, enough := pr.Stock.Room(l.Offer), true
+		room, hasAll := pr.Stock.Room(l.Offer), true
 		for r := range c.Ask {
-			enough = enough && (c.Ask[r] <= 0 || room[r] > 0)
+			hasAll = hasAll && (c.Ask[r] <= 0 || room[r] > 0)
 		}
-		if enough {
+		if hasAll {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// spreadCaps returns which host spreads the lower bound of the demands includes, and whether all of
-// them hold for any plan. With forAnyPlan, only spreads that hold for any plan are included. Otherwise the
-// bound is for plans of package packing, in which no new node has more of a spread's pods than its maxSkew, and
-// all spreads that can affect the price are included.
-func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (counts func(group int) bool, all bool) {
-	nodesNeeded, pods := map[int]int{}, 0
+// spreadCaps returns which host spreads cap the pods per node in the lower bound of the demands, and whether all these
+// caps hold for any plan. With forAnyPlan, only spreads whose cap holds for any plan are included. Otherwise the
+// bound is for plans of package packing, in which no new node has more of a spread's pods than its maxSkew, and all
+// spreads that can affect the price are included.
+func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (isCapped func(group int) bool, holdForAnyPlan bool) {
+	nodesNeeded, pods := map[int]int{}, 0 // nodesNeeded: by group, the minimum number of nodes for its pods
 	for _, d := range demands {
 		pods += d.N
 		if most, group := pr.profile(pr.Class(d.Class)).MaxPerNode(nil); most < math.MaxInt {
@@ -100,22 +99,22 @@ func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (counts func(gro
 		}
 	}
 	capped := map[int]bool{}
-	all = true
+	holdForAnyPlan = true
 	for group, n := range nodesNeeded {
 		if pr.Index.Groups[group].Kind != topology.Spread {
 			continue
 		}
 		capped[group] = pr.Topology.AlwaysHasEmptyHost(group)
 		if !forAnyPlan && !capped[group] && n*podsPerCappedNode > pods {
-			capped[group], all = true, false
+			capped[group], holdForAnyPlan = true, false
 		}
 	}
-	return func(group int) bool { return capped[group] }, all
+	return func(group int) bool { return capped[group] }, holdForAnyPlan
 }
 
-// podsPerCappedNode is the maximum number of pods in the plan, per node that a host spread needs at least, for
-// which the lower bound includes the spread. With more pods, there is so much choice among nodes that the
-// spread adds no cost.
+// podsPerCappedNode decides whether the lower bound includes a host spread: only if the demands have fewer pods than
+// this number × the minimum number of nodes for the pods of the spread. With more pods, they need enough nodes
+// anyway, so the spread adds no cost.
 const podsPerCappedNode = 64
 
 // devices returns the requested resources that not every node has, joined by commas.

@@ -12,13 +12,12 @@ import (
 
 // PlanBound returns a lower bound of the price of any plan for the demands.
 //
-// The lower bound itself assumes unlimited instances of each offering. With capacity reservations
-// it still holds, minus a credit. Proof: take any plan, and replace each reserved node by a node of an on-demand
-// or spot offering that has at least its room and that its pods accept. The
-// result costs at least the bound. The replacements add at most the credit, because the number of replaced
-// nodes of a reservation is limited by its unused instances and by the pods that accept it. So the plan costs
-// at least the bound minus the credit. It also costs at least the bound of the pods that accept no
-// reservation.
+// Pricing.LowerBound assumes unlimited instances of each offering, and no capacity reservations. With capacity
+// reservations it still holds, minus a credit. Proof: take any plan, and replace each reserved node by a node of an
+// on-demand or spot offering that has at least the room of the reserved node and that the pods accept. The result
+// costs at least the bound. The replacements add at most the credit, because the number of replaced nodes of a
+// reservation is limited by its unused instances and by the pods that accept the reservation. So the plan costs at
+// least the bound minus the credit. It also costs at least the bound of the pods that accept no reservation.
 func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	if len(pr.Stock.Reservations) == 0 {
 		return pr.For(all, true).LowerBound()
@@ -33,17 +32,17 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	return max(alone, withReplacements, pr.dualPriceBound(all))
 }
 
-// dualPriceBound returns another lower bound of the demands: the sum of their dual prices, minus
-// the maximum total dual price of pods on the instances of capacity reservations. It holds because the dual
-// prices of the pods on a node never exceed the node's price. It is the tighter bound if reserved instances are
-// large or unusual, so that their replacements are expensive.
+// dualPriceBound returns another lower bound of the demands: the sum of their hard dual prices, minus a credit. The
+// credit is the maximum by which the dual prices of pods on reserved instances can exceed the price of these instances.
+// The bound holds because the total dual price of the pods on any other node never exceeds the price of that node. It
+// is the tighter bound if reserved instances are large or unusual, so that their replacements are expensive.
 func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	p := pr.For(demands, true)
 	rc := &reservationCredit{pricer: pr, demands: demands, savings: make([]catalog.Price, len(pr.Stock.Reservations))}
 	for n := range pr.Stock.Reservations {
 		for _, o := range pr.Stock.Reservations[n].Offers {
-			holds := catalog.Price(min(rc.maxValue(o, p.DualPrices(true).PerPod), float64(maxSavings))) + 1
-			rc.savings[n] = max(rc.savings[n], holds-pr.Stock.Offers[o].Price)
+			value := catalog.Price(min(rc.maxValue(o, p.DualPrices(true).PerPod), float64(maxSavings))) + 1 // rounded up
+			rc.savings[n] = max(rc.savings[n], value-pr.Stock.Offers[o].Price)
 		}
 	}
 	sum := 0.0
@@ -53,12 +52,13 @@ func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
 }
 
-// maxSavings keeps sums of savings from overflowing.
+// maxSavings is the maximum of savings per instance. It keeps their sums from overflowing.
 const maxSavings = 1_000_000 * catalog.Dollar
 
-// maxValue returns an upper limit for the total dual price of the pods on one node of the offering.
-// If no pod's dual price exceeds given rates for its requests, no node holds more than its room at
-// these rates. Several ratios between rates are tried.
+// maxValue returns an upper limit for the total dual price of the pods on one node of the offering; +Inf if none was
+// found. prices are the dual prices, by demand. A rate is a price per unit of a resource. If no pod's dual price
+// exceeds its requests at given rates, the pods on a node are worth at most the node's room at these rates. Several
+// ratios between the rates are tried, and the lowest limit is returned.
 func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	room := rc.pricer.Stock.Room(o)
 	least := math.Inf(1)
@@ -83,8 +83,8 @@ func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	return least
 }
 
-// rateRatios returns rates per unit of each resource to try: each resource alone, and CPU with
-// memory at several ratios of GiB per core.
+// rateRatios returns the rates to try, by resource: each resource alone, and CPU with memory, where one core is worth
+// as much as 1 to 32 GiB.
 func rateRatios(dims resources.Dimensions) [][]float64 {
 	var out [][]float64
 	for i := range dims {
@@ -109,10 +109,12 @@ type reservationCredit struct {
 	pricer  *Pricer
 	lots    []offering.Lot
 	demands []Demand        // the demands that unreserved offerings can serve too
-	savings []catalog.Price // by reservation: the most that one instance saves
+	savings []catalog.Price // by reservation: the maximum that one instance saves
 	options map[Demand]int  // number of lots that each demand accepts
 }
 
+// newReservationCredit computes the savings for the demands. It drops demands that no replacement of a reserved node
+// can serve.
 func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
@@ -140,9 +142,9 @@ func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	return rc
 }
 
-// replacementCost returns the extra price of a node that serves every demand which the reserved
-// offering serves. If there is no such node, it drops demands, those with the fewest options first.
-// A bound for some of the pods is a bound for all.
+// replacementCost returns the extra price of the cheapest unreserved offering that has the room of the reserved
+// offering and serves every demand that the reserved offering serves. If there is no such offering, it drops demands,
+// those with the fewest options first: a lower bound for some of the pods is also a lower bound for all.
 func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
 		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })

@@ -24,32 +24,33 @@ type Class struct {
 	OneNodeOnly bool       // for a bundle: no plan can put its pods on more than one node
 	Preferred   bool       // for a bundle: its pods prefer to share a node but need not
 
-	HardSet    int // the accept set without preferences, of offerings available now
-	FirstStage int // the first stage before the class was split; -1 if none
+	HardSet    int // number of the accept set without preferences, of offerings available now
+	FirstStage int // accept set of the first stage before the class was split; -1 if none
 
-	// Stages are the accept sets to try in order. The lightest preference is dropped first, and
-	// NodePools of higher weight come first.
+	// Stages are the numbers of the accept sets to try, in order. From stage to stage, the preference of the lowest
+	// weight is dropped. NodePools of higher weight come first.
 	Stages []int
-	Bulk   float64 // weighted size of a unit's requests; see BulkOf
+	Bulk   float64 // weighted size of a unit's requests; see Problem.BulkOf
 }
 
 // Member is a number of units of a class in each unit of a bundle.
 type Member struct {
 	Class int // number of the class
-	N     int // units of it in each unit of the bundle; 1 or more
+	N     int // units of the class in each unit of the bundle; 1 or more
 }
 
-// Units returns how many units the class has.
+// Units returns how many units the class has in Pods, placed or not.
 func (c *Class) Units() int { return len(c.Pods) / c.PodsPerUnit }
 
-// MinimalPrice returns the dual price of a unit that costs nothing. It is above 0 so that such units are placed
-// too, largest first. A thousand cores get a billionth of a dollar.
+// MinimalPrice returns the dual price of a unit that costs nothing, in billionths of a dollar per hour. It is above 0
+// so that such units are placed too, largest first. A thousand cores, or 4,000 GiB of memory, get one billionth.
 func (c *Class) MinimalPrice() float64 {
 	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }
 
-// AppendProportion appends the proportion of the class's requests, in steps of half an octave. The
-// number of pods counts in steps of four octaves, because nodes rarely reach their maximum.
+// AppendProportion appends a key of the proportions between the class's requested resources to b. Each amount is
+// divided by the amount of the first resource, and rounded down to a step of half an octave (a factor of √2). For the
+// number of pods, a step is four octaves, because nodes rarely reach their maximum of pods.
 func (c *Class) AppendProportion(b []byte, dims resources.Dimensions) []byte {
 	first := 0.0
 	for r, n := range c.Ask {

@@ -2,9 +2,9 @@ package pending
 
 import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 
-// DemandOf returns the class and the accept set by which the lower bound counts a class. A part
-// that could have been assigned to any domain counts as its whole class, because the plan chose the
-// domains, and the bound must hold for every plan.
+// DemandOf returns the class and the accept set by which the lower bound counts a class. A part in its first stage is
+// counted as its whole class, if the first stage of the whole class has no preferences. The reason is that the plan
+// chose the domains of the part, but the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
 	p := &q.Classes[c]
 	if whole := &q.Classes[p.Base]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
@@ -23,8 +23,8 @@ func (q *Queue) Demands(active []int) []dualprice.Demand {
 	return dualprice.Sorted(units)
 }
 
-// AddBaseDemand adds n units of the whole class that a part belongs to, or of the members of a
-// bundle. A bundle that fits no plan on more than one node stays one demand.
+// AddBaseDemand adds n units of the class to the demands, without preferences. A part is counted as its whole class,
+// and a bundle as its members, unless every plan must put the bundle on one node (OneNodeOnly).
 func (q *Queue) AddBaseDemand(units map[dualprice.Demand]int, class, n int) {
 	c := &q.Classes[class]
 	if c.Members == nil || c.OneNodeOnly {

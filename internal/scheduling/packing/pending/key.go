@@ -2,10 +2,10 @@ package pending
 
 import "github.com/joiner-sh/joiner/internal/model/hashkey"
 
-// PartKey is the key of a part, in maps of limits and counts.
+// PartKey returns the key of a part, by its whole class and its domains, for maps that outlive an attempt.
 func PartKey(class int, domains []int) string { return string(IntsKey([]int{class}, domains)) }
 
-// IntsKey encodes the numbers as a key.
+// IntsKey encodes the numbers of all lists as a key. The lengths of the lists are not encoded.
 func IntsKey(lists ...[]int) []byte {
 	var b []byte
 	for _, list := range lists {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// CurrentSet returns the accept set that the class tries now, or -1 after the last one.
+// CurrentSet returns the number of the accept set of the class's current stage; -1 after the last stage.
 func (q *Queue) CurrentSet(c int) int {
 	stages := q.Classes[c].Stages
 	if q.Stage[c] >= len(stages) {
@@ -17,8 +17,8 @@ func (q *Queue) CurrentSet(c int) int {
 	return stages[q.Stage[c]]
 }
 
-// DropPreference advances the class to its next option: the next stage, or all stages again without
-// its lightest preference about hosts.
+// DropPreference advances the class to its next option: the next stage or, after the last, all stages again without its
+// preferences about hosts of the lowest remaining weight. After the last option, CurrentSet is -1.
 func (q *Queue) DropPreference(c int) {
 	q.Stage[c]++
 	class := &q.Classes[c]
@@ -44,8 +44,8 @@ func (q *Queue) nextPreferenceWeight(c int, above int) int {
 	return least
 }
 
-// PreferenceWeights returns the weights up to which the classes' preferences about hosts are
-// dropped, in order: 0 for none, then all weights but the highest.
+// PreferenceWeights returns the weights up to which the classes' preferences about hosts are dropped, ascending: 0 for
+// none, then all weights but the highest. If there are too many, it leaves out some in between.
 func (q *Queue) PreferenceWeights(classes []int) []int {
 	seen := map[int]bool{0: true}
 	for _, c := range classes {
@@ -60,7 +60,7 @@ func (q *Queue) PreferenceWeights(classes []int) []int {
 	if len(out) <= maxPreferenceSteps {
 		return out
 	}
-	steps := make([]int, maxPreferenceSteps) // several weights per step; the first step drops none, the last all but the highest
+	steps := make([]int, maxPreferenceSteps) // the first step drops none, the last all but the highest weight
 	for i := range steps {
 		steps[i] = out[i*(len(out)-1)/(maxPreferenceSteps-1)]
 	}
@@ -71,8 +71,8 @@ func (q *Queue) PreferenceWeights(classes []int) []int {
 // nodes are filled.
 const maxPreferenceSteps = 12
 
-// DropAllPreferences advances the class to its last option, without preferences. If this option was already
-// tried, no option is left.
+// DropAllPreferences advances the class to its last option, without preferences. If the class is there already, no
+// option is left: CurrentSet is -1.
 func (q *Queue) DropAllPreferences(c int) {
 	last := len(q.Classes[c].Stages) - 1
 	if q.DroppedWeight[c] == math.MaxInt && q.Stage[c] >= last {
@@ -82,8 +82,8 @@ func (q *Queue) DropAllPreferences(c int) {
 	q.DroppedWeight[c], q.Stage[c] = math.MaxInt, last
 }
 
-// InitialDroppedWeight returns the weight up to which a whole class starts with its preferences
-// about hosts dropped.
+// InitialDroppedWeight returns the initial DroppedWeight of a whole class: 0, or math.MaxInt if WithoutHostPreferences
+// has the class.
 func (q *Queue) InitialDroppedWeight(c int) int {
 	if q.WithoutHostPreferences[c] {
 		return math.MaxInt

@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 )
 
-// Problem is the input of one call of Solve. Nothing in it changes while a solution is computed,
-// except that accepts numbers further sets on demand.
+// Problem is the input of one call of packing.Solve. Nothing in it changes while a solution is computed, except that
+// further accept sets are added to Accepts on demand.
 type Problem struct {
 	Stock   *offering.Stock      // the offerings
 	Accepts *offering.Acceptance // which offerings the pods accept
@@ -17,8 +17,8 @@ type Problem struct {
 	Weight  []float64            // by resource: its weight in the bulk of an amount
 }
 
-// BulkOf returns the weighted size of an amount, for comparisons. The bulk of pods never exceeds the bulk of a
-// room that they fit into.
+// BulkOf returns the weighted size of an amount of resources, for comparisons. The bulk of pods never exceeds the bulk
+// of a room into which they fit. Negative amounts are ignored.
 func (pr *Problem) BulkOf(v resources.Vector) float64 {
 	sum := 0.0
 	for i, x := range v {
@@ -27,8 +27,8 @@ func (pr *Problem) BulkOf(v resources.Vector) float64 {
 	return sum
 }
 
-// BulkWeights returns the weight of each resource in the bulk of an amount. One core weighs as much
-// as 4 GiB of memory, other resources nothing.
+// BulkWeights returns the weight of each resource in the bulk of an amount. A core and 4 GiB of memory weigh 1 each,
+// other resources 0.
 func BulkWeights(dims resources.Dimensions) []float64 {
 	out := make([]float64, len(dims))
 	for i, name := range dims {

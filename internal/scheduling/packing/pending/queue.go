@@ -15,13 +15,13 @@ type Queue struct {
 	Pods       *podgroup.Queue      // the pods in their groups
 	Classes    []Class              // highest priority first, then largest first; parts and bundles follow the whole classes
 	Whole      int                  // number of classes before parts and bundles were added
-	DaemonPods *existing.DaemonPods // nil: no rule matches a DaemonSet pod
+	DaemonPods *existing.DaemonPods // nil if no rule matches a DaemonSet pod
 
 	Order                  []int        // numbers of the classes, highest priority first, then largest first
 	Left                   []int        // by class: number of unplaced units
-	Stage                  []int        // by class: index of the stage to try
+	Stage                  []int        // by class: index in Class.Stages of the current stage
 	DroppedWeight          []int        // by class: the weight up to which its preferences about hosts are dropped
-	Assigned               map[int]int  // by part: units assigned to its domains
+	Assigned               map[int]int  // by number of a part: units assigned to its domains
 	WithoutHostPreferences map[int]bool // by whole class: drop all preferences about hosts
 }
 
@@ -34,19 +34,20 @@ func NewQueue(pods *podgroup.Queue) *Queue {
 	return q
 }
 
-// Start returns a copy of the queue in which no unit is placed.
+// Start returns a copy of the queue for a new solution, in which no unit is placed. SortClasses sets Order, Stage and
+// DroppedWeight.
 func (q *Queue) Start(pr *Problem) *Queue {
-	own := *q
-	own.Classes = slices.Clone(q.Classes)
-	own.Assigned, own.WithoutHostPreferences = map[int]int{}, map[int]bool{}
-	for i := range own.Classes {
-		own.Classes[i].Bulk = pr.BulkOf(own.Classes[i].Ask)
-		own.Left = append(own.Left, own.Classes[i].Units())
+	out := *q
+	out.Classes = slices.Clone(q.Classes)
+	out.Assigned, out.WithoutHostPreferences = map[int]int{}, map[int]bool{}
+	for i := range out.Classes {
+		out.Classes[i].Bulk = pr.BulkOf(out.Classes[i].Ask)
+		out.Left = append(out.Left, out.Classes[i].Units())
 	}
-	return &own
+	return &out
 }
 
-// SetAccepted sets the accept sets of the classes.
+// SetAccepted sets the stages and the other accept sets of the classes.
 func (q *Queue) SetAccepted(a *offering.Acceptance) {
 	for i := range q.Classes {
 		c := &q.Classes[i]
@@ -58,16 +59,16 @@ func (q *Queue) SetAccepted(a *offering.Acceptance) {
 	}
 }
 
-// ApplyDaemonPods removes offerings from the accept sets of a class if there is a required anti-affinity between
-// the class and their DaemonSet pods.
-func (q *Queue) ApplyDaemonPods(g *existing.DaemonPods, a *offering.Acceptance) {
-	if g == nil {
+// ApplyDaemonPods sets DaemonPods. It removes offerings from the accept sets of a class if a required anti-affinity
+// separates the class from DaemonSet pods of these offerings. Nil changes nothing.
+func (q *Queue) ApplyDaemonPods(pods *existing.DaemonPods, a *offering.Acceptance) {
+	if pods == nil {
 		return
 	}
-	q.DaemonPods = g
+	q.DaemonPods = pods
 	for i := range q.Classes {
 		c := &q.Classes[i]
-		forbidden := g.Forbidden(q.Pods.Topology, q.Profile(c))
+		forbidden := pods.Forbidden(q.Pods.Topology, q.Profile(c))
 		if forbidden == nil {
 			continue
 		}
@@ -89,7 +90,8 @@ func (q *Queue) ApplyDaemonPods(g *existing.DaemonPods, a *offering.Acceptance) 
 	}
 }
 
-// Profile returns the topology rules of the class's pods.
+// Profile returns the topology rules of the class's pods. Those of a bundle are the profiles of its members; see
+// EachProfile.
 func (q *Queue) Profile(c *Class) *topology.Profile { return &q.Pods.Topology.Profiles[c.Profile] }
 
 // EachProfile visits the topology profile of the class, or those of the members of a bundle.
@@ -144,7 +146,7 @@ func (q *Queue) HasShortDomain() bool {
 	return false
 }
 
-// TiersOf splits sorted classes by priority.
+// TiersOf splits classes, which are sorted by priority, into tiers: one for each priority.
 func (q *Queue) TiersOf(classes []int) [][]int {
 	var out [][]int
 	for _, c := range classes {
@@ -158,7 +160,8 @@ func (q *Queue) TiersOf(classes []int) [][]int {
 	return out
 }
 
-// SortClasses sorts the classes: highest priority first, then largest first.
+// SortClasses sets Order: highest priority first, then largest first. It adds the missing entries of Stage and
+// DroppedWeight for new classes.
 func (q *Queue) SortClasses() {
 	for len(q.Stage) < len(q.Classes) {
 		c := len(q.Stage)
@@ -176,7 +179,8 @@ func (q *Queue) SortClasses() {
 	})
 }
 
-// CompareUnplaced compares the numbers of unplaced pods of two outcomes. The highest priority decides first.
+// CompareUnplaced compares how many units of the active classes two outcomes leave unplaced. a and b are these numbers
+// by class. It returns a negative number if a leaves fewer. The highest priority with a difference decides.
 func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
 	diff := 0
 	for i, c := range active {
@@ -194,7 +198,9 @@ func (q *Queue) LeavesPods(left, active []int) bool {
 	return slices.ContainsFunc(active, func(c int) bool { return left[c] > 0 })
 }
 
-// UnitCount returns how many units the class has, including those in bundles.
+// UnitCount returns how many units the class has. For a part, these are all units that were assigned to its domains,
+// including those that were moved to bundles. For a whole class, units that were moved to parts or bundles are not
+// included.
 func (q *Queue) UnitCount(c int) int {
 	if q.Classes[c].Domains == nil {
 		return q.Classes[c].Units()
@@ -202,7 +208,8 @@ func (q *Queue) UnitCount(c int) int {
 	return q.Assigned[c]
 }
 
-// PlacedByPart returns how many units of each part are placed, for parts with any.
+// PlacedByPart returns, by PartKey, how many units of each part are placed, or moved to bundles. Parts without such
+// units are left out.
 func (q *Queue) PlacedByPart() map[string]int {
 	out := map[string]int{}
 	for c := range q.Classes {
@@ -214,7 +221,7 @@ func (q *Queue) PlacedByPart() map[string]int {
 	return out
 }
 
-// AssignedByPart returns how many units were assigned to each part.
+// AssignedByPart returns, by PartKey, how many units were assigned to each part.
 func (q *Queue) AssignedByPart() map[string]int {
 	out := map[string]int{}
 	for c, n := range q.Assigned {
@@ -224,11 +231,12 @@ func (q *Queue) AssignedByPart() map[string]int {
 	return out
 }
 
-// SoleClasses returns, by group, the only whole class that the group concerns, or -1.
+// SoleClasses returns, by group, the only whole class that has a host rule about the group or is selected by it; -1 if
+// there are several, -2 if there is none.
 func (q *Queue) SoleClasses() []int {
 	const none, many = -2, -1
 	out := slices.Repeat([]int{none}, len(q.Pods.Topology.Groups))
-	note := func(group, base int) {
+	add := func(group, base int) {
 		if out[group] != base && out[group] != none {
 			base = many
 		}
@@ -238,16 +246,17 @@ func (q *Queue) SoleClasses() []int {
 		c := &q.Classes[i]
 		p := q.Profile(c)
 		for r := range p.Host {
-			note(p.Host[r].Group, c.Base)
+			add(p.Host[r].Group, c.Base)
 		}
 		for _, g := range p.HostIn {
-			note(g, c.Base)
+			add(g, c.Base)
 		}
 	}
 	return out
 }
 
-// HasPortConflict reports whether the class has a host port that is in one of the lists.
+// HasPortConflict reports whether a host port of the class conflicts with one in the lists, which are numbers in
+// Pods.Ports.
 func (q *Queue) HasPortConflict(c *Class, lists []int) bool {
 	return slices.ContainsFunc(c.Lists, func(list int) bool { return q.Pods.Ports.ClashAny(list, lists) })
 }
@@ -263,18 +272,19 @@ func (q *Queue) AffinityFollowers() []int {
 	return out
 }
 
-// MayFollow reports whether host rules may allow more pods after pods of these classes were placed.
+// MayFollow reports whether one of the classes has unplaced pods with host rules. These rules may allow more pods after
+// other pods were placed.
 func (q *Queue) MayFollow(classes []int) bool {
 	return slices.ContainsFunc(classes, func(c int) bool {
 		return q.Left[c] > 0 && len(q.Profile(&q.Classes[c]).Host) > 0
 	})
 }
 
-// IsInHostSpread reports whether a host spread applies to pods of the class or selects them.
+// IsInHostSpread reports whether a required host spread applies to pods of the class, or any host spread selects them.
 func (q *Queue) IsInHostSpread(c int) bool {
 	p := q.Profile(&q.Classes[c])
-	spread := func(r topology.Rule) bool { return r.Kind == topology.Spread && r.Weight == 0 }
-	return slices.ContainsFunc(p.Host, spread) ||
+	isRequiredSpread := func(r topology.Rule) bool { return r.Kind == topology.Spread && r.Weight == 0 }
+	return slices.ContainsFunc(p.Host, isRequiredSpread) ||
 		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.Pods.Topology.Groups[g].Kind == topology.Spread })
 }
 

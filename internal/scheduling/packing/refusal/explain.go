@@ -28,15 +28,15 @@ type Input struct {
 	UnusedInstances func(reserve int) int
 	// HasHost reports whether pods of a group over host names have a node that the other pods of the group must use.
 	HasHost func(group int) bool
-	// MissingMinValue returns the minValues that a node with one pod of the class would violate.
+	// MissingMinValue returns the first of the minValues that a node of the offering with one pod of the class would
+	// violate; false if there is none.
 	MissingMinValue func(class, offer, acceptSet int) (Relaxation, bool)
 }
 
-// Explainer explains why classes have no place. Classes that differ only in number, priority and resources
-// which no node has share an explanation.
+// Explainer explains why classes have no place. It caches the explanations.
 type Explainer struct {
 	in           Input
-	explanations map[string]*explanation
+	explanations map[string]*explanation // cache of explanationOf
 }
 
 // New returns an Explainer. It must not be used concurrently.
@@ -44,8 +44,8 @@ func New(in Input) *Explainer {
 	return &Explainer{in: in, explanations: map[string]*explanation{}}
 }
 
-// Explain returns the causes that rule out all offerings for the class of that number, and the smallest
-// change that would help as a hint. The cause that the hint refers to comes first, then the most frequent cause.
+// Explain returns the causes that rule out all offerings for the class with the given number and, as a hint, the
+// smallest change that would help. The cause that the hint refers to comes first, then the most frequent cause.
 func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, hint string) {
 	e := ex.explanationOf(number, c)
 	return printableReasons(nearestFirst(e.reasons(), e.nearest())), Printable(e.hint())
@@ -72,7 +72,7 @@ type finding struct {
 	excess  limitExcess         // for LimitReached
 }
 
-// limitExcess is by how much a new node would exceed a limit, in the units of resources.Amounts.
+// limitExcess has the amounts by which a new node would exceed a limit, in the units of resources.Amounts.
 type limitExcess struct {
 	limit string // name of the limit
 	taken int64  // used by existing and planned nodes
@@ -93,8 +93,9 @@ const (
 	rankEffort
 )
 
-// explanationOf returns the explanation of a class. Classes that differ only in number, priority and resources
-// which no node has share an explanation.
+// explanationOf returns the explanation of a class. Classes share the cached check if they differ only in their number
+// of pods, their priority, and amounts of resources that no node has. The copy for the class has its own number, and
+// names the first such resource of the class instead of podgroup.Unoffered.
 func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
 	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.Lists))
 	for _, n := range c.Lists {
@@ -108,14 +109,14 @@ func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
 		e = ex.newExplanation(number, c)
 		ex.explanations[string(key)] = e
 	}
-	own := *e
-	own.number, own.class, own.findings = number, c, slices.Clone(e.findings)
-	for i := range own.findings {
-		if f := &own.findings[i]; f.reason.Code == TooSmall && f.reason.Detail == podgroup.Unoffered {
+	out := *e
+	out.number, out.class, out.findings = number, c, slices.Clone(e.findings)
+	for i := range out.findings {
+		if f := &out.findings[i]; f.reason.Code == TooSmall && f.reason.Detail == podgroup.Unoffered {
 			f.reason.Detail = ex.in.Pods.FirstUnoffered(c.Amounts)
 		}
 	}
-	return &own
+	return &out
 }
 
 // newExplanation checks a class against all NodePools.
@@ -130,23 +131,24 @@ func (ex *Explainer) newExplanation(number int, c *podgroup.Class) *explanation 
 	return e
 }
 
-// add adds a finding. Findings with the same cause in the same NodePool are merged.
+// add adds a finding, unless it rules out no offering. Findings with the same code and detail in the same NodePool are
+// merged.
 func (e *explanation) add(f finding) {
 	if f.reason.Count == 0 {
 		return
 	}
 	for i := range e.findings {
-		g := &e.findings[i]
-		if g.reason.Code == f.reason.Code && g.reason.Detail == f.reason.Detail && g.pool == f.pool {
-			g.reason.Count += f.reason.Count
-			g.excess.each = min(g.excess.each, f.excess.each)
+		known := &e.findings[i]
+		if known.reason.Code == f.reason.Code && known.reason.Detail == f.reason.Detail && known.pool == f.pool {
+			known.reason.Count += f.reason.Count
+			known.excess.each = min(known.excess.each, f.excess.each)
 			return
 		}
 	}
 	e.findings = append(e.findings, f)
 }
 
-// checkPool finds what rules out the offerings of one NodePool.
+// checkPool adds findings about what rules out the offerings of the NodePool with index i.
 func (e *explanation) checkPool(i int, p *offering.Pool) {
 	rulesOut := func(code Code, count int, detail string, rank int) {
 		e.add(finding{reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
@@ -172,9 +174,9 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 		}
 		all := alternatives(e.sig.Required)
 		for _, reqs := range all[:min(len(all), maxExplainedTerms)] {
-			got := e.checkVariant(&e.in.Stock.Variants[v], p, reqs)
-			if best == nil || progress(got) > progress(best) {
-				best = got
+			found := e.checkVariant(&e.in.Stock.Variants[v], p, reqs)
+			if best == nil || progress(found) > progress(best) {
+				best = found
 			}
 		}
 	}
@@ -205,7 +207,8 @@ func alternatives(required []requirements.Requirements) []requirements.Requireme
 	return required
 }
 
-// progress returns a number by which findings are compared: a higher rank is more progress, then a higher count.
+// progress returns how far the offerings of some findings passed the checks: a number that grows with the highest rank
+// of a finding, then with the highest count at that rank.
 func progress(findings []finding) int {
 	most := 0
 	for _, f := range findings {
@@ -214,25 +217,27 @@ func progress(findings []finding) int {
 	return most
 }
 
-// checkVariant finds what rules out the offerings of a variant, step by step.
+// checkVariant returns findings about what rules out the offerings of a variant for one alternative term reqs of the
+// class's node affinity.
 func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs requirements.Requirements) []finding {
 	sub := *e
 	sub.findings, sub.domains = nil, nil
-	alive := e.in.Stock.OffersOf(v)
+	remaining := e.in.Stock.OffersOf(v) // offerings that no label rules out so far
 	for _, key := range reqs.Keys() {
-		left := alive.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
+		matching := remaining.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
 		code, detail := e.labelCause(v, p, key, reqs[key])
 		sub.add(finding{
-			reason: Reason{Code: code, Count: alive.Count() - left.Count(), Detail: detail},
+			reason: Reason{Code: code, Count: remaining.Count() - matching.Count(), Detail: detail},
 			rank:   rankLabel, pool: p, ask: reqs[key],
 		})
-		alive = left
+		remaining = matching
 	}
-	alive.Each(func(o int) { sub.checkOffer(o, p, &e.in.Remaining[v.Pool]) })
+	remaining.Each(func(o int) { sub.checkOffer(o, p, &e.in.Remaining[v.Pool]) })
 	return sub.findings
 }
 
-// labelCause returns why a label does not match.
+// labelCause returns the code and the detail of the finding that a label of the variant does not have a value that the
+// class requires.
 func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, ask requirements.Values) (Code, string) {
 	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Of(key).Values) == 0 {
 		return LabelMissing, key + " " + ask.String()
@@ -247,18 +252,19 @@ func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key stri
 	return TypeMismatch, key
 }
 
-// checkOffer finds what rules out an offering whose labels match.
-func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingLimits) {
+// checkOffer adds a finding about the first check that rules out an offering whose labels match. remaining has the
+// remaining limits of its NodePool p. If no check does, the work limit of the plan is the cause.
+func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.RemainingLimits) {
 	shape := e.in.Stock.ShapeOf(o)
 	f := finding{reason: Reason{Count: 1}, pool: p, rank: rankRoom}
 	lacking := e.class.Ask.Lacking(shape.Room)
 	topologyCode, key := e.blockingTopologyRule(o)
-	limit := b.Tightest(e.in.Stock.TypeOf(o).Capacity)
+	limit := remaining.Tightest(e.in.Stock.TypeOf(o).Capacity)
 	switch {
 	case shape.Broken:
 		f.reason.Code, f.reason.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
-		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // Explain replaces podgroup.Unoffered
+		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // explanationOf replaces podgroup.Unoffered
 	case e.hasPortConflict(shape):
 		f.reason.Code, f.reason.Detail = HostPortTaken, firstConflict(e.class.Ports, shape.Ports)
 	case topologyCode != "":
@@ -269,7 +275,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingL
 		f.reason.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.reason.Code, f.reason.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
-		f.excess = limitExcess{limit: limit, taken: p.Limit(limit) - b.Left(limit), each: max(e.in.Stock.TypeOf(o).Capacity.Of(limit), 1)}
+		f.excess = limitExcess{limit: limit, taken: p.Limit(limit) - remaining.Left(limit), each: max(e.in.Stock.TypeOf(o).Capacity.Of(limit), 1)}
 	default:
 		f.reason.Code, f.rank = EffortSpent, rankEffort
 		if missing, ok := e.missingMinValueAlone(o); ok {
@@ -280,8 +286,8 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingL
 	e.add(f)
 }
 
-// missingMinValueAlone returns the minValues that a node of the offering would violate with only
-// this pod. The pod's topology rules keep it in the domains of the offering.
+// missingMinValueAlone returns the first of the minValues that a node of the offering would violate with only one pod
+// of the class; false if there is none. The pod's topology rules limit the node to the domains of the offering.
 func (e *explanation) missingMinValueAlone(o int) (Relaxation, bool) {
 	set := e.in.Accepts.Hard[e.class.Sig]
 	if domains := e.domainsOf(o); len(domains) > 0 {
@@ -299,8 +305,8 @@ func (e *explanation) domainsOf(o int) []int {
 	return e.domains
 }
 
-// blockingTopologyRule returns the code and topology key of the rule that rules out the
-// offering for the class; empty if there is no such rule.
+// blockingTopologyRule returns the code and the topology key of the first topology rule that rules out the offering for
+// the class; empty if there is no such rule.
 func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	profile, domains := e.profile(), e.domainsOf(o)
 	if group, ok := e.in.DaemonPods.AntiAffinityWith(e.in.Pods.Topology, profile, o); ok {
@@ -336,10 +342,11 @@ func (e *explanation) profile() *topology.Profile {
 	return &e.in.Pods.Topology.Profiles[e.class.Profile]
 }
 
+// codeOf has the code of a refusal by each kind of topology rule.
 var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity,
 	topology.AntiAffinity: PodAntiAffinity}
 
-// firstConflict returns the first port of a that conflicts with one of b.
+// firstConflict returns the first port of a that conflicts with one of b, as "port/protocol"; empty if there is none.
 func firstConflict(a, b []cluster.HostPort) string {
 	for _, p := range a {
 		if slices.ContainsFunc(b, p.Conflicts) {
@@ -349,7 +356,7 @@ func firstConflict(a, b []cluster.HostPort) string {
 	return ""
 }
 
-// reasons returns the causes, the most frequent first.
+// reasons returns the reasons of all findings, merged over NodePools, the most frequent first.
 func (e *explanation) reasons() []Reason {
 	var out []Reason
 	for _, f := range e.findings {
@@ -366,7 +373,8 @@ func (e *explanation) reasons() []Reason {
 	return out
 }
 
-// nearestFirst moves the cause of the hint to the front, so that all callers that report one cause report the same cause.
+// nearestFirst moves the reason of the finding nearest, to which the hint refers, to the front. So all callers that
+// report only one reason report the same one.
 func nearestFirst(reasons []Reason, nearest *finding) []Reason {
 	i := -1
 	if nearest != nil {

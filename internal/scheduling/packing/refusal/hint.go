@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hint returns the smallest change that would help: the fix of the cause of the offering that passed the most
-// checks. If no usable NodePool fits the class but an unusable NodePool would, the hint is to fix that
-// NodePool.
+// hint returns the smallest change that would help, for the cause of the offering that passed the most checks. If no
+// usable NodePool fits the class but an unusable NodePool would, the hint is to fix that NodePool. It is empty if there
+// are no findings.
 func (e *explanation) hint() string {
 	best := e.furthest()
 	if best == nil {
@@ -44,14 +44,14 @@ func (e *explanation) nearest() *finding {
 	return &e.findings[i]
 }
 
-// meansNoPoolFits reports whether the cause with the highest rank means that no usable NodePool
-// fits the class. TypeMismatch does not: then no offering has the required label, and an unusable
-// NodePool probably has the same offerings.
+// meansNoPoolFits reports whether the finding, which has the highest rank, means that no usable NodePool fits the
+// class. TypeMismatch does not mean that: no offering has the required value, and an unusable NodePool probably has
+// the same offerings.
 func (f *finding) meansNoPoolFits() bool {
 	return f.rank <= rankLabel && f.reason.Code != TypeMismatch
 }
 
-// fixFor returns the change that would remove the cause.
+// fixFor returns the change that would remove the cause of the finding; empty if there is none.
 func (e *explanation) fixFor(best *finding) string {
 	name := ""
 	if best.pool != nil {
@@ -108,7 +108,7 @@ func (e *explanation) poolToFix() *offering.Pool {
 	return e.in.Stock.Pools[i]
 }
 
-// limitHint returns the value of the limit that allows the smallest suitable node.
+// limitHint returns a hint to raise the limit, with the value that allows the smallest suitable node.
 func limitHint(f *finding) string {
 	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
 	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
@@ -157,10 +157,10 @@ func (e *explanation) emptyHint(f *finding) string {
 	if f.pool.EmptiedBy == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
 	}
-	var before []string
+	var otherRequirements []string // on labels that were checked before
 	for _, key := range f.pool.Accepts.Keys() {
 		if key < f.pool.EmptiedBy && offering.IsCloudKey(key) {
-			before = append(before, f.pool.Asks(key))
+			otherRequirements = append(otherRequirements, f.pool.Asks(key))
 		}
 	}
 	key := f.pool.EmptiedBy
@@ -174,11 +174,11 @@ func (e *explanation) emptyHint(f *finding) string {
 		return fmt.Sprintf("NodePool %s uses capacity reservations alone, and EC2NodeClass %s has none with instances left: set spec.capacityReservationSelectorTerms there",
 			f.pool.Name, f.pool.NodeClass)
 	}
-	if len(before) == 0 {
+	if len(otherRequirements) == 0 {
 		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.EmptiedBy))
 	}
 	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
-		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(before, " and "))
+		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(otherRequirements, " and "))
 }
 
 // labelHint returns how the pod or the NodePool must change its requirements on a label.
@@ -221,7 +221,7 @@ func (e *explanation) labelHint(f *finding) string {
 	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
 }
 
-// noPoolOffers returns the text that no NodePool offers the label, with the labels that NodePools offer.
+// noPoolOffers returns the text that no usable NodePool offers the label, with the labels that usable NodePools offer.
 func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
 	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
@@ -230,7 +230,7 @@ func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	return "no NodePool offers" + e.offeredLabels()
 }
 
-// offeredLabels lists the custom labels of the usable NodePools.
+// offeredLabels returns the custom labels of the usable NodePools as text in parentheses; empty if there are none.
 func (e *explanation) offeredLabels() string {
 	var parts []string
 	for _, p := range e.in.Stock.Pools {
@@ -256,7 +256,7 @@ func (e *explanation) offeredLabels() string {
 // maxListedValues is how many values of a label a hint lists.
 const maxListedValues = 8
 
-// values returns a list of the values of a label that the offerings have, as text.
+// values returns the values of a label that the offerings have as text: all, or their number, the first and the last.
 func (e *explanation) values(key string) string {
 	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// Reason is a cause, and the number of choices that it rules out.
+// Reason is a cause, and the number of offerings that it rules out.
 type Reason struct {
 	Code   Code   // kind of the cause
 	Count  int    // offerings ruled out, or 1 if the cause is not about offerings
-	Detail string // the label key, taint or resource
+	Detail string // depends on Code, for example the label key, taint or resource; may be empty
 }
 
 // Code is the cause of a refusal. The set is closed; CLI, events and metrics use the same codes.
@@ -44,12 +44,12 @@ type Relaxation struct {
 	Have  int    // number of values that remain
 }
 
-// maxTextBytes is the maximum length of a detail or a hint. An event's message may have 1,024
-// bytes.
+// maxTextBytes is the length to which details and hints are cut. An event's message may have 1,024 bytes.
 const maxTextBytes = 1000
 
-// Printable returns the text as one line of bounded length without control characters. It contains
-// keys and values that users chose, and is written to events, logs, conditions and terminals.
+// Printable returns the text as one line of bounded length, with a replacement character for each character that cannot
+// be printed. Details and hints contain keys and values that users chose, and are written to events, logs, conditions
+// and terminals.
 func Printable(text string) string {
 	if len(text) > maxTextBytes {
 		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
@@ -65,8 +65,10 @@ func Printable(text string) string {
 	}, text)
 }
 
+// isNotPrintable reports whether r is a control character, line break or other character without a visible form.
 func isNotPrintable(r rune) bool { return !unicode.IsPrint(r) }
 
+// printableReasons makes the details of the reasons printable, and returns the reasons.
 func printableReasons(reasons []Reason) []Reason {
 	for i := range reasons {
 		reasons[i].Detail = Printable(reasons[i].Detail)

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// foreignHint returns a hint to replace a label that another system sets on its nodes by the standard label;
-// empty for other labels. A NodePool must not set such a label, because it may be wrong for the
-// NodePool's nodes.
+// foreignHint returns a hint to replace a foreign label, which another system sets on its nodes, by the standard
+// label; empty for labels that are not foreign. A NodePool must not set a foreign label, because its value may be
+// wrong for the nodes of the NodePool.
 func (e *explanation) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
 	value, _ := ask.Single()
 	foreign, ok := catalog.ForeignLabelOf(key, value)
@@ -34,13 +34,14 @@ func (e *explanation) foreignHint(key string, ask requirements.Values, pool *off
 		return text + fmt.Sprintf("let the pod ask for %s instead", foreign.Key)
 	}
 	text += fmt.Sprintf("let the pod ask for %s: %s instead", foreign.Key, foreign.Value)
-	if has, ok := pool.Accepts[foreign.Key]; ok && !has.Accepts(foreign.Value) {
+	if accepted, ok := pool.Accepts[foreign.Key]; ok && !accepted.Accepts(foreign.Value) {
 		text += fmt.Sprintf(", and add %s to that requirement of NodePool %s", foreign.Value, pool.Name)
 	}
 	return text
 }
 
-// valueHint returns the correct spelling of a well-known label's value; empty if there is none.
+// valueHint returns a hint with the correct spelling of the required value of a well-known label; empty if no other
+// spelling is known.
 func valueHint(key string, ask requirements.Values) string {
 	value, ok := ask.Single()
 	if meant := catalog.MeantValue(key, value); ok && meant != "" {
@@ -66,20 +67,20 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
 }
 
-// nearestType returns the instance type that the user probably meant, if the pod requires a type that does not
-// exist; else "".
+// nearestType returns the instance type that the user probably meant: the type of the same family with the most similar
+// name. It is empty if the pod requires a size that some instance type has, because the type may then exist elsewhere.
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
 	types := e.in.Stock.Labels.Of(catalog.LabelInstanceType).Values
 	var siblings []string
-	for _, one := range types {
-		of, has, _ := strings.Cut(one, ".")
-		if ok && has == size {
+	for _, name := range types {
+		otherFamily, otherSize, _ := strings.Cut(name, ".")
+		if ok && otherSize == size {
 			return ""
 		}
-		if of == family {
-			siblings = append(siblings, one)
+		if otherFamily == family {
+			siblings = append(siblings, name)
 		}
 	}
 	return suggest.Nearest(value, siblings)
@@ -87,7 +88,7 @@ func (e *explanation) nearestType(ask requirements.Values) string {
 
 // taintHint returns how to make the pod fit nodes with the taint.
 func taintHint(taint string, pool *offering.Pool) string {
-	i := slices.IndexFunc(pool.Taints, func(have requirements.Taint) bool { return have.String() == taint })
+	i := slices.IndexFunc(pool.Taints, func(t requirements.Taint) bool { return t.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {
 		return fmt.Sprintf("a DaemonSet removes taint %s when it is ready: move it from spec.template.spec.taints of NodePool %s to startupTaints, "+
 			"which pods need not tolerate", taint, pool.Name)
@@ -95,7 +96,8 @@ func taintHint(taint string, pool *offering.Pool) string {
 	return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", taint, pool.Name)
 }
 
-// roomHint compares the request to the largest room found, and returns how to get more room.
+// roomHint returns how to get enough room of the resource in the finding's detail. It compares the request to the
+// largest room of any offering.
 func (e *explanation) roomHint(f *finding) string {
 	r, ask, name := slices.Index(e.in.Stock.Dims, f.reason.Detail), e.class.Amounts.Of(f.reason.Detail), f.reason.Detail
 	if r < 0 && ask == 0 {
@@ -124,7 +126,8 @@ func (e *explanation) roomHint(f *finding) string {
 	return text + "let it use larger instance types"
 }
 
-// resourceFix returns how nodes of the NodePool can have more of a resource; empty if unknown.
+// resourceFix returns how nodes of the NodePool can have more of a resource; empty if unknown. most is the largest room
+// of any offering.
 func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) string {
 	switch {
 	case name == resources.EphemeralStorage:
@@ -151,43 +154,46 @@ func isInstanceTypeResource(name string) bool {
 	}, name)
 }
 
-// maxVolumeBytes is the largest EBS volume. Sizes are rounded up to gib.
+// Sizes of EBS volumes.
 const (
-	gib            = int64(1) << 30
-	maxVolumeBytes = 64 << 10 * gib
+	gib            = int64(1) << 30 // the unit of volume sizes
+	maxVolumeBytes = 64 << 10 * gib // the largest volume: 64 TiB
 )
 
-// diskFix returns how a node of the NodePool gets more ephemeral storage. It suggests instance store
-// disks if those of all accepted types are large enough, else a larger EBS volume.
+// diskFix returns how a node of the NodePool gets enough ephemeral storage; empty if unknown. It suggests instance
+// store disks if all accepted types have unused disks, larger than their storage now, and those of some type are large
+// enough. It also suggests a larger EBS volume, if one is large enough. r is the index of ephemeral storage in
+// Stock.Dims.
 func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	ask := e.class.Ask[r]
-	local := int64(0) // size of the smallest instance store that is large enough
-	isLocal, size := true, int64(0)
+	storeBytes := int64(0)  // size of the smallest instance store that is large enough; 0 if there is none
+	allHaveStore := true    // all accepted types have an unused instance store
+	volumeBytes := int64(0) // size of the smallest EBS volume that is large enough; 0 if there is none
 	e.eachAcceptedOffer(p, func(o int) {
 		typ := e.in.Stock.TypeOf(o)
 		gb, _ := strconv.ParseInt(typ.Labels[catalog.LabelLocalNVMe], 10, 64)
 		bytes := gb * 1e9
 		switch {
-		case bytes <= typ.Capacity.EphemeralStorage || typ.Labels[catalog.LabelOS] == "windows": // it counts already, or cannot be used
-			isLocal = false
-		case bytes >= ask && (local == 0 || bytes < local):
-			local = bytes
+		case bytes <= typ.Capacity.EphemeralStorage || typ.Labels[catalog.LabelOS] == "windows": // already used for pods, or not usable
+			allHaveStore = false
+		case bytes >= ask && (storeBytes == 0 || bytes < storeBytes):
+			storeBytes = bytes
 		}
 		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.in.Stock.Room(o)[r],
-			ask); n > 0 && (size == 0 || n < size) {
-			size = n
+			ask); n > 0 && (volumeBytes == 0 || n < volumeBytes) {
+			volumeBytes = n
 		}
 	})
 	volume := ""
-	if size > 0 && size <= maxVolumeBytes {
+	if volumeBytes > 0 && volumeBytes <= maxVolumeBytes {
 		device := "the volume that holds the pods' files"
 		if p.Volume != "" {
 			device = p.Volume
 		}
 		volume = fmt.Sprintf("set ebs.volumeSize of %s in spec.blockDeviceMappings of EC2NodeClass %s to %s or more",
-			device, p.NodeClass, resources.Format(resources.EphemeralStorage, size))
+			device, p.NodeClass, resources.Format(resources.EphemeralStorage, volumeBytes))
 	}
-	if isLocal && local > 0 {
+	if allHaveStore && storeBytes > 0 {
 		text := fmt.Sprintf("set spec.instanceStorePolicy: RAID0 in EC2NodeClass %s, without which the local disks of its instance types do not count", p.NodeClass)
 		if volume != "" {
 			text += ", or " + volume
@@ -197,7 +203,7 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	return volume
 }
 
-// eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts.
+// eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts, some of them several times.
 func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int)) {
 	for v := range e.in.Stock.Variants {
 		if e.in.Stock.Pools[e.in.Stock.Variants[v].Pool] != p {
@@ -213,9 +219,9 @@ func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int))
 	}
 }
 
-// volumeFor returns the size of a volume with room for ask, given that a volume of size total leaves
-// room for pods. It assumes that reserved space is the same share of a larger volume. 0 means
-// unknown.
+// volumeFor returns the size in bytes of a volume on which ask bytes are free for pods, rounded up to GiB; 0 if
+// unknown. Of the present volume with total bytes, allocatable bytes are not reserved, and room bytes are free for
+// pods. A larger volume is assumed to have the same reserved share.
 func volumeFor(total, allocatable, room, ask int64) int64 {
 	if total <= 0 || allocatable <= 0 {
 		return 0

@@ -8,15 +8,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// apartRule is an anti-affinity term, and the final location of the pods that it concerns. The order
-// of binding makes no difference: of two pods that the term separates, kube-scheduler does not bind the
-// second pod, because of its own rule or the rule of the first pod.
+// apartRule is an anti-affinity term, and the final location of the pods that have the term or match it. The order of
+// binding makes no difference: of two pods that the term separates, kube-scheduler does not bind the second pod,
+// because of its own rule or the rule of the first pod.
 type apartRule struct {
 	term     *cluster.Term
 	view     *view
-	standers []stander
+	standers []stander     // the pods that have the term or match it
 	byDomain map[int][]int // indices into standers, by domain that their pods may be in
-	crowd    map[int]crowd
+	crowd    map[int]crowd // by domain
 }
 
 // counts reports whether the term matches pods with these labels in that namespace.
@@ -32,23 +32,23 @@ func (r *apartRule) isOf(k *cluster.Kind) bool {
 		b.term(r.term)
 		return slices.Equal(a, b)
 	}
-	return slices.ContainsFunc(demanded(k.Avoids), same)
+	return slices.ContainsFunc(requiredTerms(k.Avoids), same)
 }
 
-// stander is a number of pods of one class on one place.
+// stander is a number of pods of one class on one place, for one apartRule.
 type stander struct {
 	standing
-	who     string // one of them, for a sentence
-	planned bool
-	owner   bool // they have the term
-	target  bool // the term matches them
+	who     string // one of the pods, for a sentence
+	planned bool   // the plan places the pods; false for pods on existing nodes and DaemonSet pods
+	owner   bool   // the pods have the term
+	target  bool   // the term matches the pods
 }
 
 // crowd has the numbers of pods that may be in one domain: pods with the term, and pods that the term matches.
 type crowd struct{ owners, targets int }
 
-// stand adds the pods to the terms that they have (avoids), and to the terms that match them.
-func (b *book) stand(k *kind, avoids []int, s stander) {
+// addStander adds pods of the kind to the terms that they have, avoids, and to the terms that match them.
+func (b *book) addStander(k *kind, avoids []int, s stander) {
 	for _, n := range avoids {
 		own := s
 		own.owner = true
@@ -81,8 +81,8 @@ func (r *apartRule) gather() {
 	}
 }
 
-// judge returns a sentence for each domain that a planned pod may share with another pod although the term
-// separates them.
+// judge returns a sentence for each domain that a planned pod may share with another pod although the term separates
+// the two.
 func (r *apartRule) judge(places []place) []string {
 	var out []string
 	for _, d := range slices.Sorted(maps.Keys(r.byDomain)) {
@@ -98,6 +98,7 @@ func (r *apartRule) judge(places []place) []string {
 	return out
 }
 
+// domain returns the name of the domain in a sentence about a pod on the place.
 func (r *apartRule) domain(d, place int, places []place) string {
 	if r.term.Key == labelHostname {
 		return "of " + places[place].name
@@ -105,13 +106,13 @@ func (r *apartRule) domain(d, place int, places []place) string {
 	return r.view.axis.names[d]
 }
 
-// collides reports whether the domain may have another pod that the term separates from these pods.
+// collides reports whether the domain may have a pod that the term separates from a pod of s, which is in the domain.
 func (r *apartRule) collides(s *stander, domain int) bool {
 	c := r.crowd[domain]
 	return s.owner && c.targets > itself(s.target) || s.target && c.owners > itself(s.owner)
 }
 
-// itself returns 1 if the pod itself is counted, 0 if not.
+// itself returns the number by which a pod itself is included in a count: 1 if counted, else 0.
 func itself(counted bool) int {
 	if counted {
 		return 1
@@ -119,18 +120,20 @@ func itself(counted bool) int {
 	return 0
 }
 
+// counterpart returns pods in the domain that the term separates from a pod of s; s itself if it separates its own
+// pods.
 func (r *apartRule) counterpart(s *stander, domain int) *stander {
 	for _, i := range r.byDomain[domain] {
-		o := &r.standers[i]
-		if (o != s || o.pods > 1) && (s.owner && o.target || s.target && o.owner) {
-			return o
+		other := &r.standers[i]
+		if (other != s || other.pods > 1) && (s.owner && other.target || s.target && other.owner) {
+			return other
 		}
 	}
 	return s
 }
 
-// admits reports whether the current pods in a domain allow one more pod, which has the term (owner) or is matched by
-// the term (target).
+// admits reports whether the pods in a domain allow one more pod. owner is whether this pod has the term, target
+// whether the term matches it.
 func (r *apartRule) admits(owner, target bool, domain int) bool {
 	c := r.crowd[domain]
 	return !(owner && c.targets > 0 || target && c.owners > 0)

@@ -44,20 +44,20 @@ type checker struct {
 	pools map[string]*cluster.Pool
 	types map[typeName]*catalog.Type
 	pods  map[string]*cluster.Pod
-	given map[string]int // by pod: number of its places and refusals
+	given map[string]int // by ID of a pod: number of its places and refusals
 
 	places []place         // the nodes, in the order of the snapshot, then the planned nodes
-	nodes  map[string]int  // by name, into places
-	names  map[string]bool // of the planned nodes
+	nodes  map[string]int  // by name of an existing node: index in places
+	names  map[string]bool // names of the planned nodes
 
 	taken   map[string]int             // by capacity reservation: number of planned nodes and NodeClaims that will use an instance
 	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
-	demands map[string]int // numbers of the distinct requirements of pods on a node's labels and taints
-	asked   []demand       // by number
-	offers  map[offerName]*offer
+	demands map[string]int       // by identity: index in asked
+	asked   []demand             // the distinct requirements of pods on a node's labels and taints
+	offers  map[offerName]*offer // cache of offer
 
-	found []string
+	found []string // the sentences about violated rules
 }
 
 // place is an existing node or a planned node, with the pods that the plan places there.
@@ -95,11 +95,13 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 	return c
 }
 
+// broken adds a sentence about a violated rule.
 func (c *checker) broken(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf(format, args...))
 }
 
-// take records that the plan places the pod on where. It returns nil for a pod that is not in the snapshot.
+// take returns the pod with that ID, and records that the plan places it; where names the node. It returns nil for a
+// pod that is not in the snapshot.
 func (c *checker) take(id, where string) *cluster.Pod {
 	p, ok := c.pods[id]
 	if !ok {

@@ -45,8 +45,8 @@ func (p *place) zones(to map[string]bool) {
 	}
 }
 
-// reachable reports whether a pod in that zone could use these volume claims:
-// no other pod with one of the claims may be in another zone.
+// reachable reports whether a pod in that zone can use these volume claims: each claim has no other pod, or its pods
+// are certainly in the same zone.
 func (c *checker) reachable(claims []string, zone string) bool {
 	for _, name := range claims {
 		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {

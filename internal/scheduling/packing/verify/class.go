@@ -8,46 +8,45 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// kind is a set of pods that rules count alike: pods with the same relevant labels in one namespace.
-// The numbers are those of the rules that count the pods.
+// kind is a set of pods that rules do not distinguish: pods with the same labels in one namespace.
 type kind struct {
 	namespace string
 	labels    requirements.Labels
-	spreads   []int
-	nears     []int
-	aparts    []int // the anti-affinity terms that match them
+	spreads   []int // indices in book.spreads of the rules that count the pods, ascending
+	nears     []int // the same in book.nears
+	aparts    []int // the same in book.aparts: the anti-affinity terms that match the pods
 }
 
 // class is a set of pods of one kind that have the same rules.
 type class struct {
-	kind   int
+	kind   int          // index in book.kinds
 	pod    *cluster.Pod // one of the pods
 	uses   []use        // the spread rules of the pods
-	near   int          // the near rule, or -1
-	self   bool         // the near rule counts the pods themselves
-	avoids []int        // anti-affinity terms
+	near   int          // index in book.nears of the pods' affinity, or -1
+	self   bool         // the affinity matches the pods themselves
+	avoids []int        // indices in book.aparts of the pods' anti-affinity terms, ascending
 }
 
 // free reports whether the pods have no rules about other pods except anti-affinity.
 func (c *class) free() bool { return len(c.uses) == 0 && c.near < 0 }
 
-// book has all rules between pods, each once, and the classes of pods that have them.
+// book has all rules between pods, each once, and the classes of the plan's pods.
 type book struct {
 	ground *ground
 
 	kinds   []kind
 	classes []class
-	classOf map[*cluster.Pod]int
+	classOf map[*cluster.Pod]int // index in classes
 
 	spreads []*spreadRule
 	nears   []*nearRule
 	aparts  []*apartRule
 
-	byKind, byClass, bySpread, byNear, byApart map[string]int
-	kindOf                                     map[*cluster.Kind]int
+	byKind, byClass, bySpread, byNear, byApart map[string]int        // by identity: index in kinds, classes, spreads, nears, aparts
+	kindOf                                     map[*cluster.Kind]int // index in kinds, of residents and DaemonSet pods
 }
 
-// newBook collects the rules of all pods and residents.
+// newBook collects the rules of all pods, of the residents of nodes and of DaemonSet pods.
 func newBook(c *checker) *book {
 	b := &book{
 		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.Kind]int{},
@@ -62,16 +61,16 @@ func newBook(c *checker) *book {
 	}
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			b.resident(r.Kind)
+			b.addKind(r.Kind)
 		}
 	}
 	for i := range c.snapshot.Daemons {
-		b.resident(c.snapshot.Daemons[i].Kind)
+		b.addKind(c.snapshot.Daemons[i].Kind)
 	}
 	b.match()
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			b.settle(b.ground.spot(i), r)
+			b.addResident(b.ground.spot(i), r)
 		}
 	}
 	for _, g := range b.ground.daemonPods {
@@ -86,15 +85,15 @@ func newBook(c *checker) *book {
 // named reports whether such a node affinity selects a node by name.
 func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 	seen := map[string]bool{}
-	terms := func(list []cluster.Term) {
+	addTerms := func(list []cluster.Term) {
 		for i := range list {
 			seen[list[i].Key] = true
 		}
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		terms(p.Affinity)
-		terms(p.AntiAffinity)
+		addTerms(p.Affinity)
+		addTerms(p.AntiAffinity)
 		spreads := hardSpreads(p)
 		for _, spread := range spreads {
 			seen[spread.Key] = true
@@ -112,19 +111,20 @@ func relevantLabels(s *cluster.Snapshot) (keys []string, named bool) {
 	for i := range s.Nodes {
 		for _, r := range s.Nodes[i].Residents {
 			if r.Kind != nil {
-				terms(r.Avoids)
+				addTerms(r.Avoids)
 			}
 		}
 	}
 	for i := range s.Daemons {
 		if k := s.Daemons[i].Kind; k != nil {
-			terms(k.Avoids)
+			addTerms(k.Avoids)
 		}
 	}
 	delete(seen, labelHostname)
 	return slices.Sorted(maps.Keys(seen)), named
 }
 
+// hardSpreads returns the spread constraints of the pod that are not ScheduleAnyway.
 func hardSpreads(p *cluster.Pod) []*cluster.Spread {
 	var out []*cluster.Spread
 	for i := range p.Spread {
@@ -135,7 +135,8 @@ func hardSpreads(p *cluster.Pod) []*cluster.Spread {
 	return out
 }
 
-func demanded(terms []cluster.Term) []*cluster.Term {
+// requiredTerms returns the terms that are not preferences.
+func requiredTerms(terms []cluster.Term) []*cluster.Term {
 	var out []*cluster.Term
 	for i := range terms {
 		if terms[i].Weight == 0 {
@@ -145,9 +146,9 @@ func demanded(terms []cluster.Term) []*cluster.Term {
 	return out
 }
 
-// class returns the number of the pod's class, with its rules.
+// class returns the index of the pod's class. It adds the class, with its rules, if it is new.
 func (b *book) class(p *cluster.Pod) int {
-	spreads, near, apart := hardSpreads(p), demanded(p.Affinity), demanded(p.AntiAffinity)
+	spreads, near, apart := hardSpreads(p), requiredTerms(p.Affinity), requiredTerms(p.AntiAffinity)
 	var w identity
 	kind := b.kind(p.Namespace, p.Labels)
 	w.number(kind)
@@ -182,6 +183,7 @@ func (b *book) class(p *cluster.Pod) int {
 	return n
 }
 
+// kind returns the index of the kind of pods with these labels in the namespace. It adds the kind if it is new.
 func (b *book) kind(namespace string, labels requirements.Labels) int {
 	var w identity
 	w.text(namespace)
@@ -195,8 +197,8 @@ func (b *book) kind(namespace string, labels requirements.Labels) int {
 	return n
 }
 
-// uses returns the spread constraints of the pod. A node counts for any of them
-// only if it has the labels of all.
+// uses returns the spread constraints of the pod. A node counts for one of them only if it has the labels of all of
+// them.
 func (b *book) uses(p *cluster.Pod, spreads []*cluster.Spread) []use {
 	var keys []string
 	for _, s := range spreads {
@@ -229,6 +231,7 @@ func (b *book) uses(p *cluster.Pod, spreads []*cluster.Spread) []use {
 	return out
 }
 
+// near returns the index of the rule with these affinity terms, or -1 without terms. It adds the rule if it is new.
 func (b *book) near(terms []*cluster.Term) int {
 	if len(terms) == 0 {
 		return -1
@@ -250,6 +253,7 @@ func (b *book) near(terms []*cluster.Term) int {
 	return n
 }
 
+// apart returns the index of the rule with this anti-affinity term. It adds the rule if it is new.
 func (b *book) apart(t *cluster.Term) int {
 	var w identity
 	w.term(t)
@@ -262,7 +266,7 @@ func (b *book) apart(t *cluster.Term) int {
 	return n
 }
 
-// avoids returns the numbers of the anti-affinity terms, each once.
+// avoids returns the indices of the rules with these anti-affinity terms, ascending, each once.
 func (b *book) avoids(terms []*cluster.Term) []int {
 	var out []int
 	for _, t := range terms {
@@ -272,16 +276,18 @@ func (b *book) avoids(terms []*cluster.Term) []int {
 	return slices.Compact(out)
 }
 
-func (b *book) resident(k *cluster.Kind) {
+// addKind adds the kind of residents or DaemonSet pods, and their anti-affinity terms; nil adds nothing.
+func (b *book) addKind(k *cluster.Kind) {
 	if _, ok := b.kindOf[k]; ok || k == nil {
 		return
 	}
 	b.kindOf[k] = b.kind(k.Namespace, k.Labels)
-	b.avoids(demanded(k.Avoids))
+	b.avoids(requiredTerms(k.Avoids))
 }
 
-// settle adds residents of a node to the rules that count them.
-func (b *book) settle(at spot, r cluster.Resident) {
+// addResident adds the pods of a resident of a node to the rules that count them. Spread constraints do not count pods
+// that are being deleted.
+func (b *book) addResident(at spot, r cluster.Resident) {
 	if r.Kind == nil || r.Count <= 0 {
 		return
 	}
@@ -295,12 +301,13 @@ func (b *book) settle(at spot, r cluster.Resident) {
 	for _, n := range k.nears {
 		b.nears[n].residents = append(b.nears[n].residents, stands)
 	}
-	b.stand(k, b.avoids(demanded(r.Avoids)), stander{
+	b.addStander(k, b.avoids(requiredTerms(r.Avoids)), stander{
 		standing: stands, who: "a pod of namespace " + r.Namespace + " that is there",
 	})
 }
 
-// relyOnDaemonPods lets affinity rely on DaemonSet pods that are each uncertain, if every possible offering has at least one of them.
+// relyOnDaemonPods handles DaemonSet pods of a planned node that start only with some of its offerings. If every
+// offering of the node has at least one of those that an affinity counts, the affinity can rely on one such pod.
 func (b *book) relyOnDaemonPods(c *checker) {
 	for _, r := range b.nears {
 		for i := range r.daemonPods {
@@ -324,7 +331,7 @@ func (b *book) addDaemonPod(g daemonPod) {
 		return
 	}
 	if g.sure {
-		b.settle(b.ground.spot(g.place), cluster.Resident{Kind: g.kind, Count: 1})
+		b.addResident(b.ground.spot(g.place), cluster.Resident{Kind: g.kind, Count: 1})
 		return
 	}
 	stands := standing{spot: g.spot, pods: 1}
@@ -334,7 +341,7 @@ func (b *book) addDaemonPod(g daemonPod) {
 	for _, n := range k.nears {
 		b.nears[n].daemonPods = append(b.nears[n].daemonPods, stands)
 	}
-	b.stand(k, b.avoids(demanded(g.kind.Avoids)), stander{
+	b.addStander(k, b.avoids(requiredTerms(g.kind.Avoids)), stander{
 		standing: stands, who: "a DaemonSet's pod of namespace " + g.kind.Namespace,
 	})
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// relieve removes DaemonSet pods that do not fit from an offer, if no offering that the pool may launch has room for
-// the pods of all its DaemonSets. Some of these pods then stay pending on every node. DaemonSets of kube-system are kept
-// first, then the smallest.
-func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
+// dropPendingDaemonPods removes DaemonSet pods that do not fit from an offer, if no offering that the pool may launch
+// has room for the pods of all its DaemonSets. Some of these pods then stay pending on every node. DaemonSets of
+// kube-system are kept first, then the smallest.
+func (o *offer) dropPendingDaemonPods(s cluster.Snapshot, types []catalog.Type) {
 	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
 		return
 	}
 	left := o.typ.Allocatable
-	var came, others []*cluster.Daemon
+	var kept, others []*cluster.Daemon
 	for _, d := range o.daemonPods {
 		if d.Namespace == "kube-system" {
 			left = left.Sub(d.Requests)
-			came = append(came, d)
+			kept = append(kept, d)
 		} else {
 			others = append(others, d)
 		}
@@ -36,17 +36,18 @@ func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 	for _, d := range others {
 		if rest := left.Sub(d.Requests); !rest.IsNegative() {
 			left = rest
-			came = append(came, d)
+			kept = append(kept, d)
 		}
 	}
-	o.daemonPods = came
-	o.invite()
+	o.daemonPods = kept
+	o.sumDaemonPods()
 }
 
-// isCrowded reports whether the node is too small for the pods of its DaemonSets alone.
+// isCrowded reports whether a node of the offer is too small for its DaemonSet pods alone.
 func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNegative() }
 
-// everyIsCrowded reports whether every offering that the pool may launch is crowded.
+// everyIsCrowded reports whether every offering that the pool of like may launch, with the same additional labels, is
+// crowded.
 func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
 		for _, one := range types[i].Offerings {

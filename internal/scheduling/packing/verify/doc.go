@@ -3,7 +3,7 @@
 //
 // In: a snapshot of the cluster, the market, and a plan made for them.
 // Out: one sentence for each violated rule.
-// Never: the solver's code, or a judgment whether a plan is cheap.
+// Never: a call of the solver's code, or a judgment whether a plan is cheap.
 //
 // # What is checked
 //
@@ -18,22 +18,22 @@
 //
 // Existing nodes: they accept new pods, and their pods accept them and fit.
 //
-// Pods: each has one place or one refusal. Pods that share an unbound volume claim are in one zone. A refused pod really
-// has no place, as far as trying each node and offering alone can show.
+// Pods: each has one place or one refusal. Pods that share an unbound volume claim are in one zone. A refused pod
+// really has no place, as far as trying each node and offering alone can show.
 //
 // # Rules between pods
 //
 // kube-scheduler binds one pod at a time. So there must be an order in which the
 // planned pods can be bound, each to its planned place, with every spread
-// constraint and affinity satisfied at each step (order). All existing and planned nodes exist
+// constraint and affinity satisfied at each step (type order). All existing and planned nodes exist
 // from the start: an empty planned node is a domain without pods. Anti-affinity
 // is symmetric, so the order does not matter, and only the final locations of the pods are checked
-// (apart).
+// (type apartRule).
 //
 // A planned node with several offerings may be launched in any of their domains. The
 // rules must hold whichever offerings are launched, for all planned nodes together. Facts that satisfy a rule
 // (pods in the same domain, other domains being full) count only if they are certain. Facts that violate a rule
-// count if they are possible (reach, evenness.excess). One order must work in all of these cases.
+// count if they are possible (type reach, evenness.excess). One order must work in all of these cases.
 //
 // A leaving node is a domain until it is gone. That time is unknown, so an
 // order may be for the time before or after, but pods that stay on the node always count.
@@ -45,6 +45,6 @@
 // and another rule limits is bound too early, or if several pods could
 // be the first pod of a group with affinity to itself. So if it fails, and the pods
 // that rules connect have at most maxStates states of being partly bound, all orders
-// are tried (search), and the result is exact. With more states, a valid plan may be
+// are tried (order.search), and the result is exact. With more states, a valid plan may be
 // reported as invalid, but an invalid plan is never reported as valid.
 package verify

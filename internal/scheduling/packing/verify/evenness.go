@@ -15,12 +15,12 @@ type standing struct {
 
 // spreadRule is a spread constraint, shared by pods for which the same nodes count.
 type spreadRule struct {
-	key        string
-	namespace  string
+	key        string // topology key
+	namespace  string // of the pods with the spread constraint
 	selector   cluster.Selector
 	view       *view
-	residents  []standing // counted pods on nodes of the snapshot
-	daemonPods []standing // counted DaemonSet pods that may start before all planned pods
+	residents  []standing // counted pods on nodes of the snapshot, and counted DaemonSet pods that certainly start
+	daemonPods []standing // other counted DaemonSet pods, which may start before all planned pods
 }
 
 // counts reports whether the rule counts bound pods that are not being deleted,
@@ -32,24 +32,25 @@ func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
 
 // use is a spread rule with the parameters of one class of pods.
 type use struct {
-	rule       int
+	rule       int // index in book.spreads
 	maxSkew    int
 	minDomains int
-	self       int // 1 if the selector matches the pods themselves
+	self       int // 1 if the selector matches the pods themselves, else 0
 }
 
 // evenness has the numbers of pods of a spread rule by domain, during the simulated binding.
 type evenness struct {
 	*spreadRule
-	bounds *bounds
+	bounds *bounds       // the domains that exist
 	even   *tally        // pods whose domain is certain
-	maybe  map[int]int   // by domain: pods that may be there
-	loose  []map[int]int // by loose set: pods by place
-	hosts  int           // number of leaving hosts that still count, because pods stay there
+	maybe  map[int]int   // by domain: pods that may be in the domain, but may be elsewhere too
+	loose  []map[int]int // by index in bounds.loose: the pods by place
+	hosts  int           // number of leaving hosts that still count, because pods stay on them
 }
 
-// evenness returns the state with only the residents. gone is false for the time before leaving nodes are gone, and true
-// for the time after; then a leaving node counts only if pods stay on it.
+// evenness returns the state before a planned pod is bound: with the residents and the DaemonSet pods. gone is false
+// for the time before leaving nodes are gone, and true for the time after. Then a leaving node counts only if pods
+// stay on it.
 func (r *spreadRule) evenness(gone bool) *evenness {
 	e := &evenness{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
 	if gone {
@@ -89,25 +90,25 @@ func (e *evenness) add(place, n int) {
 	if len(r.domains) == 0 {
 		return
 	}
-	lot := e.bounds.byLot[e.view.ground.faceOf[place]]
-	if lot < 0 {
+	set := e.bounds.looseSetOf[e.view.ground.faceOf[place]]
+	if set < 0 {
 		e.even.add(r.domains[0], n)
 		return
 	}
-	e.loose[lot][place] += n
+	e.loose[set][place] += n
 	for _, d := range r.domains {
 		e.maybe[d] += n
 	}
 }
 
-// excess returns the maximum by which one more pod on a place with the reach at could
-// exceed the maxSkew of the rule, over all offerings that planned nodes may be launched as, and the domain of that
-// maximum. 0 or less means that the rule holds. place is -1 for a node that is not in the plan.
+// excess returns by how much one more pod on a place could exceed the maxSkew of the rule: the maximum over all
+// offerings that planned nodes may be launched as. It also returns the domain of that maximum. at is the reach of the
+// place; place is -1 for a node that is not in the plan. 0 or less means that the rule holds.
 func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	for i, d := range at.domains {
 		n := e.even.count[d] + e.maybe[d] + u.self
 		skew := e.skew(n, d, place)
-		if e.fewest(d) < u.minDomains {
+		if e.fewestDomains(d) < u.minDomains {
 			skew = max(skew, n)
 		}
 		if over := skew - u.maxSkew; i == 0 || over > most {
@@ -117,7 +118,8 @@ func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	return most, domain
 }
 
-// skew returns the maximum difference between n pods in a domain and the pods in the domain with the fewest.
+// skew returns the maximum difference between n, the pods in a domain including one more on the place, and the pods in
+// the domain with the fewest.
 func (e *evenness) skew(n, domain, place int) int {
 	except := -1
 	if e.even.hosts && place >= 0 || e.even.domains[domain] {
@@ -133,29 +135,30 @@ func (e *evenness) skew(n, domain, place int) int {
 			continue
 		}
 		// In the worst case, one planned node of the set is alone in its domain, and the others are elsewhere.
-		low, ok := e.fewestOf(l, place)
+		low, ok := e.fewestOnPlace(l, place)
 		if !ok {
 			continue
 		}
 		if slices.Contains(set.domains, domain) {
-			low *= 2 // in that case its pods are also not in the given domain
+			low *= 2 // n includes the pods of that planned node, which then are not in the given domain
 		}
 		most = max(most, n-low)
 	}
 	return most
 }
 
-// fewestOf returns the minimum number of pods on a place of the loose set, ignoring one place.
-func (e *evenness) fewestOf(lot, except int) (int, bool) {
-	set, pods := &e.bounds.loose[lot], e.loose[lot]
+// fewestOnPlace returns the minimum number of pods on a place of the loose set with that index, ignoring the place
+// except (-1: none). It returns false if there is no other place.
+func (e *evenness) fewestOnPlace(index, except int) (int, bool) {
+	set, pods := &e.bounds.loose[index], e.loose[index]
 	places := set.places
-	if except >= 0 && e.bounds.byLot[e.view.ground.faceOf[except]] == lot {
+	if except >= 0 && e.bounds.looseSetOf[e.view.ground.faceOf[except]] == index {
 		places--
 	}
 	if places <= 0 {
 		return 0, false
 	}
-	low, listed := 0, 0
+	low, listed := 0, 0 // listed: places with an entry in pods; the others have no pods
 	for p, n := range pods {
 		if p == except {
 			continue
@@ -170,9 +173,9 @@ func (e *evenness) fewestOf(lot, except int) (int, bool) {
 	return low, true
 }
 
-// fewest returns the minimum number of domains that may exist, including the given domain. It assumes that loose
-// places are in domains that exist anyway, if possible.
-func (e *evenness) fewest(domain int) int {
+// fewestDomains returns the minimum number of domains that may exist, including the given domain, unless the domains
+// are hosts. It assumes that places of loose sets are in domains that exist anyway, if possible.
+func (e *evenness) fewestDomains(domain int) int {
 	if e.even.hosts {
 		return e.bounds.least + e.hosts
 	}
@@ -188,21 +191,21 @@ func (e *evenness) fewest(domain int) int {
 	return n
 }
 
-// restless reports whether a change of any count may allow a pod. Otherwise only a change of the lowest
-// count can.
-func (e *evenness) restless() bool { return len(e.bounds.loose) > 0 }
+// anyCountMatters reports whether one more pod in any domain may allow other pods. Otherwise only a change of the
+// lowest count can.
+func (e *evenness) anyCountMatters() bool { return len(e.bounds.loose) > 0 }
 
-// describe returns how one more pod on the place would violate the rule.
+// describe returns a text about how one more pod on the place could violate the rule.
 func (e *evenness) describe(u use, place int) string {
 	over, domain := e.excess(u, e.view.at(place), place)
 	where := e.key + " " + e.view.axis.names[domain]
 	if e.even.hosts {
 		where = "that host"
 	}
-	said := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
+	text := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
 		u.maxSkew, where, over+u.maxSkew)
-	if n := e.fewest(domain); n < u.minDomains {
-		said += fmt.Sprintf(", because there may be only %d of the %d domains that minDomains requires", n, u.minDomains)
+	if n := e.fewestDomains(domain); n < u.minDomains {
+		text += fmt.Sprintf(", because there may be only %d of the %d domains that minDomains requires", n, u.minDomains)
 	}
-	return said
+	return text
 }

@@ -10,15 +10,14 @@ import (
 )
 
 // Fits reports whether a node of this offering, for one of the snapshot's pools, can be launched and
-// would accept all these pods. It checks labels, taints, room and ports, including DaemonSet pods. It does
-// not check other nodes, limits and minValues of the pool, or the unused instances of a
-// reservation.
+// would accept all these pods. It checks labels, taints, room and host ports, with those of DaemonSet pods. It does not
+// check rules about pods on other nodes, limits and minValues of the pool, or the unused instances of a reservation.
 func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
-	at := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
-	if at < 0 || s.Pools[at].Unusable != "" {
+	i := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
+	if i < 0 || s.Pools[i].Unusable != "" {
 		return false
 	}
-	p := &s.Pools[at]
+	p := &s.Pools[i]
 	types := market.Types(p.NodeClass, p.Name)
 	typ := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
 	if typ < 0 {
@@ -28,11 +27,11 @@ func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing
 	if o == nil || len(o.wrong) > 0 {
 		return false
 	}
-	o.relieve(s, types)
+	o.dropPendingDaemonPods(s, types)
 	var sum resources.Amounts
 	var taken []cluster.HostPort
 	for i := range pods {
-		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.keepsOff(pods[i].HostPorts) ||
+		if !suits(pods[i].Required, pods[i].Tolerations, o.labels, p.Taints) || o.hasPortConflict(pods[i].HostPorts) ||
 			conflicts(pods[i].HostPorts, taken) {
 			return false
 		}

@@ -2,10 +2,10 @@ package verify
 
 import "slices"
 
-// greedy binds pods that the rules allow until no such pod is left, and reports whether all pods are bound. Pods without
-// rules are held back until other pods need them.
+// greedy binds pods that the rules allow until no such pod is left, and reports whether all pods are bound. Pods
+// without rules (class.free) are held back until other pods need them.
 func (o *order) greedy() bool {
-	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
+	o.buckets, o.bucketsOf, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
 	o.findFirsts()
 	var free []int
 	for _, i := range o.members {
@@ -17,7 +17,7 @@ func (o *order) greedy() bool {
 	}
 	for {
 		o.drain()
-		waiting := o.waitingRules()
+		waiting := o.waitingBuckets()
 		switch {
 		case len(waiting) == 0:
 			o.bindAll(free)
@@ -25,7 +25,7 @@ func (o *order) greedy() bool {
 		case o.release(free, waiting):
 		case len(o.until) > 0:
 			o.until = nil
-			for _, b := range o.of[rule{near: true, number: -1}] {
+			for _, b := range o.bucketsOf[heldRule] {
 				o.wake(b)
 			}
 		case o.bindAll(free):
@@ -37,12 +37,12 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirsts finds the affinity rules that no bound pod satisfies yet and whose first pod must be a pod
-// that selects itself, in a domain without other matching pods. The other pods that the rule counts
-// wait for that pod, because the exception for the first pod ends when any of them is bound.
+// findFirsts sets until and first: the affinity rules that count no pod yet, and the groups that must have the first
+// pod. These groups select themselves, and no other pod can satisfy the rule in their domain. The other groups that the
+// rule counts wait, because the exception for the first pod ends when one of their pods is bound.
 func (o *order) findFirsts() {
 	o.until, o.first = map[int]bool{}, map[int]bool{}
-	supply := map[int]*nearness{} // by affinity rule: the state with all pods bound that have no affinity
+	supply := map[int]*nearness{} // by affinity rule: the state after all pods are bound that do not have the rule themselves
 	for n, r := range o.near {
 		if r.pods == 0 {
 			supply[n] = o.nears[n].nearness()
@@ -84,7 +84,7 @@ func (o *order) held(group int) (int, bool) {
 	return 0, false
 }
 
-// drain processes all errands.
+// drain processes all errands in the queue, and those that are added meanwhile.
 func (o *order) drain() {
 	for len(o.queue) > 0 {
 		e := o.queue[0]
@@ -113,7 +113,7 @@ func (o *order) try(group int) {
 	o.groups[group].waits = nil
 	for o.groups[group].left > 0 {
 		if n, held := o.held(group); held {
-			o.park(group, obstacle{rule: rule{near: true, number: -1}, domain: n, held: true})
+			o.park(group, obstacle{rule: heldRule, domain: n, held: true})
 			return
 		}
 		if ob := o.obstacle(group); ob != nil {
@@ -124,12 +124,13 @@ func (o *order) try(group int) {
 	}
 }
 
+// park adds the group to the bucket of its obstacle.
 func (o *order) park(group int, ob obstacle) {
 	b := o.buckets[ob]
 	if b == nil {
 		b = &bucket{obstacle: ob}
 		o.buckets[ob] = b
-		o.of[ob.rule] = append(o.of[ob.rule], b)
+		o.bucketsOf[ob.rule] = append(o.bucketsOf[ob.rule], b)
 	}
 	b.groups = append(b.groups, group)
 	o.groups[group].waits = b
@@ -149,8 +150,8 @@ func (o *order) bind(group int) {
 	}
 	o.move(group, 1)
 	for i, n := range k.spreads {
-		if e := o.spread[n]; e.even.least != before[i] || e.restless() {
-			for _, b := range o.of[rule{number: n}] {
+		if e := o.spread[n]; e.even.least != before[i] || e.anyCountMatters() {
+			for _, b := range o.bucketsOf[rule{number: n}] {
 				o.wake(b)
 			}
 		}
@@ -160,7 +161,8 @@ func (o *order) bind(group int) {
 	}
 }
 
-// arrived wakes the groups that wait for a pod that the affinity rule counts.
+// arrived wakes the groups that wait for a pod that the affinity rule near counts, after such a pod was bound to the
+// place.
 func (o *order) arrived(near, place int) {
 	r := o.near[near]
 	for term, v := range r.views {
@@ -182,7 +184,7 @@ func (o *order) arrived(near, place int) {
 		}
 	}
 	delete(o.waiting, at)
-	if b := o.buckets[obstacle{rule: rule{near: true, number: -1}, domain: near, held: true}]; b != nil {
+	if b := o.buckets[obstacle{rule: heldRule, domain: near, held: true}]; b != nil {
 		for _, i := range b.groups {
 			o.queue = append(o.queue, errand{group: i})
 		}
@@ -190,6 +192,7 @@ func (o *order) arrived(near, place int) {
 	}
 }
 
+// wake adds the bucket to the queue, unless it is there already or has no groups.
 func (o *order) wake(b *bucket) {
 	if !b.queued && len(b.groups) > 0 {
 		b.queued = true
@@ -197,8 +200,8 @@ func (o *order) wake(b *bucket) {
 	}
 }
 
-// waitingRules returns the buckets with waiting groups.
-func (o *order) waitingRules() []*bucket {
+// waitingBuckets returns the buckets in which groups wait, each once.
+func (o *order) waitingBuckets() []*bucket {
 	var out []*bucket
 	seen := map[*bucket]bool{}
 	for _, i := range o.members {
@@ -210,8 +213,7 @@ func (o *order) waitingRules() []*bucket {
 	return out
 }
 
-// retry tries all waiting pods again, and reports whether it bound any. A pod counts as stuck only
-// if this fails.
+// retry tries the pods of all groups again, and reports whether it bound any. Only if it bound none does greedy fail.
 func (o *order) retry() bool {
 	bound := false
 	for _, i := range o.members {
@@ -222,8 +224,8 @@ func (o *order) retry() bool {
 	return bound
 }
 
-// release binds free pods that may help waiting pods, one per place: pods in the domains with the
-// fewest pods, and pods that a waiting pod has affinity to.
+// release binds one pod of each group in free that may help waiting pods, and reports whether it bound any. These are
+// pods in the domains with the fewest pods, and pods to which a waiting pod has affinity.
 func (o *order) release(free []int, waiting []*bucket) bool {
 	helped := false
 	for _, i := range free {
@@ -264,7 +266,7 @@ func (o *order) helps(g *group, b *bucket) bool {
 	return false
 }
 
-// bindAll binds the remaining free pods, and reports whether there were any.
+// bindAll binds all unbound pods of the groups in free, and reports whether there were any.
 func (o *order) bindAll(free []int) bool {
 	isBound := false
 	for _, i := range free {

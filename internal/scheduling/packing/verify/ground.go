@@ -12,17 +12,17 @@ import (
 // uses, and the taints. Places with the same properties share a face.
 type ground struct {
 	relevant []string // the labels that matter, sorted; hostname is never among them
-	named    bool     // some rule's pods care for the name of a node, so every node looks different
+	named    bool     // the node affinity of pods with a spread selects a node by name, so the looks include the name
 
-	axes       map[string]*axis
+	axes       map[string]*axis // by label
 	looks      []look
 	faces      []face
-	views      map[string]*view
-	byLook     map[string]int
-	byFace     map[string]int
-	faceOf     []int // by place
-	hostsOf    []int // by place: its domain of hostname
-	daemonPods []daemonPod
+	views      map[string]*view // by identity of label and sight
+	byLook     map[string]int   // by identity: index in looks
+	byFace     map[string]int   // by identity: index in faces
+	faceOf     []int            // by place: index in faces
+	hostsOf    []int            // by place: its domain of hostname
+	daemonPods []daemonPod      // of planned nodes, by place
 }
 
 // daemonPod is the pod of a DaemonSet on a planned node. It starts before all other pods.
@@ -32,30 +32,31 @@ type daemonPod struct {
 	sure bool // the pod starts whichever offering is launched
 }
 
-// spot is a place, limited to the variants of the place in the face.
+// spot is a place, limited to the looks of the place that are in the face.
 type spot struct{ place, face int }
 
-// look has the properties of an existing node, or of one variant of a planned node.
+// look has the properties of an existing node, or of a planned node with one of its offerings.
 type look struct {
-	labels  requirements.Labels
+	labels  requirements.Labels // only labels that matter
 	taints  []requirements.Taint
-	leaving bool
+	leaving bool // the node takes no new pods, and will be gone
 }
 
 // face is the set of looks that a place may have: one for an existing node, several for a planned node
 // whose offerings differ.
 type face struct {
-	looks  []int
-	places int // number of places with the face; 0 for a face that only DaemonSet pods use
+	looks  []int // indices in ground.looks, ascending
+	places int   // number of places with the face; 0 for a face that only spots of DaemonSet pods have
 }
 
 // axis numbers the domains of one label.
 type axis struct {
 	key   string
-	names []string // by domain
-	byVal map[string]int
+	names []string       // by domain
+	byVal map[string]int // by value of the label: its domain
 }
 
+// domain returns the number of the domain with that value. It adds the domain if it is new.
 func (a *axis) domain(value string) int {
 	n, ok := a.byVal[value]
 	if !ok {
@@ -72,7 +73,7 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 		relevant: relevant, named: named,
 		axes: map[string]*axis{}, views: map[string]*view{}, byLook: map[string]int{}, byFace: map[string]int{},
 	}
-	byOffer := map[int]int{}
+	lookOf := map[int]int{} // by offer.number
 	hosts := g.axis(labelHostname)
 	for i := range c.places {
 		p := &c.places[i]
@@ -84,10 +85,10 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 			looks = []int{g.look(labels, p.node.Taints, p.node.Leaving)}
 		}
 		for _, o := range p.offers {
-			n, ok := byOffer[o.number]
+			n, ok := lookOf[o.number]
 			if !ok {
 				n = g.look(o.labels, o.pool.Taints, false)
-				byOffer[o.number] = n
+				lookOf[o.number] = n
 			}
 			looks = append(looks, n)
 		}
@@ -95,13 +96,14 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 		g.faces[face].places++
 		g.faceOf = append(g.faceOf, face)
 		g.hostsOf = append(g.hostsOf, hosts.domain(host))
-		g.invite(i, p.offers, byOffer)
+		g.addDaemonPods(i, p.offers, lookOf)
 	}
 	return g
 }
 
-// invite adds the DaemonSet pods that will or may run on a planned node.
-func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
+// addDaemonPods adds the DaemonSet pods that will or may run on a planned node with these offers; none for an existing
+// node. lookOf is by offer.number.
+func (g *ground) addDaemonPods(place int, offers []*offer, lookOf map[int]int) {
 	if len(offers) == 0 {
 		return
 	}
@@ -112,7 +114,7 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 		}
 		return
 	}
-	var order []string
+	var order []string // the keys of kinds and looks, as they were added
 	kinds, looks := map[string]*cluster.Kind{}, map[string][]int{}
 	for _, o := range offers {
 		seen := map[string]int{}
@@ -132,17 +134,18 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	}
 }
 
-// nameOf returns a key that is equal for kinds that no rule distinguishes.
+// nameOf returns a key for the kind that is equal for kinds that no rule distinguishes.
 func nameOf(k *cluster.Kind) string {
 	var w identity
 	w.text(k.Namespace)
 	w.labels(k.Labels)
-	for _, t := range demanded(k.Avoids) {
+	for _, t := range requiredTerms(k.Avoids) {
 		w.term(t)
 	}
 	return string(w)
 }
 
+// axis returns the axis of the label. It adds the axis if it is new.
 func (g *ground) axis(key string) *axis {
 	a := g.axes[key]
 	if a == nil {
@@ -152,30 +155,32 @@ func (g *ground) axis(key string) *axis {
 	return a
 }
 
-// look returns the number of the look with the relevant ones of these properties. It adds the look if it is new.
+// look returns the index of the look with these properties, of which it keeps only the labels that matter. It adds the
+// look if it is new.
 func (g *ground) look(labels requirements.Labels, taints []requirements.Taint, leaving bool) int {
-	some := requirements.Labels{}
+	relevant := requirements.Labels{}
 	for _, key := range g.relevant {
 		if value, ok := labels[key]; ok {
-			some[key] = value
+			relevant[key] = value
 		}
 	}
 	if g.named {
-		some[labelHostname] = labels[labelHostname]
+		relevant[labelHostname] = labels[labelHostname]
 	}
 	var w identity
-	w.labels(some)
+	w.labels(relevant)
 	w.taints(taints)
 	w.flag(leaving)
 	n, ok := g.byLook[string(w)]
 	if !ok {
 		n = len(g.looks)
 		g.byLook[string(w)] = n
-		g.looks = append(g.looks, look{labels: some, taints: taints, leaving: leaving})
+		g.looks = append(g.looks, look{labels: relevant, taints: taints, leaving: leaving})
 	}
 	return n
 }
 
+// face returns the index of the face with these looks, which it sorts. It adds the face if it is new.
 func (g *ground) face(looks []int) int {
 	slices.Sort(looks)
 	looks = slices.Compact(looks)
@@ -192,16 +197,17 @@ func (g *ground) face(looks []int) int {
 	return n
 }
 
-// sight selects the nodes that count for a rule: nodes that have all the labels, that the node
-// affinity of its pods accepts, and whose taints its pods tolerate.
+// sight selects the nodes that count for a rule: nodes that have all the labels, that the node affinity of the pods
+// with the rule accepts, and whose taints these pods tolerate.
 type sight struct {
-	keys        []string
-	required    []requirements.Requirements // empty: every node
-	honorTaints bool
-	tolerations []requirements.Toleration
+	keys        []string                    // the labels
+	required    []requirements.Requirements // node affinity; every node is accepted if empty
+	honorTaints bool                        // false: taints do not matter
+	tolerations []requirements.Toleration   // only if honorTaints
 }
 
-// sightOf returns the sight of a spread constraint of the pod.
+// sightOf returns the sight of a spread constraint of the pod. keys are the topology keys of all its spread
+// constraints.
 func sightOf(p *cluster.Pod, s *cluster.Spread, keys []string) sight {
 	out := sight{keys: keys, honorTaints: s.HonorTaints}
 	if !s.AnyNode {
@@ -213,6 +219,7 @@ func sightOf(p *cluster.Pod, s *cluster.Spread, keys []string) sight {
 	return out
 }
 
+// identity adds the sight to the key w.
 func (s *sight) identity(w *identity) {
 	w.texts(s.keys)
 	w.alternatives(s.required)
@@ -220,6 +227,7 @@ func (s *sight) identity(w *identity) {
 	w.tolerations(s.tolerations)
 }
 
+// sees reports whether nodes with that look count.
 func (s *sight) sees(l *look) bool {
 	for _, key := range s.keys {
 		if _, ok := l.labels[key]; !ok && key != labelHostname {
@@ -254,28 +262,29 @@ type view struct {
 	ground *ground
 	axis   *axis
 	sight  sight
-	reach  []reach // by face; without domains for hostname
+	reach  []reach // by face; for hostname without domains: the method of adds them
 	seen   []bool  // by face, for hostname: whether some look of the face counts
 
-	bounds [2]bounds // while leaving nodes are there, and when they have gone
+	bounds [2]bounds // before, and after leaving nodes are gone
 }
 
-// bounds has the domains that exist.
+// bounds has the domains of a view that exist, at least and at most.
 type bounds struct {
-	sure  map[int]bool // domains with a place that is certainly there; nil for hostname
+	sure  map[int]bool // domains with a place that is certainly in the domain; empty for hostname
 	hosts int          // for hostname: maximum number of places that count
 	least int          // for hostname: number of places that certainly count
 
-	loose []looseSet
-	byLot []int // by face: its loose set, or -1
+	loose      []looseSet
+	looseSetOf []int // by face: index in loose of its set, or -1
 }
 
 // looseSet is a set of places that may be in one of several domains, or in none.
 type looseSet struct {
 	reach
-	places int
+	places int // number of places
 }
 
+// view returns the view of the label with that sight. It adds the view if it is new.
 func (g *ground) view(key string, s sight) *view {
 	var w identity
 	w.text(key)
@@ -292,7 +301,7 @@ func (g *ground) view(key string, s sight) *view {
 	return v
 }
 
-// look computes the reach of a place with these looks.
+// look returns the reach of a place with these looks, and whether one of the looks counts.
 func (v *view) look(looks []int) (r reach, seen bool) {
 	r.sure = len(looks) > 0
 	for _, n := range looks {
@@ -311,11 +320,11 @@ func (v *view) look(looks []int) (r reach, seen bool) {
 	return r, seen
 }
 
-// bound computes the domains that exist; gone excludes leaving nodes.
+// bound returns the bounds of the view; without leaving nodes if gone.
 func (v *view) bound(gone bool) bounds {
-	b := bounds{sure: map[int]bool{}, byLot: make([]int, len(v.reach))}
+	b := bounds{sure: map[int]bool{}, looseSetOf: make([]int, len(v.reach))}
 	for f, r := range v.reach {
-		b.byLot[f] = -1
+		b.looseSetOf[f] = -1
 		face := &v.ground.faces[f]
 		if face.places == 0 || !v.seen[f] || gone && v.leaving(f) {
 			continue
@@ -337,11 +346,12 @@ func (v *view) bound(gone bool) bounds {
 			b.loose = append(b.loose, looseSet{reach: r})
 		}
 		b.loose[n].places += face.places
-		b.byLot[f] = n
+		b.looseSetOf[f] = n
 	}
 	return b
 }
 
+// leaving reports whether places with that face are leaving nodes.
 func (v *view) leaving(face int) bool {
 	looks := v.ground.faces[face].looks
 	return len(looks) == 1 && v.ground.looks[looks[0]].leaving

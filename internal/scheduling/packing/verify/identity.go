@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// identity is a key that is equal for two values only if the values are equal:
-// every part is preceded by its length.
+// identity is a key that is equal for two values only if the values are equal: every part is preceded by its length.
+// Its methods add a part to the key.
 type identity []byte
 
 func (w *identity) number(n int) {
@@ -45,6 +45,7 @@ func (w *identity) labels(l requirements.Labels) {
 	}
 }
 
+// bound adds the limit of a requirement; nil if it has none.
 func (w *identity) bound(n *int64) {
 	w.flag(n != nil)
 	if n != nil {

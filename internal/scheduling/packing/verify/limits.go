@@ -16,20 +16,20 @@ func (c *checker) limits() {
 		if len(pool.Limits.Ceiling) == 0 && pool.Limits.Nodes == nil {
 			continue
 		}
-		used, bought := pool.Usage, 0
+		used, planned := pool.Usage, 0
 		for _, at := range c.places {
 			if len(at.offers) > 0 && at.offers[0].pool == pool {
-				bought++
+				planned++
 				used = used.Add(largest(at.offers))
 			}
 		}
-		if bought > 0 {
-			c.limit(pool, used, bought)
+		if planned > 0 {
+			c.limit(pool, used, planned)
 		}
 	}
 }
 
-// largest returns the maximum of each resource over the offers.
+// largest returns the maximum capacity over the offers, for each resource by itself.
 func largest(offers []*offer) resources.Amounts {
 	var most resources.Amounts
 	var last *catalog.Type
@@ -42,9 +42,11 @@ func largest(offers []*offer) resources.Amounts {
 	return most
 }
 
-func (c *checker) limit(pool *cluster.Pool, used resources.Amounts, bought int) {
-	if most := pool.Limits.Nodes; most != nil && pool.Nodes+bought > *most {
-		c.broken("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+bought, *most)
+// limit checks the limits of one pool, with that number of planned nodes. used are the resources of all its nodes. A
+// resource that already exceeds its limit without planned nodes is an error only if planned nodes add to it.
+func (c *checker) limit(pool *cluster.Pool, used resources.Amounts, planned int) {
+	if most := pool.Limits.Nodes; most != nil && pool.Nodes+planned > *most {
+		c.broken("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *most)
 	}
 	for _, name := range slices.Sorted(maps.Keys(pool.Limits.Ceiling)) {
 		most := pool.Limits.Ceiling[name]

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// match finds, for each kind of pods, the rules that count it.
+// match sets, for each kind of pods, the rules that count the pods. It also sets the views of the anti-affinity terms.
 func (b *book) match() {
 	spreads, nears, aparts := newSelection(), newSelection(), newSelection()
 	for i, r := range b.spreads {
@@ -30,12 +30,13 @@ func (b *book) match() {
 // selection finds rules by a label that their selectors require, so that not
 // every rule must be compared with every kind of pods.
 type selection struct {
-	asking map[[2]string][]int // by key and value
-	others []int               // rules whose selectors require no label with a single value
+	asking map[[2]string][]int // by key and value of a label: rules whose selectors list this value for the key
+	others []int               // rules whose selectors require no label with listed values
 }
 
 func newSelection() *selection { return &selection{asking: map[[2]string][]int{}} }
 
+// add adds the rule with that index, unless its selector matches no pod.
 func (s *selection) add(rule int, selector *cluster.Selector) {
 	if selector.Nothing {
 		return
@@ -53,19 +54,20 @@ func (s *selection) add(rule int, selector *cluster.Selector) {
 	s.others = append(s.others, rule)
 }
 
-// matching returns the rules that count the kind, ascending.
+// matching returns the indices of the rules for which counts is true, ascending. It asks counts only about rules that
+// may match the labels of the kind.
 func (s *selection) matching(k *kind, counts func(rule int) bool) []int {
 	var out []int
-	try := func(rules []int) {
+	addFrom := func(rules []int) {
 		for _, n := range rules {
 			if counts(n) {
 				out = append(out, n)
 			}
 		}
 	}
-	try(s.others)
+	addFrom(s.others)
 	for key, value := range k.labels {
-		try(s.asking[[2]string{key, value}])
+		addFrom(s.asking[[2]string{key, value}])
 	}
 	slices.Sort(out)
 	return out

@@ -6,15 +6,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// nearRule has all required affinity terms of a pod. For each term, only pods
-// that all of the terms match count.
+// nearRule has all required affinity terms of a pod. It counts only pods that all of the terms match, as kube-scheduler
+// does.
 type nearRule struct {
 	terms      []*cluster.Term
-	views      []*view // by term
-	residents  []standing
-	daemonPods []standing // DaemonSet pods that may start before all others: then no pod is the first, but no pod can rely on them
+	views      []*view    // by term
+	residents  []standing // counted pods on nodes of the snapshot, and DaemonSet pods that certainly start
+	daemonPods []standing // other counted DaemonSet pods, which may start first: then no planned pod is the first, but none can rely on them
 }
 
+// counts reports whether all terms match pods with these labels in that namespace.
 func (r *nearRule) counts(namespace string, labels map[string]string) bool {
 	for _, t := range r.terms {
 		if !t.Matches(namespace, labels) {
@@ -27,14 +28,15 @@ func (r *nearRule) counts(namespace string, labels map[string]string) bool {
 // nearness has the numbers of pods that a nearRule counts, during the simulated binding.
 type nearness struct {
 	*nearRule
-	pods  int           // pods on nodes that may have the label of one of the terms
+	pods  int           // pods on nodes that may have the topology key of one of the terms
 	sure  []map[int]int // by term and domain: pods whose domain is certain
 	place map[int]int   // pods by place
 
-	maybe   int         // DaemonSet pods
-	maybeAt map[int]int // DaemonSet pods by place
+	maybe   int         // number of nearRule.daemonPods, which may not exist
+	maybeAt map[int]int // the same by place
 }
 
+// nearness returns the state before a planned pod is bound: with the residents and the DaemonSet pods.
 func (r *nearRule) nearness() *nearness {
 	n := &nearness{nearRule: r, place: map[int]int{}, maybeAt: map[int]int{}}
 	for range r.terms {
@@ -67,9 +69,9 @@ func (n *nearness) add(place, pods int) {
 	}
 }
 
-// misses returns the first term, and a domain, for which a pod on the place could have no matching pod; bad is false if
-// there is none. at returns the reach of the place by term. place is -1
-// for a node that is not in the plan. self is whether the terms match the pod itself.
+// misses returns the index of the first term, and a domain, for which a pod on the place could have no matching pod;
+// bad is false if there is no such term. at returns the reach of the place by term. place is -1 for a node that is not
+// in the plan. self is whether the terms match the pod itself.
 func (n *nearness) misses(at func(term int) reach, place int, self bool) (term, domain int, bad bool) {
 	if self && n.pods == 0 && n.maybe == n.maybeAt[place] {
 		return 0, 0, false // the pod is the first that its affinity matches, or has a matching DaemonSet pod

@@ -12,7 +12,7 @@ import (
 
 // placements checks the pods on existing nodes, node by node.
 func (c *checker) placements(list []packing.Placement) {
-	var used []int
+	var used []int // places with at least one of the pods
 	for _, at := range list {
 		p := c.take(at.Pod, "node "+at.Node)
 		i, ok := c.nodes[at.Node]
@@ -33,6 +33,7 @@ func (c *checker) placements(list []packing.Placement) {
 	}
 }
 
+// node checks the pods that the plan places on one existing node.
 func (c *checker) node(at *place) {
 	n := at.node
 	if n.Leaving {
@@ -69,8 +70,8 @@ func nodeLabels(n *cluster.Node) requirements.Labels {
 	return labels
 }
 
-// nodeLacks returns the resources of which the node has too little free for
-// pods whose requests sum to sum.
+// nodeLacks returns the resources of which the node has too little free for pods whose requests sum to sum. Without a
+// known limit, a node can attach any number of volumes.
 func nodeLacks(n *cluster.Node, sum resources.Amounts) []string {
 	lacking := sum.Lacking(n.Allocatable.Sub(n.Requested))
 	return slices.DeleteFunc(lacking, func(name string) bool {

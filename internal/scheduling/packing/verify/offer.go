@@ -21,27 +21,29 @@ const (
 	unknownName = "\x00"
 )
 
+// typeName identifies an instance type of an EC2NodeClass.
 type typeName struct{ class, name string }
 
 // offer is an offering that a pool may launch, and the node that it would become.
 type offer struct {
-	number     int
+	number     int // different for each offer of checker.offers
 	choice     packing.Choice
 	extra      requirements.Labels // additional labels of the planned node
 	pool       *cluster.Pool
 	typ        *catalog.Type
 	offering   catalog.Offering
-	labels     requirements.Labels
-	room       resources.Amounts    // room of its node for pods
+	labels     requirements.Labels  // labels of its node
+	room       resources.Amounts    // room of its node for all pods
 	daemonPods []*cluster.Daemon    // the DaemonSets whose pods run on its node
 	daemons    resources.Amounts    // sum of the requests of these pods
 	lists      [][]cluster.HostPort // host ports of these pods, by DaemonSet with host ports
 	kinds      []*cluster.Kind      // kinds of these pods, if known
-	wrong      []string             // why the pool may not launch it, regardless of the pods
+	wrong      []string             // why the pool may not launch it, regardless of the pods; empty if it may
 	verdicts   []int8               // cache of accepts, by demand: 0 not computed, 1 accepted, -1 not accepted
 }
 
-// offerName identifies an offer. The same offering with other labels of the planned node is another offer.
+// offerName identifies an offer. The same offering with other labels of the planned node is another offer. labels is
+// the identity of these labels.
 type offerName struct {
 	pool, labels string
 	choice       packing.Choice
@@ -53,7 +55,8 @@ type demand struct {
 	tolerations []requirements.Toleration
 }
 
-// demandOf returns the number of the pod's requirements on a node's labels and taints.
+// demandOf returns the index in asked of the pod's requirements on a node's labels and taints. It adds them if they
+// are new.
 func (c *checker) demandOf(p *cluster.Pod) int {
 	var w identity
 	w.alternatives(p.Required)
@@ -67,8 +70,8 @@ func (c *checker) demandOf(p *cluster.Pod) int {
 	return n
 }
 
-// offer returns the choice as an offer of the pool, for a planned node with these additional labels
-// (identified by name), or nil if the market has no such offering.
+// offer returns the choice as an offer of the pool, for a planned node with the additional labels extra, whose
+// identity is name. It returns nil if the market has no such offering.
 func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
 	key := offerName{pool: pool.Name, labels: name, choice: choice}
 	if o, ok := c.offers[key]; ok {
@@ -76,7 +79,7 @@ func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name stri
 	}
 	o := newOffer(c.snapshot, c.types[typeName{pool.NodeClass, choice.InstanceType}], pool, extra, choice)
 	if o != nil {
-		o.relieve(c.snapshot, c.market.Types(pool.NodeClass, pool.Name))
+		o.dropPendingDaemonPods(c.snapshot, c.market.Types(pool.NodeClass, pool.Name))
 	}
 	if o != nil {
 		o.number = len(c.offers)
@@ -85,6 +88,8 @@ func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name stri
 	return o
 }
 
+// newOffer returns the choice as an offer of the pool, with the pods of all DaemonSets that accept its node. It
+// returns nil if the type is nil or has no such offering.
 func newOffer(
 	s cluster.Snapshot, typ *catalog.Type, pool *cluster.Pool, extra requirements.Labels, choice packing.Choice,
 ) *offer {
@@ -102,19 +107,19 @@ func newOffer(
 	if typ.Volumes > 0 {
 		o.room = o.room.With(volumesOfEBS, typ.Volumes)
 	}
-	o.label(extra)
-	o.object()
+	o.setLabels(extra)
+	o.checkLaunch()
 	for i := range s.Daemons {
 		if d := &s.Daemons[i]; suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
 			o.daemonPods = append(o.daemonPods, d)
 		}
 	}
-	o.invite()
+	o.sumDaemonPods()
 	return o
 }
 
-// invite adds up the requests of the DaemonSet pods.
-func (o *offer) invite() {
+// sumDaemonPods computes daemons, lists and kinds from daemonPods.
+func (o *offer) sumDaemonPods() {
 	o.daemons, o.lists, o.kinds = resources.Amounts{}, nil, nil
 	for _, d := range o.daemonPods {
 		o.daemons = o.daemons.Add(d.Requests)
@@ -127,9 +132,9 @@ func (o *offer) invite() {
 	}
 }
 
-// label computes the labels of the node: those of the type, the offering and the
-// pool, and those for which the plan chose a value that the pool allows.
-func (o *offer) label(extra requirements.Labels) {
+// setLabels sets the labels of the node: those of the type, the offering and the pool, and those for which the plan
+// chose a value. Chosen values that contradict the offering are added to wrong.
+func (o *offer) setLabels(extra requirements.Labels) {
 	o.labels = maps.Clone(o.typ.Labels)
 	if o.labels == nil {
 		o.labels = requirements.Labels{}
@@ -148,8 +153,8 @@ func (o *offer) label(extra requirements.Labels) {
 	})
 }
 
-// object sets wrong: the reasons why the pool may not launch the offer.
-func (o *offer) object() {
+// checkLaunch adds to wrong the reasons why the pool may not launch the offer.
+func (o *offer) checkLaunch() {
 	if o.offering.Price != o.choice.Price {
 		o.wrong = append(o.wrong, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))
 	}
@@ -176,16 +181,16 @@ func (o *offer) unmet() (out []requirements.Requirement) {
 // DaemonSet pod that requests a device which the type lacks stays pending.
 func (o *offer) hasDevices(asks resources.Amounts) bool {
 	for _, e := range asks.Extended {
-		if most, limited := o.most(e.Name); limited && e.Value > most {
+		if amount, isLimited := o.amountOf(e.Name); isLimited && e.Value > amount {
 			return false
 		}
 	}
 	return true
 }
 
-// most returns how much of an extended resource a node of the offer has. The number of attachable volumes is
-// unlimited if the type has no limit.
-func (o *offer) most(name string) (n int64, limited bool) {
+// amountOf returns how much of a resource a node of the offer has. isLimited is false only for the number of attachable
+// volumes of a type that has no known limit.
+func (o *offer) amountOf(name string) (n int64, isLimited bool) {
 	n = o.room.Of(name)
 	return n, n != 0 || !isAttachLimit(name)
 }
@@ -193,12 +198,12 @@ func (o *offer) most(name string) (n int64, limited bool) {
 // ports returns the host ports of the DaemonSet pods.
 func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.lists...) }
 
-// keepsOff reports whether a DaemonSet pod uses one of the ports.
-func (o *offer) keepsOff(ports []cluster.HostPort) bool {
+// hasPortConflict reports whether one of the ports conflicts with a host port of a DaemonSet pod.
+func (o *offer) hasPortConflict(ports []cluster.HostPort) bool {
 	return len(ports) > 0 && slices.ContainsFunc(o.lists, func(list []cluster.HostPort) bool { return conflicts(ports, list) })
 }
 
-// accepts reports whether pods with this demand may run on the node.
+// accepts reports whether a node of the offer suits pods with the demand that has this index in asked.
 func (c *checker) accepts(o *offer, demand int) bool {
 	if demand >= len(o.verdicts) {
 		o.verdicts = append(o.verdicts, make([]int8, demand+1-len(o.verdicts))...)
@@ -212,7 +217,8 @@ func (c *checker) accepts(o *offer, demand int) bool {
 	return o.verdicts[demand] > 0
 }
 
-// suits reports whether pods with these demands may run on a node with these labels and taints.
+// suits reports whether pods with this node affinity and these tolerations may run on a node with these labels and
+// taints.
 func suits(
 	required []requirements.Requirements, tolerations []requirements.Toleration, labels requirements.Labels, taints []requirements.Taint,
 ) bool {
@@ -225,13 +231,13 @@ func suits(
 	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
 }
 
-// lacks returns the resources of which the node has too little for DaemonSet pods and pods
+// lacks returns the resources of which a node of the offer has too little for its DaemonSet pods together with pods
 // whose requests sum to sum.
 func (o *offer) lacks(sum resources.Amounts) []string {
 	lacking := o.daemons.Add(sum).Lacking(o.room)
 	return slices.DeleteFunc(lacking, func(name string) bool {
-		_, limited := o.most(name)
-		return isAttachLimit(name) && !limited
+		_, isLimited := o.amountOf(name)
+		return isAttachLimit(name) && !isLimited
 	})
 }
 
@@ -240,6 +246,7 @@ const (
 	volumesOfEBS = attachable + "csi-ebs.csi.aws.com"
 )
 
+// isAttachLimit reports whether the resource is a number of attachable volumes.
 func isAttachLimit(name string) bool { return strings.HasPrefix(name, attachable) }
 
 func (o *offer) String() string {

@@ -9,41 +9,45 @@ import (
 // order binds the pods of one part of a plan, one by one.
 type order struct {
 	*topology
-	members []int // the groups of the part; those with the strictest rules first
-	spread  map[int]*evenness
-	near    map[int]*nearness
-	stuck   []string // messages why there is no order
+	members []int             // indices in topology.groups of the groups of the part; those with the strictest rules first
+	spread  map[int]*evenness // by index in book.spreads, for the rules of the part
+	near    map[int]*nearness // by index in book.nears, for the rules of the part
+	stuck   []string          // sentences about the pods that greedy could not bind
 
-	queue   []errand
-	buckets map[obstacle]*bucket
-	of      map[rule][]*bucket // by rule: the buckets of the groups that wait for it
-	waiting map[company][]int  // by near rule and place: groups that a pod there would help
-	until   map[int]bool       // affinity rules that wait for their first pod: no other pod that they count is bound before
-	first   map[int]bool       // groups whose pod may be the first pod of an affinity rule
+	// The state of greedy.
+	queue     []errand
+	buckets   map[obstacle]*bucket
+	bucketsOf map[rule][]*bucket // by rule: the buckets of the groups whose obstacle it is
+	waiting   map[company][]int  // groups that a pod counted by the near rule on the place would help
+	until     map[int]bool       // near rules that wait for their first pod: no other pod that they count is bound before it
+	first     map[int]bool       // groups whose pod may be the first pod of a near rule
 }
 
 // rule identifies a spread rule or a near rule.
 type rule struct {
 	near   bool
-	number int
+	number int // index in book.nears if near, else in book.spreads
 }
 
-// obstacle is the reason why pods cannot be bound: the rule, and the domain (and
-// the term of a near rule) in which they would violate it.
+// heldRule is the rule of obstacles that are held.
+var heldRule = rule{near: true, number: -1}
+
+// obstacle is the reason why pods cannot be bound now: a rule, and the domain in which they would violate the rule.
 type obstacle struct {
 	rule
-	term, domain int
-	held         bool // whether the rule is in order.until
+	term, domain int  // term is the index of the term of a near rule
+	held         bool // the pods wait for the first pod of a near rule that counts them, whose index is in domain; see order.until
 }
 
+// company is a near rule, by its index, and a place.
 type company struct{ near, place int }
 
-// bucket has the groups with the same obstacle. When the obstacle may be gone, the groups
-// are tried one by one, until a group must wait again.
+// bucket has the groups with the same obstacle. When the obstacle may be gone, the groups are tried one by one, until a
+// group must wait again.
 type bucket struct {
 	obstacle
 	groups []int
-	queued bool
+	queued bool // the bucket is in order.queue
 }
 
 // errand is a group to try, or a bucket if that is not nil.
@@ -52,6 +56,7 @@ type errand struct {
 	bucket *bucket
 }
 
+// newOrder returns the order of the groups of one part, with all their pods unbound. gone is as in spreadRule.evenness.
 func newOrder(t *topology, groups []int, gone bool) *order {
 	o := &order{
 		topology: t, members: slices.Clone(groups), spread: map[int]*evenness{}, near: map[int]*nearness{},
@@ -80,20 +85,22 @@ func newOrder(t *topology, groups []int, gone bool) *order {
 	return o
 }
 
+// useSpread adds the state of the spread rule, unless it is there already.
 func (o *order) useSpread(n int, gone bool) {
 	if o.spread[n] == nil {
 		o.spread[n] = o.spreads[n].evenness(gone)
 	}
 }
 
+// useNear adds the state of the near rule, unless it is there already.
 func (o *order) useNear(n int) {
 	if o.near[n] == nil {
 		o.near[n] = o.nears[n].nearness()
 	}
 }
 
-// looseness returns how late the pods can be bound. Pods with the smallest maxSkew must be bound first; among these, pods that their
-// own rule does not count.
+// looseness returns how late the pods of the group can be bound; 1<<30 without a spread. Pods with the smallest maxSkew
+// must be bound first; of these, first the pods that their own rule does not count.
 func (o *order) looseness(group int) int {
 	least := 1 << 30
 	for _, u := range o.classes[o.groups[group].class].uses {
@@ -122,7 +129,7 @@ func (o *order) obstacle(group int) *obstacle {
 	return nil
 }
 
-// move binds one pod of the group, or unbinds it if n is -1.
+// move binds one pod of the group if n is 1, and unbinds one if n is -1.
 func (o *order) move(group, n int) {
 	g := &o.groups[group]
 	k := &o.kinds[o.classes[g.class].kind]
@@ -135,7 +142,7 @@ func (o *order) move(group, n int) {
 	}
 }
 
-// keep stores the final state of the rules of the part.
+// keep stores the final state of the rules of the part in spreadEnd and nearEnd.
 func (o *order) keep() {
 	for n, e := range o.spread {
 		o.spreadEnd[n] = e
@@ -145,7 +152,7 @@ func (o *order) keep() {
 	}
 }
 
-// explain adds messages for the pods that could not be bound.
+// explain sets stuck: a sentence for each group with pods that could not be bound.
 func (o *order) explain() {
 	o.stuck = nil
 	for _, i := range o.members {

@@ -67,8 +67,8 @@ func (c *checker) plannedNode(m *packing.PlannedNode) {
 	c.places = append(c.places, at)
 }
 
-// promises checks that the NodeClaim has the labels, taints and requirements of the pool, and allows
-// the offerings of the planned node.
+// promises checks that the planned node has the node class, taints and labels of the pool, and that its requirements
+// allow its offerings.
 func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []*offer) {
 	if m.NodeClass != pool.NodeClass {
 		c.broken("planned node %s is of node class %q, its pool is of %q", m.Name, m.NodeClass, pool.NodeClass)
@@ -95,8 +95,8 @@ func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []
 func (c *checker) hosts(at *place) {
 	var sum resources.Amounts
 	var ports []cluster.HostPort
-	asking := map[int]*cluster.Pod{} // by demand: one of the pods
-	var demands []int
+	asking := map[int]*cluster.Pod{} // by demand, as in demandOf: one of the pods
+	var demands []int                // the keys of asking
 	for _, p := range at.pods {
 		sum = sum.Add(p.Requests)
 		for _, port := range p.HostPorts {
@@ -122,7 +122,7 @@ func (c *checker) hosts(at *place) {
 		if lack := o.lacks(sum); len(lack) > 0 {
 			c.broken("%s has too little %v for its pods", where(), lack)
 		}
-		if o.keepsOff(ports) {
+		if o.hasPortConflict(ports) {
 			for _, port := range ports {
 				c.port(at.name, port, o.ports())
 			}
@@ -130,7 +130,7 @@ func (c *checker) hosts(at *place) {
 	}
 }
 
-// port records a conflict with a port of another pod.
+// port adds a sentence if the port conflicts with one of the ports in taken.
 func (c *checker) port(where string, port cluster.HostPort, taken []cluster.HostPort) {
 	if slices.ContainsFunc(taken, port.Conflicts) {
 		c.broken("%s: port %d/%s is taken twice", where, port.Port, port.Protocol)

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refusals checks that refused pods have no place: it tries each refused pod, after all others are bound, on
-// the existing nodes and on a new node of every offering. EffortSpent is accepted if the plan used more
-// than half of its steps, because the solver does not start work that might exceed the limit.
+// refusals checks that refused pods have no place: it tries each refused pod by itself, after all planned pods are
+// bound, on the existing nodes and on a new node of every offering. EffortSpent is accepted if the plan used more than
+// half of its steps, because the solver does not start work that might exceed the limit.
 func (c *checker) refusals(plan packing.Plan, t *topology) {
 	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]resources.Amounts, len(c.places))}
 	for i, at := range c.places {
@@ -30,13 +30,13 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 		switch {
 		case len(refusal.Reasons) == 0:
 			c.broken("pod %s is refused without a reason", refusal.Pod)
-		case names(refusal, packing.EffortSpent) && plan.Steps <= int(plan.Effort)/2:
+		case hasReason(refusal, packing.EffortSpent) && plan.Steps <= int(plan.Effort)/2:
 			c.broken("pod %s is refused because of the work limit, but only %d of %d steps were used", refusal.Pod, plan.Steps, plan.Effort)
-		case p.Unplannable != "" || names(refusal, packing.EffortSpent, packing.Unplannable):
+		case p.Unplannable != "" || hasReason(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
 			// Limits and minValues may keep a pool from launching an offering, which one attempt does not show.
-			buys := !names(refusal, packing.LimitReached, packing.MinValues)
-			if where := r.room(p, buys); where != "" {
+			onNewNodes := !hasReason(refusal, packing.LimitReached, packing.MinValues)
+			if where := r.room(p, onNewNodes); where != "" {
 				first := refusal.Reasons[0]
 				c.broken("pod %s is refused (%s %s), but %s would take it", refusal.Pod, first.Code, first.Detail, where)
 			}
@@ -44,23 +44,24 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 	}
 }
 
-func names(r packing.Refusal, codes ...packing.Code) bool {
+// hasReason reports whether the refusal has a reason with one of the codes.
+func hasReason(r packing.Refusal, codes ...packing.Code) bool {
 	return slices.ContainsFunc(r.Reasons, func(reason packing.Reason) bool { return slices.Contains(codes, reason.Code) })
 }
 
 // refuser finds room for refused pods.
 type refuser struct {
 	*topology
-	answers map[string]string   // cache of room, by requirements of the pod: the place with room, or ""
+	answers map[string]string   // cache of room, by identity of the pod's requirements
 	rooms   []resources.Amounts // by place: requests of the planned pods
 	offered []*offer            // all offerings that may be launched
-	listed  bool
+	listed  bool                // offered is set
 }
 
-// room returns a place where the pod could go, or "".
-func (r *refuser) room(p *cluster.Pod, buys bool) string {
+// room returns a place where the pod could go, for a sentence, or "". It tries new nodes only with onNewNodes.
+func (r *refuser) room(p *cluster.Pod, onNewNodes bool) string {
 	var w identity
-	w.flag(buys)
+	w.flag(onNewNodes)
 	w.number(r.classOf[p])
 	w.number(r.demandOf(p))
 	w.ports(p.HostPorts)
@@ -72,7 +73,7 @@ func (r *refuser) room(p *cluster.Pod, buys bool) string {
 	where, ok := r.answers[string(w)]
 	if !ok {
 		where = r.nodeFor(p)
-		if where == "" && buys {
+		if where == "" && onNewNodes {
 			where = r.offerFor(p)
 		}
 		r.answers[string(w)] = where
@@ -80,6 +81,7 @@ func (r *refuser) room(p *cluster.Pod, buys bool) string {
 	return where
 }
 
+// nodeFor returns an existing node for the pod, or "".
 func (r *refuser) nodeFor(p *cluster.Pod) string {
 	for i := range r.places {
 		at := &r.places[i]
@@ -100,8 +102,8 @@ func (r *refuser) nodeFor(p *cluster.Pod) string {
 	return ""
 }
 
-// offerFor returns an offering for the pod, or "". It ignores pools that allow several values for a custom label, because
-// a node without the label does not satisfy their requirements.
+// offerFor returns a new node for the pod, or "". Pools that allow several values for a custom label are not tried:
+// their offerings without a chosen value do not satisfy their requirements.
 func (r *refuser) offerFor(p *cluster.Pod) string {
 	if !r.listed {
 		r.listed = true
@@ -109,7 +111,7 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	}
 	demand := r.demandOf(p)
 	for _, o := range r.offered {
-		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !o.keepsOff(p.HostPorts) &&
+		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !o.hasPortConflict(p.HostPorts) &&
 			r.reachable(p.Volumes, o.labels[labelZone]) && r.joins(p, o.labels, -1, o.kinds) {
 			return fmt.Sprintf("a planned node of pool %s as %s", o.pool.Name, o)
 		}
@@ -117,9 +119,9 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	return ""
 }
 
-// list sets offered, pool by pool.
+// list sets offered, pool by pool, without the offerings of reservations that have no instance left.
 func (r *refuser) list() {
-	left := r.instances()
+	left := r.unusedInstances()
 	for _, name := range slices.Sorted(maps.Keys(r.pools)) {
 		pool := r.pools[name]
 		if pool.Unusable != "" {
@@ -139,13 +141,13 @@ func (r *refuser) list() {
 	}
 }
 
+// conflicts reports whether one of the ports conflicts with one in taken.
 func conflicts(ports, taken []cluster.HostPort) bool {
 	return slices.ContainsFunc(ports, func(p cluster.HostPort) bool { return slices.ContainsFunc(taken, p.Conflicts) })
 }
 
-// joins reports whether the rules between pods allow the pod on a node with
-// these labels, after all others are bound. place is -1 for a node that is not in the plan;
-// daemons are the DaemonSet pods on such a node.
+// joins reports whether the rules between pods allow the pod on a node with these labels, after all planned pods are
+// bound. place is -1 for a node that is not in the plan; daemons are the DaemonSet pods on such a node.
 func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.Kind) bool {
 	c := &r.classes[r.classOf[p]]
 	at := func(v *view) reach { return r.reachOf(v, labels, place) }
@@ -194,7 +196,8 @@ func counted(kinds []*cluster.Kind, counts func(namespace string, labels map[str
 	return n
 }
 
-// reachOf returns the domain of a node with these labels; the reach is empty if the node lacks the label.
+// reachOf returns the reach of the place or, if place is -1, of a node with these labels: empty if the node lacks the
+// label of the view.
 func (r *refuser) reachOf(v *view, labels map[string]string, place int) reach {
 	if place >= 0 {
 		return v.at(place)

@@ -38,8 +38,8 @@ func (c *checker) pinned(m *packing.PlannedNode, at *place) {
 	}
 }
 
-// reservations checks that no capacity reservation has more planned nodes than unused
-// instances. A NodeClaim without an instance will use one of them.
+// reservations checks that no capacity reservation has fewer unused instances than planned nodes and NodeClaims that
+// have no instance yet but require the reservation. It sets taken to the number of these.
 func (c *checker) reservations() {
 	for _, n := range c.snapshot.Nodes {
 		if id := n.Labels[catalog.LabelReservationID]; id != "" && !n.Joined && n.ProviderID == "" {
@@ -52,7 +52,7 @@ func (c *checker) reservations() {
 			planned[at.offers[0].choice.Reservation]++
 		}
 	}
-	left := c.instances()
+	left := c.unusedInstances()
 	for _, id := range slices.Sorted(maps.Keys(planned)) {
 		c.taken[id] += planned[id]
 		if c.taken[id] > left[id] {
@@ -61,8 +61,8 @@ func (c *checker) reservations() {
 	}
 }
 
-// instances returns the number of unused instances of each reservation: the minimum over its offerings.
-func (c *checker) instances() map[string]int {
+// unusedInstances returns, by ID, the number of unused instances of each reservation: the minimum over its offerings.
+func (c *checker) unusedInstances() map[string]int {
 	out := map[string]int{}
 	for _, of := range c.market {
 		for _, t := range of.Types {

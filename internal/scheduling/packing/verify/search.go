@@ -1,12 +1,11 @@
 package verify
 
-// maxStates is the maximum number of states in the search. A state has the number of bound pods of
-// each group. The search takes at most a few tenths of a second.
+// maxStates is the maximum number of states in a search. A state is a number of bound pods for each group. A search
+// with this number of states takes a few tenths of a second.
 const maxStates = 50_000
 
-// search tries every order, if the part is small enough, and reports whether
-// some order works. The result from a state depends only on the number of bound pods of each group, so
-// no state is visited twice.
+// search tries every order, if the part has at most maxStates states, and reports whether some order works. Then all
+// pods are bound. Whether the rest of the pods can be bound depends only on the state, so no state is visited twice.
 func (o *order) search() bool {
 	states := 1
 	for _, i := range o.members {
@@ -26,8 +25,9 @@ func (o *order) search() bool {
 	return false
 }
 
-// complete binds all remaining pods if that is possible; otherwise it changes nothing. state is the number of
-// the current state; dead has the states from which not all pods can be bound.
+// complete binds all remaining pods if that is possible, and reports whether it did; otherwise it changes no binding.
+// state is the number of the current state: the numbers of bound pods are its digits, one for each group. dead has the
+// states from which not all pods can be bound.
 func (o *order) complete(dead map[int]bool, state int) bool {
 	all, radix := true, 1
 	for _, i := range o.members {
@@ -49,7 +49,7 @@ func (o *order) complete(dead map[int]bool, state int) bool {
 	return all
 }
 
-// rebind binds the pods that can be bound, so that the remaining pods can be reported.
+// rebind binds the pods that can be bound, group by group, so that the final state of the rules is useful for refusals.
 func (o *order) rebind() {
 	for _, i := range o.members {
 		for g := &o.groups[i]; g.left > 0 && o.obstacle(i) == nil; {

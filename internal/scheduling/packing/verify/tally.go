@@ -2,14 +2,14 @@ package verify
 
 // tally counts pods by domain, and finds the minimum.
 type tally struct {
-	count   map[int]int // by domain; those without pods may be missing
-	levels  map[int]int // how many domains have that many pods
-	domains map[int]bool
-	hosts   bool // the domains are hosts: those that count are domains without being listed
-	least   int  // the smallest level; 0 if there are no domains
+	count   map[int]int  // by domain: its pods; domains without pods may be missing
+	levels  map[int]int  // by number of pods: how many domains have that number
+	domains map[int]bool // the domains; nil for hosts
+	hosts   bool         // the domains are hosts, which are not listed in domains
+	least   int          // the smallest number of pods of a domain; 0 if there are no domains
 }
 
-// newTally returns a tally of n domains without pods.
+// newTally returns a tally of the domains in b, without pods. hosts is whether the domains are hosts.
 func newTally(b *bounds, hosts bool) *tally {
 	t := &tally{count: map[int]int{}, levels: map[int]int{}, hosts: hosts}
 	if hosts {
@@ -46,30 +46,31 @@ func (t *tally) create(domain int) {
 	t.least = 0
 }
 
+// drop removes one domain from a level.
 func (t *tally) drop(level int) {
 	if t.levels[level]--; t.levels[level] == 0 {
 		delete(t.levels, level)
 	}
 }
 
-// lowest returns the minimum number of pods in a domain, ignoring the domain except
-// (-1: none); false if there is no other domain.
+// lowest returns the minimum number of pods in a domain, ignoring the domain except (-1: none). It returns false if
+// there is no other domain.
 func (t *tally) lowest(except int) (int, bool) {
-	own := -1
+	own := -1 // level of the domain except
 	if except >= 0 {
 		own = t.count[except]
 	}
 	if own != t.least && t.levels[t.least] > 0 || own == t.least && t.levels[own] > 1 {
 		return t.least, true
 	}
-	most, found := 0, false
+	least, found := 0, false
 	for level, n := range t.levels {
 		if level == own {
 			n--
 		}
-		if n > 0 && (!found || level < most) {
-			most, found = level, true
+		if n > 0 && (!found || level < least) {
+			least, found = level, true
 		}
 	}
-	return most, found
+	return least, found
 }

@@ -12,18 +12,18 @@ type topology struct {
 	groups  []group
 	leaving bool // whether some node is leaving
 
-	// The state of the rules after all pods are bound that can be bound.
+	// The state of the rules, by index in book.spreads and book.nears, after all pods are bound that can be bound.
 	spreadEnd []*evenness
 	nearEnd   []*nearness
 }
 
 // group has the planned pods of one class on one place.
 type group struct {
-	class int
-	place int
-	pods  []string
-	left  int     // number of pods that are not bound yet
-	waits *bucket // the bucket in which the group waits, or nil
+	class int      // index in book.classes
+	place int      // index in checker.places
+	pods  []string // IDs
+	left  int      // number of pods that are not bound yet
+	waits *bucket  // the bucket in which the group waits, or nil
 }
 
 func newTopology(c *checker) *topology {
@@ -45,7 +45,7 @@ func newTopology(c *checker) *topology {
 	}
 	for _, g := range t.groups {
 		c := &t.classes[g.class]
-		t.stand(&t.kinds[c.kind], c.avoids, stander{
+		t.addStander(&t.kinds[c.kind], c.avoids, stander{
 			standing: standing{spot: t.ground.spot(g.place), pods: len(g.pods)}, who: "pod " + g.pods[0], planned: true,
 		})
 	}
@@ -72,12 +72,12 @@ func (t *topology) judge() {
 	}
 }
 
-// unlabelled reports pods on places that may lack a topology key of their rules:
-// kube-scheduler never binds them there.
+// unlabelled adds a sentence for each rule of the group's pods whose topology key the place may lack: kube-scheduler
+// never binds the pods there.
 func (t *topology) unlabelled(g *group) {
 	c := &t.classes[g.class]
 	check := func(v *view, rule string) {
-		if face := t.ground.bare(v.axis.key).reach[t.ground.faceOf[g.place]]; !face.sure {
+		if r := t.ground.bare(v.axis.key).reach[t.ground.faceOf[g.place]]; !r.sure {
 			t.broken("pod %s on %s: its %s needs the label %s, which the node may lack",
 				g.pods[0], t.places[g.place].name, rule, v.axis.key)
 		}
@@ -92,14 +92,15 @@ func (t *topology) unlabelled(g *group) {
 	}
 }
 
-// part finds an order for pods that are connected by rules.
+// part finds an order of binding for groups that are connected by rules, or adds sentences about the pods that no order
+// binds. An order for the time before leaving nodes are gone is enough, or one for the time after.
 func (t *topology) part(groups []int) {
-	worlds := []bool{false}
+	times := []bool{false} // whether leaving nodes are gone
 	if t.leaving {
-		worlds = append(worlds, true)
+		times = append(times, true)
 	}
 	var first []string
-	for _, gone := range worlds {
+	for _, gone := range times {
 		o := newOrder(t, groups, gone)
 		if o.greedy() || o.search() {
 			o.keep()
@@ -113,8 +114,8 @@ func (t *topology) part(groups []int) {
 	t.found = append(t.found, first...)
 }
 
-// parts returns the groups in parts: groups in one part are connected by rules, and are
-// in order. Groups for which the order does not matter are left out.
+// parts returns the indices of the groups in parts: groups in one part are connected by rules. Groups for which the
+// order of binding does not matter are left out.
 func (t *topology) parts() [][]int {
 	u := newUnion(len(t.spreads) + len(t.nears))
 	rules := make([][]int, len(t.classes)) // by class: spread rules, then near rules
@@ -137,17 +138,17 @@ func (t *topology) parts() [][]int {
 			u.join(rules[g.class][0], r)
 		}
 	}
-	number := map[int]int{}
+	partOf := map[int]int{} // by root of a rule in u
 	var out [][]int
 	for i, g := range t.groups {
 		if len(rules[g.class]) == 0 {
 			continue
 		}
 		root := u.root(rules[g.class][0])
-		n, ok := number[root]
+		n, ok := partOf[root]
 		if !ok {
 			n = len(out)
-			number[root] = n
+			partOf[root] = n
 			out = append(out, nil)
 		}
 		out[n] = append(out[n], i)

@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// minValues checks that the planned node keeps as many values of a label as its pool requires, or
-// lists the number that it keeps if minValues may be relaxed. A planned node on an instance of a capacity
-// reservation is exempt, because it has only one offering.
+// minValues checks that the offerings of the planned node have as many values of each label as minValues of its pool
+// require. If minValues may be relaxed, it checks instead that the planned node lists the label as relaxed. A planned
+// node on an instance of a capacity reservation is exempt, because it has only one offering.
 func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
 	}
-	asked := map[string]int{}
+	asked := map[string]int{} // by label: the required number of values
 	for _, r := range pool.Requirements {
 		asked[r.Key] = max(asked[r.Key], r.MinValues)
 	}
@@ -24,14 +24,15 @@ func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *plac
 			c.variety(m, pool, at, r.Key, n)
 		}
 	}
-	for _, less := range m.Relaxed {
-		if asked[less.Key] != less.Asked {
-			c.broken("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, less.Key, less.Asked, asked[less.Key])
+	for _, relaxation := range m.Relaxed {
+		if asked[relaxation.Key] != relaxation.Asked {
+			c.broken("%s relaxes minValues of %s, %d, and the pool requires %d", at.name, relaxation.Key, relaxation.Asked,
+				asked[relaxation.Key])
 		}
 	}
 }
 
-// variety checks one label with minValues.
+// variety checks one label for which minValues require asked values.
 func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place, key string, asked int) {
 	have := values(at.offers, key)
 	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
@@ -42,7 +43,7 @@ func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place,
 		c.broken("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
 	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
 		c.broken("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)
-	case have < asked && c.mostAlone(pool, at, key) >= asked:
+	case have < asked && c.fewestAlone(pool, at, key) >= asked:
 		c.broken("%s relaxes minValues of %s, but each of its pods alone would keep %d values", at.name, key, asked)
 	}
 	for _, r := range m.Requirements {
@@ -52,9 +53,9 @@ func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place,
 	}
 }
 
-// mostAlone returns the minimum, over the pods, of the number of values of the label that a node with only that pod could
-// keep; 0 if the number does not depend on one pod alone.
-func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
+// fewestAlone returns how many values of the label a node with only one of the pods could keep: the minimum over the
+// pods. It returns 0 if the pods' own requirements do not determine this number.
+func (c *checker) fewestAlone(pool *cluster.Pool, at *place, key string) int {
 	if len(pool.Limits.Ceiling) > 0 {
 		return 0 // the offerings depend on the other pods
 	}
@@ -66,7 +67,7 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 		var fit []*offer
 		demand := c.demandOf(p)
 		for _, o := range c.offersLike(pool, at.offers[0]) {
-			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !o.keepsOff(p.HostPorts) {
+			if c.accepts(o, demand) && len(o.lacks(p.Requests)) == 0 && !o.hasPortConflict(p.HostPorts) {
 				fit = append(fit, o)
 			}
 		}
@@ -80,7 +81,8 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 	return least
 }
 
-// offersLike returns all offerings outside of capacity reservations that the pool could launch for a node with the same custom labels.
+// offersLike returns all offerings, except those of capacity reservations, that the pool could launch for a node with
+// the same additional labels as like.
 func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	var name identity
 	name.labels(like.extra)
@@ -96,15 +98,15 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	return out
 }
 
-// hasHole reports whether some combination of a type, a zone and a capacity type of the
-// offers is in all but not in offers.
+// hasHole reports whether all has an offer that offers lacks, although its type, its zone and its capacity type each
+// occur in offers.
 func hasHole(offers, all []*offer) bool {
-	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	types, zones, capacityTypes := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range offers {
-		types[o.choice.InstanceType], zones[o.choice.Zone], ways[o.choice.CapacityType] = true, true, true
+		types[o.choice.InstanceType], zones[o.choice.Zone], capacityTypes[o.choice.CapacityType] = true, true, true
 	}
 	return slices.ContainsFunc(all, func(o *offer) bool {
-		return types[o.choice.InstanceType] && zones[o.choice.Zone] && ways[o.choice.CapacityType] && !slices.Contains(offers, o)
+		return types[o.choice.InstanceType] && zones[o.choice.Zone] && capacityTypes[o.choice.CapacityType] && !slices.Contains(offers, o)
 	})
 }
 
