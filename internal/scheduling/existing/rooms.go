@@ -21,12 +21,12 @@ type Rooms struct {
 	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
 	Hard      []bitset.Set          // by signature: the nodes that the signature accepts
 	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
-	Full      bitset.Set            // the nodes without room for a pod of any class
+	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
-	cells  []int64
-	lent   bool // cells, Ports and Hosts are shared with another Rooms
-	labels *bitset.Index
-	taints []tainted
+	cells  []int64            // memory of Room
+	lent   bool               // cells, Ports and Hosts are shared with another Rooms
+	labels *bitset.Index      // finds nodes by label
+	taints []tainted          // all nodes, grouped by taints
 	held   map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
@@ -36,8 +36,8 @@ type tainted struct {
 	nodes  bitset.Set
 }
 
-// Clone returns a copy that can be filled independently. It shares all data with r until
-// its first call of Set. r must not be changed afterwards.
+// Clone returns a copy that can be filled independently. It shares all data with r until its first call of Set, which
+// copies the rooms, ports and host counts. r must not be changed afterwards.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
 	out.lent, out.held = true, map[int]bitset.Set{}
@@ -91,7 +91,7 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	}).Naming(r.labelKeys)
 	r.findTaints()
 	for i := range q.Signatures {
-		r.judge(&q.Signatures[i])
+		r.addSignature(&q.Signatures[i])
 	}
 	r.findFull(q)
 	return r
@@ -108,6 +108,7 @@ func (r *Rooms) labelKeys() map[string]bool {
 	return out
 }
 
+// compareNodes orders nodes: initialized ones first, then joined ones, then by name.
 func compareNodes(a, b *cluster.Node) int {
 	switch {
 	case a.Initialized != b.Initialized:
@@ -118,6 +119,8 @@ func compareNodes(a, b *cluster.Node) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
+// boolFirst returns the result of a comparison of two different booleans in which the first one is yes: true comes
+// first.
 func boolFirst(yes bool) int {
 	if yes {
 		return -1
@@ -125,23 +128,24 @@ func boolFirst(yes bool) int {
 	return 1
 }
 
-// judge sets Hard and Preferred of the signature: the nodes that it accepts, and the nodes that it prefers. Accepted nodes that are not
-// preferred are still used before a node is launched, because kube-scheduler binds pods there.
-func (r *Rooms) judge(s *podgroup.Signature) {
+// addSignature appends to Hard and Preferred the nodes that the signature accepts, and the nodes that it prefers.
+// Accepted nodes that are not preferred are still used before a node is launched, because kube-scheduler binds pods
+// there.
+func (r *Rooms) addSignature(s *podgroup.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
-	tolerating, soft := r.tolerated(s)
-	hard.And(tolerating)
-	liked := hard.Both(soft)
-	if !liked.Any() {
-		liked = hard
+	tolerated, unavoided := r.tolerated(s)
+	hard.And(tolerated)
+	preferred := hard.Both(unavoided)
+	if !preferred.Any() {
+		preferred = hard
 	}
 	for _, p := range s.Preferred {
-		if both := liked.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
-			liked = both
+		if both := preferred.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
+			preferred = both
 		}
 	}
 	r.Hard = append(r.Hard, hard)
-	r.Preferred = append(r.Preferred, liked)
+	r.Preferred = append(r.Preferred, preferred)
 }
 
 // findTaints groups the nodes by their taints. There are usually few groups.
@@ -180,7 +184,8 @@ func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
 	return hard, soft
 }
 
-// findFull finds the nodes that have no room for a pod of any class.
+// findFull sets Full. It compares the room of each node with the smallest request of each resource. So a node without
+// room for any class may be missing, if these smallest requests are of different classes.
 func (r *Rooms) findFull(q *podgroup.Queue) {
 	r.Full = bitset.New(len(r.Nodes))
 	var least resources.Vector

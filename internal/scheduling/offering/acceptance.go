@@ -157,8 +157,8 @@ func (a *Acceptance) Number(set bitset.Set) int {
 	return n
 }
 
-// AnyTakes reports whether the set has an offering with room for one pod of the class. The offerings in the set of its
-// variant must also meet the pool's minValues, unless the pool may relax them.
+// AnyTakes reports whether the set has an offering with room for one pod of the class. If the pool has minValues that
+// it may not relax, all such offerings of the variant must also meet the minValues.
 func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false
