@@ -264,8 +264,8 @@ func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	return 1
 }
 
-// IsCrowded reports whether an otherwise empty node of the offering has so many DaemonSet pods that a host spread
-// allows no pod of the profile.
+// IsCrowded reports whether an otherwise empty node of the offering has too many DaemonSet pods for a host spread to
+// allow a pod of the profile.
 func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer int) bool {
 	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
 		return false

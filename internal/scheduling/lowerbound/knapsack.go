@@ -105,10 +105,10 @@ const (
 	poorest   = 0.2 // maximum loss (payment minus worth) of a pod with which greedy starts a node, as a share of its payment
 )
 
-// greedy searches for good whole pods, and sets best and most. It fills the room of the node with pods, those with the
-// highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down, from one pod of
-// each class, and from as many pods of each class as possible. It returns the best nodes that are worth more than
-// enough.
+// greedy searches for whole pods of high worth, and sets best and most. It fills the room of the node with pods, those
+// with the highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down, from one
+// pod of each class, and from as many pods of each class as possible. It returns the nodes that are worth more than
+// enough, at most mostFound, best first.
 func (m *knapsack) greedy(enough float64) [][]take {
 	order, ratio := m.byRatio()
 	var found []loaded
