@@ -30,8 +30,9 @@ type extension struct {
 	moves         []Move          // the added moves
 }
 
-// newExtension starts with the moves of the attempt. may are the candidates that the extension may remove: they take no
-// pods. newExtension returns nil if kube-scheduler would need one of them for the pods of the moves.
+// newExtension starts with the moves of the attempt. The candidates in may take no pods, because the extension may
+// remove them. Other candidates take pods until they are removed. newExtension returns nil if kube-scheduler would need
+// a candidate in may for the pods of the moves.
 func (s *search) newExtension(best attempt, may []int) *extension {
 	x := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
 	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}

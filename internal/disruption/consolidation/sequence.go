@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// sequence is the state of the cluster while candidates are removed one after the other. The candidates that may be
-// removed are terminating from the start, so that no pod moves to a node that is removed later. A candidate's pods stay
-// residents until its turn.
+// sequence is the state of the cluster while candidates are removed one after the other. Candidates that may be removed
+// can be terminating from the start, so that no pod moves to a node that is removed later (newSequence). A candidate's
+// pods stay residents until its turn.
 type sequence struct {
 	s        *search
 	p        *problem
@@ -23,7 +23,7 @@ type sequence struct {
 	launched int                     // number of launched nodes
 }
 
-// newSequence returns the state before the first removal. may are the candidates that may be removed.
+// newSequence returns the state before the first removal. The candidates in may are terminating, so they take no pods.
 func newSequence(s *search, may []int) *sequence {
 	r := &sequence{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
 	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)

@@ -18,8 +18,8 @@ type Breaker struct {
 
 // The defaults of a Breaker.
 const (
-	BreakerCount = 5
-	BreakerShare = 0.5
+	BreakerCount = 5   // nodes
+	BreakerShare = 0.5 // of the nodes of a pool
 )
 
 // Judged is a node of a pool with its verdict.

@@ -79,9 +79,9 @@ type option struct{ kind, from, to int32 }
 type slotUse struct{ slot, n int32 }
 
 const (
-	leastRounds = 40
-	mostRounds  = 320
-	roundsWork  = 25_000 // rounds × the root of the number of options, between leastRounds and mostRounds
+	leastRounds = 40     // minimum number of rounds with all classes, without rough rounds
+	mostRounds  = 320    // maximum number of these rounds
+	roundsWork  = 25_000 // number of these rounds, times the square root of the number of options
 	wholeEach   = 5      // one round in this many considers all options; the others only those in near
 
 	roughRounds = 30    // rounds with few classes that represent all
