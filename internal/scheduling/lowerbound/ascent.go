@@ -34,7 +34,7 @@ type ascent struct {
 	takes   [][]slotUse // by class: slots taken, of all its options
 	pods    []float64   // by class: number of pods
 	rough   *ascent     // ascent with few classes that represent all; nil if it would not be faster
-	of      []int       // by class: the class of rough that represents it
+	roughOf []int       // by class: the class of rough that represents it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
 	asks      [][]four   // by class: class.ask, in fours
@@ -160,7 +160,7 @@ func (a *ascent) begin(pods []float64) {
 	if a.rough != nil {
 		clear(a.rough.pods)
 		for c, n := range pods {
-			a.rough.pods[a.of[c]] += n
+			a.rough.pods[a.roughOf[c]] += n
 		}
 	}
 }

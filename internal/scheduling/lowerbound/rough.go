@@ -45,7 +45,7 @@ func (a *ascent) roughen() {
 			part.classes, weights = append(part.classes, representative), append(weights, 0)
 			r.options, r.takes = append(r.options, a.withoutOwnSlots(c)), append(r.takes, a.takes[c])
 		}
-		a.of = append(a.of, at)
+		a.roughOf = append(a.roughOf, at)
 		weights[at] += float64(class.count)
 		for i, n := range class.ask {
 			part.classes[at].ask[i] += n * float64(class.count)

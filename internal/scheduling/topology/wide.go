@@ -90,19 +90,19 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
 	w.crowd = newCrowd(w.labels)
-	of := make([]int, len(pods)) // by pod: number of its member in the crowd
+	memberOf := make([]int, len(pods)) // by pod: number of its member in the crowd
 	for i, p := range pods {
 		if like[i] {
-			of[i] = of[i-1]
+			memberOf[i] = memberOf[i-1]
 			continue
 		}
-		of[i] = w.crowd.add(p.Namespace, p.Labels)
-		w.crowd.weight[of[i]]++
+		memberOf[i] = w.crowd.add(p.Namespace, p.Labels)
+		w.crowd.weight[memberOf[i]]++
 	}
 	for _, k := range kinds {
 		w.crowd.add(k.Namespace, k.Labels)
 	}
-	rules := w.rulesOf(pods, like, of)
+	rules := w.rulesOf(pods, like, memberOf)
 	w.addAvoidances(residents)
 	ins := w.memberships()
 	profiles := newProfiler(w.Index)
@@ -112,7 +112,7 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 		case like[i] && len(p.Volumes) == 0:
 			w.Of[i] = w.Of[i-1]
 		default:
-			w.Of[i] = profiles.number(rules[i], ins[of[i]], p)
+			w.Of[i] = profiles.number(rules[i], ins[memberOf[i]], p)
 		}
 	}
 	return w.Index
@@ -147,9 +147,9 @@ func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// rulesOf returns the rules of each pod. of is the number of its member. Pods whose rules count the fewest pods are
-// processed first, so limits affect the pods whose rules count the most.
-func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
+// rulesOf returns the rules of each pod. memberOf has, by pod, the number of its member. Pods whose rules count the
+// fewest pods are processed first, so limits affect the pods whose rules count the most.
+func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 	var order []int
 	costs := make([]int, len(pods))
 	for i, p := range pods {
@@ -157,7 +157,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 			continue
 		}
 		order = append(order, i)
-		drafts := w.drafts(p, of[i])
+		drafts := w.drafts(p, memberOf[i])
 		for k := range drafts {
 			costs[i] += 1 + w.crowd.weigh(drafts[k].members)
 		}
@@ -165,7 +165,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
 	rules := make([][]Rule, len(pods))
 	for _, i := range order {
-		drafts := w.drafts(pods[i], of[i])
+		drafts := w.drafts(pods[i], memberOf[i])
 		preferred, required := w.newPairs(drafts)
 		if w.required+required > mostRequired {
 			w.Deferred[i] = true
