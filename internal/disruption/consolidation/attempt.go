@@ -114,14 +114,14 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 // pods.
 func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
-	goes := func(id string) bool {
+	concerns := func(id string) bool {
 		c, ok := p.byPod[id]
 		return !ok || gone[c]
 	}
-	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
-	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
+	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !concerns(p.Pod) })
+	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !concerns(r.Pod) })
 	for _, m := range t.plan.PlannedNodes {
-		if goes(m.Pods[0]) {
+		if concerns(m.Pods[0]) {
 			out.PlannedNodes = append(out.PlannedNodes, m)
 			out.Price += m.Price()
 		}

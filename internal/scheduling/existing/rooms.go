@@ -23,11 +23,11 @@ type Rooms struct {
 	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
 	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
-	cells  []int64            // memory of Room
-	lent   bool               // cells, Ports and Hosts are shared with another Rooms
-	labels *bitset.Index      // finds nodes by label
-	taints []tainted          // all nodes, grouped by taints
-	held   map[int]bitset.Set // cache of NodesWithPod, by group over host names
+	cells    []int64            // memory of Room
+	isShared bool               // cells, Ports and Hosts are shared with another Rooms
+	labels   *bitset.Index      // finds nodes by label
+	taints   []tainted          // all nodes, grouped by taints
+	withPod  map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
 // tainted is a set of nodes with the same taints.
@@ -40,29 +40,29 @@ type tainted struct {
 // copies the rooms, ports and host counts. r must not be changed afterwards.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
-	out.lent, out.held = true, map[int]bitset.Set{}
+	out.isShared, out.withPod = true, map[int]bitset.Set{}
 	return &out
 }
 
 // Set replaces the free room, the ports and the host counts of a node after pods were added to it.
 func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.HostCounts) {
-	if r.lent {
-		r.lent, r.cells = false, slices.Clone(r.cells)
+	if r.isShared {
+		r.isShared, r.cells = false, slices.Clone(r.cells)
 		r.Room = resources.VectorsIn(r.cells, len(r.Nodes))
 		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
 	}
 	copy(r.Room[node], free)
 	r.Ports[node], r.Hosts[node] = slices.Clip(ports), host
-	for group, held := range r.held {
+	for group, withPod := range r.withPod {
 		if host.Matched(group) > 0 {
-			held.Add(node)
+			withPod.Add(node)
 		}
 	}
 }
 
 // NewRooms returns the free room of the nodes of the snapshot, and the nodes that each signature of the queue accepts.
 func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
-	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
+	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), withPod: map[int]bitset.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.Nodes = append(r.Nodes, n)
@@ -207,15 +207,15 @@ func (r *Rooms) findFull(q *podgroup.Queue) {
 
 // NodesWithPod returns the nodes on which the group, over host names, counts a pod.
 func (r *Rooms) NodesWithPod(group int) bitset.Set {
-	held, ok := r.held[group]
+	withPod, ok := r.withPod[group]
 	if !ok {
-		held = bitset.New(len(r.Nodes))
+		withPod = bitset.New(len(r.Nodes))
 		for i := range r.Hosts {
 			if r.Hosts[i].Matched(group) > 0 {
-				held.Add(i)
+				withPod.Add(i)
 			}
 		}
-		r.held[group] = held
+		r.withPod[group] = withPod
 	}
-	return held
+	return withPod
 }
