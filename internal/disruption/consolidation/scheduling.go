@@ -217,7 +217,8 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 }
 
 // keepSchedulable keeps the moves of the attempt for which kube-scheduler finds a node for each moved pod, best move
-// first, and recomputes the score. Other candidates that stay may take pods.
+// first. Other candidates that stay may take pods. It recomputes the score with the threshold of the search, also for
+// moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
 	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
