@@ -26,21 +26,22 @@ type Budget struct {
 // Room is how many more nodes of a pool may be disrupted for a reason.
 type Room struct {
 	Pool   string // name of the NodePool
-	Reason Reason // Room for this reason: a budget may apply to some reasons only
-	Nodes  int    // never negative
+	Reason Reason // the room is for disruption with this reason, because a budget may apply to some reasons only
+	Nodes  int    // number of further nodes; never negative
 	Out    int    // nodes of the pool that count against its budgets: terminating or not ready
-	// Budget is the limiting budget ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty if none limits it.
+	// Budget is the limiting budget ("10%", `0 after "0 9 * * mon-fri" for 8h0m0s`); empty if none limits it.
 	Budget string
-	// Until is when the limiting budget ends or another begins. With no room, it is when the last budget without room
-	// ends. Zero if the passing of time changes nothing.
+	// Until is when Nodes may change: when a budget for the reason starts or ends. With no room, it is when the last
+	// budget without room ends. Zero if the passing of time changes nothing.
 	Until time.Time
 }
 
-// Room returns how many more of a pool's total nodes may be disrupted at now, if out of them are terminating or not
-// ready. Without an active budget, all remaining nodes may be disrupted. Pool and Out are left empty.
+// Room returns how many more nodes of a pool may be disrupted at now. total is the number of its nodes, and out of them
+// are terminating or not ready. Without an active budget, all remaining nodes may be disrupted. Pool and Out are left
+// empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
-	var full []time.Time // when each of the budgets without room ends; zero: never
+	var full []time.Time // for each budget without room: when it ends; zero: never
 	for _, b := range p.Budgets {
 		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
 			continue
@@ -76,7 +77,7 @@ func latest(times []time.Time) time.Time {
 	return last
 }
 
-// active reports whether the budget applies at now, and when this changes; zero if it never changes.
+// active reports whether the budget is active at now, and when this changes; zero if it never changes.
 func (b Budget) active(now time.Time) (bool, time.Time) {
 	if b.Schedule == nil || b.Unreadable != "" {
 		return true, time.Time{}
@@ -84,7 +85,7 @@ func (b Budget) active(now time.Time) (bool, time.Time) {
 	return b.Schedule.Active(b.Open, now)
 }
 
-// allowed returns how many of total nodes the budget allows at once. An unreadable budget allows none.
+// allowed returns how many of total nodes the budget allows to be out at once. An unreadable budget allows none.
 func (b Budget) allowed(total int) int {
 	if b.Unreadable != "" {
 		return 0
@@ -114,7 +115,7 @@ func ParseNodes(text string) (n int, isShare bool, err error) {
 	return n, isShare, nil
 }
 
-// String formats the budget: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", or the error of a budget that cannot be
+// String formats the budget: "10%", `0 after "0 9 * * mon-fri" for 8h0m0s`, or the error of a budget that cannot be
 // parsed.
 func (b Budget) String() string {
 	switch {

@@ -47,7 +47,8 @@ func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	return !policy.Static && len(n.Pods) > 0
 }
 
-// keeps returns why a candidate stays. Its Cause is empty if the node may be disrupted.
+// keeps returns why a node that isCandidate accepts stays. Its Cause is empty if the node may be disrupted. expected:
+// pending pods are planned on the node.
 func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	policy, record := in.Policies[n.Pool], in.Records[n.Name]
 	if stay := in.protects(policy, record, reason); stay.Cause != "" {
@@ -58,17 +59,18 @@ func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 			return stay
 		}
 	}
-	old := n.Created.Add(policy.LeastLife)
+	oldEnough := n.Created.Add(policy.LeastLife)
 	switch {
-	case in.Now.Before(old):
-		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: old}
+	case in.Now.Before(oldEnough):
+		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: oldEnough}
 	case record.Blocked != "" && (reason == Underutilized || !record.Bounded):
 		return Stay{Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}
 	}
 	return Stay{}
 }
 
-// protects returns what protects a node from disruption for any reason.
+// protects returns what protects a node from disruption for this reason, whether or not the disruption saves money. Its
+// Cause is empty if nothing does.
 func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
@@ -86,7 +88,7 @@ func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	return Stay{}
 }
 
-// keptFromSaving returns what keeps a node from being disrupted to save money.
+// keptFromSaving returns what keeps a node from being disrupted to save money. Its Cause is empty if nothing does.
 func (in Input) keptFromSaving(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:
@@ -102,9 +104,9 @@ func (in Input) keptFromSaving(policy Policy, r Record, expected bool) Stay {
 	return Stay{}
 }
 
-// Grant takes groups of nodes to disrupt together, the best first. It returns the nodes that the budgets of all their
-// pools allow at once, sorted, and the nodes that stay. Groups that fit as a whole come first. The first nodes of the
-// remaining groups use up the rest of the budgets.
+// Grant applies the budgets to groups of nodes that should be disrupted together, the best group first. It returns the
+// nodes that the budgets of all their pools allow at once, sorted, the nodes that stay, and the rooms before the grant.
+// Groups that fit as a whole come first. The first nodes of the remaining groups use up the rest of the budgets.
 func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {
@@ -139,12 +141,13 @@ func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays 
 	return granted, stays, rooms
 }
 
-// grants are the remaining budgets.
+// grants has the budgets that remain while Grant runs.
 type grants struct {
-	pools map[string]string // by node
-	left  map[string]int    // by pool
+	pools map[string]string // name of the pool, by node
+	left  map[string]int    // number of nodes that may still be disrupted, by pool
 }
 
+// fits reports whether the remaining budgets allow all of the nodes.
 func (g grants) fits(nodes []string) bool {
 	need := map[string]int{}
 	for _, node := range nodes {
@@ -156,6 +159,7 @@ func (g grants) fits(nodes []string) bool {
 	return true
 }
 
+// take subtracts the nodes from the remaining budgets, and returns them.
 func (g grants) take(nodes []string) []string {
 	for _, node := range nodes {
 		g.left[g.pools[node]]--

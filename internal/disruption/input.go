@@ -37,7 +37,8 @@ type Record struct {
 	Blocked string
 	// BlockedUntil is when the passing of time unblocks the node; zero if it does not.
 	BlockedUntil time.Time
-	// Going: the node is already being removed or replaced, though the snapshot may not show this. It uses the budget.
+	// Going: the node is already being removed or replaced, though the snapshot may not show this. Such a node uses the
+	// budget.
 	Going bool
 	// Held is the time until which the node is not disrupted after a failed move, and HeldCause is the reason.
 	Held      time.Time

@@ -48,8 +48,8 @@ type Policy struct {
 
 // Defaults of a pool.
 const (
-	DefaultMovesPerHour = 2
-	DefaultCanary       = 1
+	DefaultMovesPerHour = 2 // moves of each pod of a workload per hour
+	DefaultCanary       = 1 // drifted nodes that are replaced first
 )
 
 // Method is spec.disruption.consolidationPolicy: the nodes that may be disrupted to save money.

@@ -59,7 +59,8 @@ func (p Proposal) Vacant() []string {
 	return out
 }
 
-// WithoutVacant returns the snapshot with the nodes of Proposal.Vacant terminating, so that other moves place no pods there.
+// WithoutVacant returns the snapshot in which the nodes of Proposal.Vacant are terminating, so that other moves place
+// no pods on them.
 func WithoutVacant(in Input) cluster.Snapshot {
 	vacant := map[string]bool{}
 	for _, name := range Propose(in).Vacant() {
@@ -73,12 +74,14 @@ func WithoutVacant(in Input) cluster.Snapshot {
 	return out
 }
 
-// isEmpty reports whether a managed node is initialized and has no pod that would need another node.
+// isEmpty reports whether a managed node is initialized, is not terminating, and has no pod that would need another
+// node.
 func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
 }
 
-// mustStay returns why an empty node is not a candidate. It returns false for a candidate.
+// mustStay returns why an empty node is not removed now, apart from budgets. It returns false if nothing keeps the
+// node, and for nodes that are not considered: without policy or record, or of a static pool.
 func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
@@ -108,7 +111,8 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	return Stay{}, false
 }
 
-// within takes as many candidates as the budgets allow.
+// within returns the move of as many candidates as the room allows, those that have been empty longest first, and the
+// others as stays.
 func (in Input) within(room Room, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
 		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))

@@ -2,7 +2,7 @@ package disruption
 
 import "time"
 
-// Sentence returns why the node stays, without a full stop, and until when if the passing of time ends it.
+// Sentence returns why the node stays, without a full stop. If the passing of time ends this, it adds until when.
 func (s Stay) Sentence() string {
 	text := s.why()
 	if !s.Until.IsZero() {
@@ -11,6 +11,7 @@ func (s Stay) Sentence() string {
 	return text
 }
 
+// why returns the reason of the stay, as half a sentence.
 func (s Stay) why() string {
 	switch s.Cause {
 	case Expected:
@@ -44,7 +45,8 @@ func (s Stay) why() string {
 	return string(s.Cause) + " " + s.Detail
 }
 
-// Causes returns all causes.
+// Causes returns the causes for which the controller writes a condition: all except Undecided, Leaving and
+// NotInitialized.
 func Causes() []Cause {
 	return []Cause{
 		Blocked, Budgeted, Expected, Held, InWaves, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon,
@@ -52,8 +54,8 @@ func Causes() []Cause {
 	}
 }
 
-// IsOfMoney reports whether the cause applies only to disruption that saves money. Other causes also prevent
-// replacement for drift.
+// IsOfMoney reports whether the cause prevents only disruption that saves money. Other causes also prevent replacement
+// for drift.
 func (c Cause) IsOfMoney() bool {
 	switch c {
 	case Expected, Never, OnlyIdle, TooSoon, Worth:

@@ -16,8 +16,9 @@ type Member struct {
 	Left float64
 }
 
-// Missing returns how many nodes to launch so that a pool with active nodes has replicas nodes. limit bounds all its
-// nodes, including terminating ones; nil: no limit. The second result reports whether the limit reduces the number.
+// Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of its nodes that
+// are not terminating, all also includes terminating ones. limit bounds all; nil: no limit. isLimited reports whether
+// the limit reduces the result.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {
@@ -27,9 +28,9 @@ func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool
 	return min(missing, room), missing > room
 }
 
-// Surplus returns the names of the members to remove so that replicas members remain. Members without an instance or a
-// Node come first, then members without pods, then members with few pods that must move soon anyway. Protected members
-// come last.
+// Surplus returns the names of the members to remove so that replicas members remain. Members without an instance come
+// first, then members without a Node, then members without pods, then the others: those with few pods, or with little
+// lifetime left, first. Protected members come last.
 func Surplus(members []Member, replicas int) []string {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.Name, b.Name))
@@ -41,6 +42,7 @@ func Surplus(members []Member, replicas int) []string {
 	return out
 }
 
+// rank is lower for members that are removed first.
 func (m Member) rank() int {
 	switch {
 	case !m.Bought:
@@ -55,4 +57,5 @@ func (m Member) rank() int {
 	return 3
 }
 
+// cost is what removing the member costs: its pods, times the share of its lifetime that it loses.
 func (m Member) cost() float64 { return float64(m.Pods) * m.Left }

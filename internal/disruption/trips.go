@@ -24,16 +24,15 @@ type Trip struct {
 // Trips are the recorded moves of pods, oldest first. Nil is empty.
 type Trips []Trip
 
-// For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and
-// how the pauses of loops grow: this long after the first, doubled after each further round.
+// How long moves are recorded, how many of them, and how long a workload that moves in a loop is paused.
 const (
-	tripsLife   = 24 * time.Hour
-	tripsMost   = 20_000
-	tripsWindow = time.Hour
-	loopFirst   = time.Hour
-	loopMost    = 24 * time.Hour
-	loopRounds  = 2 // departures per pod from nodes of one shape that count as a loop; more for drift, which the user requests
-	driftLoop   = 3
+	tripsLife   = 24 * time.Hour // a trip is recorded this long
+	tripsMost   = 20_000         // maximum number of recorded trips, unless the window has more
+	tripsWindow = time.Hour      // trips in this time limit further moves (Policy.MovesPerHour)
+	loopRounds  = 2              // this many departures per pod from nodes of one shape are a loop
+	driftLoop   = 3              // loopRounds for drift: more, because the user requests the replacement
+	loopFirst   = time.Hour      // pause after the first loop; doubled after each further departure per pod
+	loopMost    = 24 * time.Hour // longest pause
 )
 
 // Shape identifies nodes that are equivalent, so that replacing one by another changes nothing.
@@ -41,18 +40,18 @@ func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
 
-// Add returns the trips with more of them. It drops trips that are too old at now, and trips older than an hour if
-// there are too many. It may change t.
+// Add returns the trips with more of them. It drops trips that are older than tripsLife at now. If there are more than
+// tripsMost, it also drops the oldest trips outside of the last hour. It may change t.
 func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	t = append(t, more...)
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
 	old := now.Add(-tripsLife)
 	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
-	hour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsWindow)) })
-	if hour < 0 {
-		hour = len(t)
+	firstOfHour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsWindow)) })
+	if firstOfHour < 0 {
+		firstOfHour = len(t)
 	}
-	return t[min(max(len(t)-tripsMost, 0), hour):]
+	return t[min(max(len(t)-tripsMost, 0), firstOfHour):]
 }
 
 // Load is a node that may be disrupted, with the pods that would move.
@@ -75,13 +74,13 @@ type Traffic struct {
 	Now      time.Time
 }
 
-// Stays returns the nodes that must stay, in order, because their pods were moved as often as the pool allows in the
-// last hour, or repeatedly left nodes of this shape.
+// Stays returns the nodes that must stay, in the order of Traffic.Loads: the pods of such a node were moved as often as
+// the pool allows in the last hour, or repeatedly left nodes of this shape.
 func (t Trips) Stays(in Traffic) []Stay {
-	b := t.book(in)
+	b := t.ledger(in)
 	var out []Stay
 	for _, load := range in.Loads {
-		stay := b.judge(in, load)
+		stay := b.stayOf(in, load)
 		if stay.Cause != "" {
 			stay.Node = load.Node
 			out = append(out, stay)
@@ -102,7 +101,8 @@ type ledger struct {
 	left   map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
 }
 
-func (t Trips) book(in Traffic) ledger {
+// ledger indexes the trips that count at in.Now, and by shape only those with the reason.
+func (t Trips) ledger(in Traffic) ledger {
 	b := ledger{recent: map[string][]Trip{}, left: map[[2]string][]Trip{}}
 	for _, trip := range t {
 		if trip.At.After(in.Now.Add(-tripsWindow)) {
@@ -117,8 +117,9 @@ func (t Trips) book(in Traffic) ledger {
 	return b
 }
 
-// judge returns why a node stays. If there are several reasons, it returns the one that lasts longest.
-func (b ledger) judge(in Traffic, load Load) Stay {
+// stayOf returns why the node of the load stays; its Cause is empty if nothing keeps the node. If there are several
+// reasons, it returns the one that lasts longest.
+func (b ledger) stayOf(in Traffic, load Load) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
 		n := load.Pods[workload]
@@ -135,7 +136,8 @@ func (b ledger) judge(in Traffic, load Load) Stay {
 	return out
 }
 
-// movedOften checks the moves of the last hour.
+// movedOften returns why the node stays because of the moves in the last hour; empty if they allow another move. all is
+// the number of pods of the workload.
 func (b ledger) movedOften(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
@@ -167,14 +169,15 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// each returns how often the trip moved each pod of its workload, which has now pods. It uses the larger of the number
-// of pods then and now, so scaling down is never reported as a loop.
+// each returns how often the trip moved each pod of its workload, on average. now is the number of pods that the
+// workload has now. each uses the larger of the numbers then and now, so scaling down is never reported as a loop.
 func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
 
-// rounding is the tolerance for rounding errors: three thirds must equal one.
+// rounding is the tolerance for rounding errors in sums of each: three thirds must equal one.
 const rounding = 1e-6
 
-// loops checks the moves off nodes of this shape. A pod that leaves such nodes twice must have come back in between.
+// loops returns why the node stays because of the moves off nodes of its shape; empty if they are no loop. A pod that
+// leaves such nodes twice must have come back in between.
 func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	left := sinceGrown(b.left[[2]string{workload, load.Shape}], all)
 	pods, each := 0, rounding
@@ -182,7 +185,7 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 		pods += trip.Pods
 		each += trip.each(all)
 	}
-	rounds, least := int(each), loopRounds
+	rounds, least := int(each), loopRounds // departures per pod, and how many are a loop
 	if in.Reason == Drifted {
 		least = driftLoop
 	}
@@ -227,7 +230,7 @@ func (t Trips) Encode() string {
 	return b.String()
 }
 
-// DecodeTrips parses the output of Encode. Invalid lines are skipped and counted.
+// DecodeTrips parses the output of Encode. It skips invalid lines; unread is their number.
 func DecodeTrips(text string) (t Trips, unread int) {
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -247,7 +250,7 @@ func DecodeTrips(text string) (t Trips, unread int) {
 	return t, unread
 }
 
-// decodePods parses "3/8", three of eight; "3" is three of an unknown number.
+// decodePods parses "3/8", three of eight; "3" is three of an unknown number, and all is 0.
 func decodePods(text string) (pods, all int, err error) {
 	some, of, known := strings.Cut(text, "/")
 	if pods, err = strconv.Atoi(some); err == nil && known {

@@ -15,22 +15,24 @@ type attempt struct {
 	moves    []Move // only moves that are worth it
 	complete bool   // all removed candidates are in moves
 
-	score float64 // saving minus threshold times cost, as a share of the price of all candidates
+	// score is the sum over the moves: the saving, as a share of the price of all candidates, minus the threshold times
+	// the cost, as a share of the cost of moving all their pods.
+	score float64
 }
 
-// try plans the removal of the candidates in gone and evaluates it.
+// try plans the removal of the candidates in gone and evaluates the attempt. gone has one entry per candidate.
 func (s *search) try(gone []bool) attempt {
 	t := s.plan(gone)
 	s.evaluateAttempt(&t)
 	return t
 }
 
-// plan plans the removal of the candidates in gone, without evaluating it.
+// plan plans the removal of the candidates in gone, without moves and score.
 func (s *search) plan(gone []bool) attempt {
 	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
 
-// evaluateAttempt sets the moves of the attempt that are worth it, and the score.
+// evaluateAttempt sets the moves, complete and the score of the attempt.
 func (s *search) evaluateAttempt(t *attempt) {
 	stuck := s.p.unplaceable(t.plan)
 	t.complete, t.score, t.moves = true, 0, nil
@@ -108,17 +110,18 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 	return out
 }
 
-// restrict returns the part of the attempt's plan that concerns the removed candidates and the pending pods.
+// restrict returns the part of the attempt's plan that concerns the pods of the candidates in gone, and the pending
+// pods.
 func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
-	goes := func(id string) bool {
+	concerns := func(id string) bool {
 		c, ok := p.byPod[id]
 		return !ok || gone[c]
 	}
-	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
-	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
+	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !concerns(p.Pod) })
+	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !concerns(r.Pod) })
 	for _, m := range t.plan.PlannedNodes {
-		if goes(m.Pods[0]) {
+		if concerns(m.Pods[0]) {
 			out.PlannedNodes = append(out.PlannedNodes, m)
 			out.Price += m.Price()
 		}
@@ -127,25 +130,27 @@ func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 }
 
 // priceOf returns the price of the planned nodes, each at its cheapest offering.
-func priceOf(machines []packing.PlannedNode) catalog.Price {
+func priceOf(plannedNodes []packing.PlannedNode) catalog.Price {
 	var sum catalog.Price
-	for i := range machines {
-		sum += machines[i].Price()
+	for i := range plannedNodes {
+		sum += plannedNodes[i].Price()
 	}
 	return sum
 }
 
-// byWorth orders moves: the highest saving for the cost first.
+// byWorth orders moves by perCost, highest first.
 func byWorth(a, b Move) int {
 	return cmp.Or(cmp.Compare(b.perCost(), a.perCost()), slices.Compare(a.Nodes, b.Nodes))
 }
 
-// perCost returns the saving per unit of cost, where each move costs one unit more.
+// perCost returns the saving per unit of cost. One unit is added to the cost, so that moves without cost can be
+// compared.
 func (m *Move) perCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
 
 // disjointSets is a union-find structure.
 type disjointSets []int
 
+// newDisjointSets returns n sets of one element each.
 func newDisjointSets(n int) disjointSets {
 	out := make(disjointSets, n)
 	for i := range out {

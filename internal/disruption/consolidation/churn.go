@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	minQuiet       = 5 * time.Minute
-	maxQuiet       = time.Hour
-	quietFactor    = 4 // times half of the median interval; of random intervals, one in sixteen is longer
-	rememberedGaps = 8 // intervals; with fewer, the changes may be single events
+	minQuiet       = 5 * time.Minute // shortest quiet period, also before there are any intervals
+	maxQuiet       = time.Hour       // longest quiet period
+	quietFactor    = 4               // times the median interval; of random intervals, one in sixteen is longer
+	rememberedGaps = 8               // number of intervals; with fewer, the changes may be single events
 )
 
 // ChurnDetector measures how long the set of running pods stays the same. The zero value has no observations.
 type ChurnDetector struct {
-	podsHash uint64
-	since    time.Time
+	podsHash uint64    // hash of the running pods
+	since    time.Time // when podsHash was first observed
 
-	changed bool            // since is the time of a change, not of the first observation
-	gaps    []time.Duration // between the last changes
+	changed bool            // whether since is the time of a change, not of the first observation
+	gaps    []time.Duration // intervals between the last changes
 }
 
 // Observe records the pods of the snapshot. While pods are in transit, nothing is recorded.
@@ -45,18 +45,19 @@ func (s *ChurnDetector) Observe(of cluster.Snapshot, now time.Time) {
 	s.podsHash, s.since, s.changed = mark, now, !s.since.IsZero()
 }
 
-// IsLow reports whether no pod has come or gone for a while. The while is five minutes. With regular changes it is a
-// multiple of their median interval, at most one hour.
+// IsLow reports whether no pod has come or gone for a quiet period: five minutes, or with regular changes four times
+// their median interval, at most one hour.
 func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }
 
-// IsHigh reports whether pods come and go all the time: all remembered intervals are short, and churn is not low.
+// IsHigh reports whether pods come and go all the time: there were as many changes as the detector remembers, and churn
+// is not low.
 func (s *ChurnDetector) IsHigh(now time.Time) bool {
 	return len(s.gaps) == rememberedGaps && !s.IsLow(now)
 }
 
-// quietPeriod returns how long no pod may come or go until churn is low.
+// quietPeriod returns how long no pod may have come or gone for churn to be low.
 func (s *ChurnDetector) quietPeriod() time.Duration {
 	if len(s.gaps) == 0 {
 		return minQuiet

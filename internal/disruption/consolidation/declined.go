@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// decline records a move that saves less than its pools require. Of the moves with the same first node, it keeps the
-// move with the greatest worth.
+// decline records a move that saves money, but less than its pools require. Of the moves with the same first node, it
+// keeps the move with the greatest worth.
 func (s *search) decline(m *Move) {
 	if was, ok := s.declined[m.Nodes[0]]; ok && was.Worth >= m.Worth {
 		return
@@ -17,7 +17,8 @@ func (s *search) decline(m *Move) {
 	s.declined[m.Nodes[0]] = one
 }
 
-// declinedMoves returns the declined moves without removed nodes. A node is in at most one of them.
+// declinedMoves returns the declined moves of which no node is in the made moves, greatest worth first. A node is in at
+// most one of them.
 func (s *search) declinedMoves(made []Move) []Move {
 	taken := map[string]bool{}
 	take := func(m *Move) {

@@ -1,31 +1,34 @@
 // Package consolidation finds the nodes whose removal saves money.
 //
-// In: a snapshot of the cluster, the market, and the nodes that may be removed, with their prices and the cost of moving
-// their pods.
-// Out: moves: nodes to remove together, the nodes to launch in their place, the new nodes of their pods, and the saving.
-// Never: a clock, an API object; the caller revalidates a move against newer state before it acts.
+// In: a snapshot of the cluster, the market, and the nodes that may be removed, with their prices and the cost of
+// moving their pods.
+// Out: moves: nodes to remove together, the nodes to launch in their place, the new nodes of their pods, and the
+// saving.
+// Never: a clock, an API object, or a change to the cluster: the caller revalidates a move against newer state before
+// it acts.
 //
 // # Terms
 //
 // A candidate is a node that may be removed. An attempt is a plan (packing.Solve) for the snapshot without some of the
-// candidates. It splits into independent moves. A move is worth it if its share of the price of all candidates is at
-// least a threshold times its share of the cost of moving all their pods (evaluate).
+// candidates. It splits into independent moves. A move is worth it if its saving, as a share of the price of all
+// candidates, is at least a threshold times its cost, as a share of the cost of moving all their pods (evaluate). The
+// waste of a candidate is the part of its price that the removal of all candidates would save (byWaste).
 //
 // # Find
 //
 // Find runs the numbered list of strategies in find.go, each in the file of its name. The first that finds moves
-// decides the result. It starts with a threshold of three times the worth of removing all candidates, because pods that
-// are moved for a small saving stand in the way of a larger one. The lowest threshold follows if no move meets the
-// first. With high churn, all thresholds are three times as high.
+// decides the result. Find starts with a threshold of three times the worth of removing all candidates, because pods
+// that are moved for a small saving stand in the way of a larger one. The lowest threshold follows if no move meets the
+// first. With high churn, the lowest threshold is three times as high.
 //
-// If capacity is scarce, Find waits while pods are in transit to existing nodes. Most strategies after the second need
-// a cluster without pods in transit, because they assume that pods arrive in the order in which package drain evicts
-// them.
+// Capacity is scarce if little room is free for the possible saving (isScarce). If capacity is scarce, Find waits while
+// pods are in transit to existing nodes. Strategies 1, 3, 4 and 5 need a cluster without pods in transit (isSettled),
+// because they assume that pods arrive in the order in which package drain evicts them.
 //
 // A plan is not enough for a move. kube-scheduler does not know the plan, so a simulation of its scoring must find a
-// node for each moved pod. It does so for each move, and for all moves of the result at once (bestTogether). A move
-// that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). verify must accept the
-// remaining moves without the moves that were left out (verifyMoves, verified).
+// node for each moved pod: for each move alone, and for all moves of the result at once (bestTogether). A move that
+// would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If moves of a plan are left out,
+// verify must accept the plan of the remaining moves (verifyMoves, verified).
 //
 // # Revalidate and Replace
 //

@@ -9,23 +9,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxEquivalentRounds limits how often the moves are scheduled again because a move that keeps a node is not
-// schedulable.
+// maxEquivalentRounds is the maximum number of times that keepEquivalentNodes schedules the moves.
 const maxEquivalentRounds = 4
 
-// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. The
-// candidate can then stay instead.
+// isEquivalent reports whether the planned node at its cheapest offering has the NodePool, node class, instance type,
+// zone and capacity type of the candidate and is not cheaper. The candidate can then stay instead.
 func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
-	o, has := &m.Offerings[0], c.node.Labels
+	o, labels := &m.Offerings[0], c.node.Labels
 	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
-		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
+		labels[catalog.LabelInstanceType] == o.InstanceType && labels[catalog.LabelZone] == o.Zone &&
+		labels[catalog.LabelCapacityType] == o.CapacityType
 }
 
 // equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there
 // is none. Candidates in taken are ignored.
-func (p *problem) equivalentNode(m *Move, machine *packing.PlannedNode, taken map[int]bool) int {
+func (p *problem) equivalentNode(m *Move, plannedNode *packing.PlannedNode, taken map[int]bool) int {
 	for _, name := range m.Nodes {
-		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
+		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], plannedNode) {
 			return c
 		}
 	}
@@ -62,33 +62,34 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 }
 
 // keepEquivalentNodes changes moves that replace a node with an equivalent one: the move keeps the node instead, and
-// the other pods of the planned node go to the kept node. If the pods are then not schedulable, the move stays
-// unchanged.
+// the other pods of the planned node go to the kept node. If the pods of such a move are then not schedulable, the move
+// stays unchanged. If the pods of another move are not, or after maxEquivalentRounds, all moves stay unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
-	out, isSpared := slices.Clone(moves), map[int]bool{}
+	out, keeps := slices.Clone(moves), map[int]bool{} // keeps: by move, whether it was changed
 	for i := range out {
 		if m, ok := s.keepEquivalentOf(&out[i]); ok {
-			out[i], isSpared[i] = m, true
+			out[i], keeps[i] = m, true
 		}
 	}
 	for range maxEquivalentRounds {
-		if len(isSpared) == 0 {
+		if len(keeps) == 0 {
 			return moves
 		}
 		failed := s.firstUnschedulable(out)
 		if failed < 0 {
 			return out
 		}
-		if !isSpared[failed] {
+		if !keeps[failed] {
 			return moves
 		}
-		delete(isSpared, failed)
+		delete(keeps, failed)
 		out[failed] = moves[failed]
 	}
 	return moves
 }
 
-// firstUnschedulable returns the first move with an unschedulable pod when all are made, -1 if there is none.
+// firstUnschedulable returns the first move with an unschedulable pod when the moves are made one after the other; -1
+// if there is none.
 func (s *search) firstUnschedulable(moves []Move) int {
 	gone := map[string]bool{}
 	for i := range moves {
@@ -106,23 +107,23 @@ func (s *search) firstUnschedulable(moves []Move) int {
 	return -1
 }
 
-// keepEquivalentOf returns the move without the nodes that it would replace with equivalent nodes, and whether there
-// are any.
+// keepEquivalentOf returns the move without the nodes that it would replace with equivalent nodes, and whether it has
+// changed and is worth it.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
-		machine := &out.PlannedNodes[k]
-		c := s.p.equivalentNode(&out, machine, nil)
-		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], machine) {
+		plannedNode := &out.PlannedNodes[k]
+		c := s.p.equivalentNode(&out, plannedNode, nil)
+		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], plannedNode) {
 			continue
 		}
-		stays := &s.p.candidates[c]
-		out.Nodes = slices.DeleteFunc(slices.Clone(out.Nodes), func(name string) bool { return name == stays.node.Name })
-		out.Pods, out.Cost, out.Price = out.Pods-len(stays.node.Pods), out.Cost-stays.cost, out.Price-stays.price
+		kept := &s.p.candidates[c]
+		out.Nodes = slices.DeleteFunc(slices.Clone(out.Nodes), func(name string) bool { return name == kept.node.Name })
+		out.Pods, out.Cost, out.Price = out.Pods-len(kept.node.Pods), out.Cost-kept.cost, out.Price-kept.price
 		out.Placements = slices.Clone(out.Placements)
-		for _, id := range machine.Pods {
+		for _, id := range plannedNode.Pods {
 			if s.p.byPod[id] != c {
-				out.Placements = append(out.Placements, packing.Placement{Pod: id, Node: stays.node.Name})
+				out.Placements = append(out.Placements, packing.Placement{Pod: id, Node: kept.node.Name})
 			}
 		}
 		out.PlannedNodes = slices.Delete(slices.Clone(out.PlannedNodes), k, k+1)

@@ -25,11 +25,11 @@ import (
 type estimator struct {
 	classes []podClass
 	shared  []sharedOffering
-	byPod   map[string]int // class, by ID
+	byPod   map[string]int // class, by pod ID
 
-	remaining    []int // by class: pods of the estimate without a node
-	filled, best []int // by class: pods on the node being filled, and on the best node
-	room         resources.Vector
+	remaining    []int            // by class: pods of the estimate without a node
+	filled, best []int            // by class: pods on the node being filled, and on the best node
+	room         resources.Vector // free room of the node being filled
 }
 
 // podClass is a set of pods with equal requirements.
@@ -42,9 +42,9 @@ type podClass struct {
 // sharedOffering is an offering of nodes that several pods may share.
 type sharedOffering struct {
 	node   estimatedNode
-	price  float64
+	price  float64 // in billionths of a dollar per hour
 	room   resources.Vector
-	orders [2][]int // of the classes that the offering accepts
+	orders [2][]int // the classes that the offering accepts, in two orders: see estimator
 }
 
 // estimatedNode is a new node at its cheapest offering.
@@ -58,12 +58,12 @@ type estimatedNode struct {
 
 // estimateGroup is a set of pods that are estimated together.
 type estimateGroup struct {
-	counts []int // by class
-	alone  float64
+	counts []int   // by class
+	alone  float64 // sum of the prices of each pod alone; infinite if a pod has no offering
 }
 
-// newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in
-// shared, by name. An estimate takes longer with more types, and only a few types are useful.
+// newEstimator prepares estimates for the pending pods of the snapshot. Several pods share a node only if its instance
+// type is in shared, by name. An estimate takes longer with more types, and only a few types are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
 	q := offering.Queue(s, market)
 	st := offering.New(s, market, func() *podgroup.Queue { return q })
@@ -82,7 +82,7 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 			}
 		}
 		if cheapest >= 0 {
-			one.cheapest = machineOf(st, cheapest)
+			one.cheapest = newNodeOf(st, cheapest)
 		}
 		e.classes = append(e.classes, one)
 		for _, p := range c.Pods {
@@ -91,7 +91,7 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 	}
 	for k := range lots {
 		if shared[st.TypeOf(lots[k].Offer).Name] {
-			one := sharedOffering{node: machineOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
+			one := sharedOffering{node: newNodeOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
 			e.add(one, func(class int) bool { return takes(&lots[k], &q.Classes[class]) })
 		}
 	}
@@ -99,7 +99,8 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 	return e
 }
 
-func machineOf(st *offering.Stock, offer int) estimatedNode {
+// newNodeOf returns a node of the offer.
+func newNodeOf(st *offering.Stock, offer int) estimatedNode {
 	m := estimatedNode{
 		Type:     st.TypeOf(offer),
 		Offering: st.Offers[offer].Offering,
@@ -112,10 +113,10 @@ func machineOf(st *offering.Stock, offer int) estimatedNode {
 	return m
 }
 
-// add adds an offering that pods may share.
+// add adds an offering that several pods may share. takes reports whether the offering accepts a class.
 func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	var all []int
-	dense := make([]float64, len(e.classes)) // price of a pod alone, divided by the largest share that it takes of any resource
+	density := make([]float64, len(e.classes)) // price of a pod alone, divided by the largest share that it takes of any resource
 	for i := range e.classes {
 		if !takes(i) {
 			continue
@@ -127,13 +128,13 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 				share = max(share, float64(ask)/float64(l.room[r]))
 			}
 		}
-		dense[i] = e.classes[i].alone / share
+		density[i] = e.classes[i].alone / share
 	}
 	if len(all) == 0 {
 		return
 	}
 	l.orders = [2][]int{slices.Clone(all), all}
-	slices.SortStableFunc(l.orders[0], func(a, b int) int { return cmp.Compare(dense[b], dense[a]) })
+	slices.SortStableFunc(l.orders[0], func(a, b int) int { return cmp.Compare(density[b], density[a]) })
 	slices.SortStableFunc(l.orders[1], func(a, b int) int { return cmp.Compare(e.classes[b].alone, e.classes[a].alone) })
 	e.shared = append(e.shared, l)
 }
@@ -153,7 +154,7 @@ func (e *estimator) group(pods []cluster.Pod) estimateGroup {
 	return g
 }
 
-// samePods reports whether both have equal numbers of pods of each class. Neither may be empty.
+// samePods reports whether both lists of groups have equal numbers of pods of each class. Neither may be empty.
 func samePods(a, b []estimateGroup) bool {
 	for c := range a[0].counts {
 		if count(a, c) != count(b, c) {
@@ -163,6 +164,7 @@ func samePods(a, b []estimateGroup) bool {
 	return true
 }
 
+// count returns the number of pods of the class in all groups.
 func count(groups []estimateGroup, class int) int {
 	n := 0
 	for i := range groups {
@@ -186,7 +188,7 @@ func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	return catalog.Price(math.Round(price)), true
 }
 
-// reset marks the pods of the groups as remaining, and returns the sum of their prices alone.
+// reset marks the pods of the groups as remaining, and returns the sum of the prices of the pods alone.
 func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	clear(e.remaining)
 	for i := range groups {
@@ -215,8 +217,8 @@ func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	return out
 }
 
-// fillBest puts pods on the shared offering that saves most, and returns its index and saving; -1 if no offering saves
-// anything.
+// fillBest puts remaining pods on a new node of the shared offering that saves most compared to the prices of the pods
+// alone. It returns the index of the offering and the saving; -1 if no offering saves anything.
 func (e *estimator) fillBest() (at int, most float64) {
 	at = -1
 	for i := range e.shared {
@@ -235,7 +237,8 @@ func (e *estimator) fillBest() (at int, most float64) {
 	return at, most
 }
 
-// fill fills a node of the offering, and returns the sum of its pods' prices alone.
+// fill fills a node of the offering with remaining pods, one class after the other, and sets filled. It returns the sum
+// of the prices of these pods alone.
 func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 	copy(e.room, l.room)
 	clear(e.filled)

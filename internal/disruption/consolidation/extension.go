@@ -11,8 +11,8 @@ import (
 const (
 	firstGroupSize     = 8      // nodes of the first group
 	largestGroupSize   = 64     // nodes of the largest group
-	maxExtensionPlans  = 96     // plans for a threshold until trySmallGroups ends
-	minExtensionPlans  = 32     // plans if there are many nodes
+	maxExtensionPlans  = 96     // maximum number of plans at a threshold; then trySmallGroups ends
+	minExtensionPlans  = 32     // maximum number of plans if there are many nodes
 	extensionPlanNodes = 64_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
 )
 
@@ -20,18 +20,19 @@ const (
 type extension struct {
 	s    *search
 	p    *problem
-	seq  *sequence
-	base attempt // the attempt that is extended
-	sim  *simulation
+	seq  *sequence   // the cluster after the moves so far
+	base attempt     // the attempt that is extended
+	sim  *simulation // kube-scheduler after the moves so far
 
 	removed       []bool          // by candidate
 	removedByPool map[string]int  // number of removed nodes
 	receiving     map[string]bool // nodes that stay because pods are moved to them
-	moves         []Move
+	moves         []Move          // the added moves
 }
 
-// newExtension starts with the moves of the attempt. It returns nil if kube-scheduler would need a candidate in may for
-// the pods of these moves.
+// newExtension starts with the moves of the attempt. The candidates in may take no pods, because the extension may
+// remove them. Other candidates take pods until they are removed. newExtension returns nil if kube-scheduler would need
+// a candidate in may for the pods of the moves.
 func (s *search) newExtension(best attempt, may []int) *extension {
 	x := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
 	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
@@ -94,17 +95,17 @@ func (x *extension) trySmallGroups(order []int) {
 		if len(group) == 0 {
 			break
 		}
-		switch went := x.try(group, headroom{}); {
-		case went == len(group):
+		switch removed := x.try(group, headroom{}); {
+		case removed == len(group):
 			size = min(2*size, largestGroupSize)
-		case went == 0 && len(group) > 1:
+		case removed == 0 && len(group) > 1:
 			size = max(len(group)/4, 1)
 			order = append(group, order...)
 		}
 	}
 }
 
-// extensionPlans returns the number of plans at a threshold after which trySmallGroups ends.
+// extensionPlans returns the maximum number of plans at a threshold; then trySmallGroups ends.
 func (s *search) extensionPlans() int {
 	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
 }
@@ -125,9 +126,9 @@ func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns the number of
-// removed nodes. If some nodes of the group stay, the rest of the plan must be valid by itself, because the pods of
-// these nodes stay too. Otherwise no node is removed.
+// try removes the nodes of the group as far as their removal is worth it and their pods are schedulable, with a plan
+// that leaves the headroom e. It returns the number of removed nodes. If some nodes of the group stay, verify must
+// accept the rest of the plan by itself, because the pods of these nodes stay too. Otherwise no node is removed.
 func (x *extension) try(group []int, e headroom) int {
 	t := attempt{removed: x.p.prefix(group, len(group))}
 	snapshot := x.seq.snapshotWith(t.removed)
@@ -135,7 +136,7 @@ func (x *extension) try(group []int, e headroom) int {
 	t.plan = x.s.solve(snapshot)
 	e.restoreRequests(&t.plan, x.seq.podByID)
 	stuck := x.p.unplaceable(t.plan)
-	was := x.sim.clone()
+	before := x.sim.clone()
 	for _, c := range group {
 		x.sim.cordon(x.p.candidates[c].node.Name, true)
 	}
@@ -152,7 +153,7 @@ func (x *extension) try(group []int, e headroom) int {
 	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
 	rest := x.p.restrict(t, kept)
 	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(x.seq.snapshotWith(kept), x.p.in.Market, rest)) > 0 {
-		x.sim = was
+		x.sim = before
 		return 0
 	}
 	for _, c := range stay {
@@ -165,11 +166,11 @@ func (x *extension) try(group []int, e headroom) int {
 	return len(group) - len(stay)
 }
 
-// clone returns a copy that the caller restores if an attempt fails.
+// clone returns a copy, to which the caller can return if an attempt fails.
 func (x *extension) clone() extension {
-	out, r := *x, *x.seq
-	r.now.Nodes, r.now.Pools, r.nodes = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools), maps.Clone(r.nodes)
-	out.seq, out.sim, out.moves = &r, x.sim.clone(), slices.Clone(x.moves)
+	out, seq := *x, *x.seq
+	seq.now.Nodes, seq.now.Pools, seq.nodes = slices.Clone(seq.now.Nodes), slices.Clone(seq.now.Pools), maps.Clone(seq.nodes)
+	out.seq, out.sim, out.moves = &seq, x.sim.clone(), slices.Clone(x.moves)
 	out.removed, out.removedByPool, out.receiving = slices.Clone(x.removed), maps.Clone(x.removedByPool), maps.Clone(x.receiving)
 	return out
 }
@@ -187,7 +188,7 @@ func (x *extension) accept(m *Move) {
 	}
 }
 
-// acceptBest accepts the best moves of the attempt, as many as may be removed.
+// acceptBest accepts the moves of the attempt that are worth it and schedulable, best first, as many as may be removed.
 func (x *extension) acceptBest(t attempt) {
 	stuck := x.p.unplaceable(t.plan)
 	moves := x.p.splitIntoMoves(t)
@@ -214,7 +215,7 @@ func (x *extension) removalsLeft(pool string) int {
 	return len(x.p.candidates)
 }
 
-// mayRemove reports whether the nodes may be removed together.
+// mayRemove reports whether the nodes may be removed together, in addition to those removed so far.
 func (x *extension) mayRemove(nodes []string) bool {
 	need := map[string]int{}
 	for _, name := range nodes {
@@ -228,7 +229,8 @@ func (x *extension) mayRemove(nodes []string) bool {
 	return true
 }
 
-// scheduleElsewhere schedules the move's pods on nodes other than those that the pods come from.
+// scheduleElsewhere schedules the move's pods on other nodes than those that they come from, and reports whether each
+// pod was scheduled. If so, the nodes that they come from stay excluded.
 func (x *extension) scheduleElsewhere(m *Move) bool {
 	for _, name := range m.Nodes {
 		x.sim.cordon(name, true)
@@ -240,7 +242,8 @@ func (x *extension) scheduleElsewhere(m *Move) bool {
 	return ok
 }
 
-// cordon excludes the candidates from scheduling. With is false it includes the candidates that are not removed again.
+// cordon excludes the candidates from scheduling. If is is false, it includes those candidates again that are not
+// removed.
 func (x *extension) cordon(group []int, is bool) {
 	for _, c := range group {
 		if is || !x.removed[c] {
@@ -249,8 +252,9 @@ func (x *extension) cordon(group []int, is bool) {
 	}
 }
 
-// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until then these
-// candidates were excluded. A move that cannot be completed would be started and undone again and again.
+// confirm keeps the added moves whose pods are also schedulable if the candidates that stay take pods. The simulation
+// of the extension excludes some of these candidates. A move that cannot be completed would be started and undone again
+// and again. before are the moves of the attempt.
 func (x *extension) confirm(before []Move) {
 	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
@@ -263,13 +267,13 @@ func (x *extension) confirm(before []Move) {
 	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
 }
 
-// result returns the moves, or the longest prefix tried that verify accepts together with the moves of the attempt.
-// Each group is valid after the ones before it. But a planned node that may launch in any zone can break a spread
-// constraint of another move.
+// result returns the added moves, or the longest tried prefix of them that verify accepts together with the moves of
+// the attempt. Each group is valid after the ones before it. But a planned node that may launch in any zone can break a
+// spread constraint of another move.
 func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
 
-// verified returns the moves, or the first half, quarter and so on, that verify accepts when all of them are made
-// together with the attempt.
+// verified returns the moves, or the first half of them, the first quarter and so on: the first of these lists that
+// verify accepts when all of its moves are made together with the attempt.
 func (s *search) verified(base attempt, moves []Move) []Move {
 	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
 		gone, plan := slices.Clone(base.removed), base.plan

@@ -7,12 +7,13 @@ import (
 const (
 	// initialThresholdFactor is the ratio of the first threshold to the worth of removing all candidates.
 	initialThresholdFactor = 3
-	// minThresholdRatio is the minimum ratio of the first threshold to the lowest. Below it, only the lowest threshold
-	// is used.
+	// minThresholdRatio is the minimum ratio of the first threshold to the lowest. If the ratio is less, the lowest
+	// threshold is the only one.
 	minThresholdRatio = 1.2
 )
 
-// strategy searches for moves that remove some of the candidates in order. Each strategy is in the file of its name.
+// strategy searches for moves that remove some of the candidates. order has candidates, as indices into
+// problem.candidates, in the order to try them. Each strategy is in the file of its name.
 type strategy func(s *search, order []int) []Move
 
 // Find returns the moves of the first strategy that finds any. Find is deterministic.
@@ -48,7 +49,7 @@ func Find(in Input) Result {
 	return out
 }
 
-// firstOf returns the result of the first strategy that finds moves, or of the last strategy.
+// firstOf returns the result of the first strategy that finds moves; if none does, the result of the last strategy.
 func (s *search) firstOf(order []int, strategies ...strategy) Result {
 	var out Result
 	for _, find := range strategies {

@@ -28,8 +28,8 @@ type Input struct {
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
 	LowChurn bool
-	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. All thresholds are
-	// multiplied by HighChurnFactor.
+	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. MinWorth and
+	// MinWorthExchange are multiplied by HighChurnFactor.
 	HighChurn bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
@@ -44,21 +44,21 @@ type Candidate struct {
 
 // Rule is a pool's requirements for a move.
 type Rule struct {
-	LeastSaving catalog.Price // per hour
-	LeastShare  float64       // of the price of the removed nodes: 0.1 for ten percent
-	// LeastWorth is the least ratio of the move's share of the price of all candidates to its share of the cost of moving all their pods.
-	// Values below MinWorth or MinWorthExchange (times HighChurnFactor with HighChurn) have no effect. Karpenter's policy Balanced uses 0.5.
+	LeastSaving catalog.Price // minimum saving per hour
+	LeastShare  float64       // minimum saving, as a share of the price of the removed nodes: 0.1 for ten percent
+	// LeastWorth is the minimum worth of a move (Move.Worth). Values below MinWorth or MinWorthExchange (times
+	// HighChurnFactor with HighChurn) have no effect. Karpenter's policy Balanced uses 0.5.
 	LeastWorth float64
 }
 
 // The minimum worth of a move if its pool has no rule.
 const (
-	MinWorth = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
+	MinWorth = 0.05 // moving a tenth of the pods must save at least 0.5 % of the price
 	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. It takes no room of
 	// other nodes, and is not undone by a later move.
 	MinWorthExchange = 0.04
 
-	// HighChurnFactor is the factor of all thresholds with high churn: new pods use free room, and ended pods free
+	// HighChurnFactor multiplies the minimum worth with high churn, because new pods use free room, and ended pods free
 	// other room (decision 0022).
 	HighChurnFactor = 3
 )
@@ -81,8 +81,8 @@ type Move struct {
 	Cost   float64       // of moving the pods, as in Candidate
 	Price  catalog.Price // of Nodes
 	Saving catalog.Price // per hour, with each planned node at its cheapest offering
-	// Worth is compared with Rule.LeastWorth: the ratio of the move's share of the price of all candidates to its share
-	// of the cost of moving all their pods. It is 0 if moving costs nothing; such a move is always worth it.
+	// Worth is compared with Rule.LeastWorth: the saving as a share of the price of all candidates, divided by the cost
+	// as a share of the cost of moving all their pods. It is 0 if moving costs nothing; such a move is always worth it.
 	Worth float64
 }
 

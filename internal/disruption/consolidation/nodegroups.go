@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	maxGroupNodes      = 3          // nodes of a group
-	maxPodsOfGroupNode = 12         // pods of a node in a group
-	maxPairedNodes     = 256        // nodes for which all pairs are estimated
-	maxExtendedPairs   = 100        // pairs that are extended by a third node
+	maxGroupNodes      = 3          // maximum number of nodes of a group
+	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
+	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
+	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
 	maxEstimateWork    = 40_000_000 // numbers read for all pairs, and again for all triples: some tenths of a second
-	maxGroupPlans      = 48         // plans
-	minGroupPlans      = 4          // plans if there are many nodes
+	maxGroupPlans      = 48         // maximum number of plans
+	minGroupPlans      = 4          // maximum number of plans if there are many nodes
 	groupPlanNodes     = 10_000     // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
 	extraPodHeadroom   = 4          // percent added to the pods' requests if a plan without it fails
 )
 
 // nodeGroup is a group of up to three nodes to remove together.
 type nodeGroup struct {
-	nodes []int
-	pods  []estimateGroup // by node
+	nodes []int           // candidates
+	pods  []estimateGroup // by index into nodes
 	price catalog.Price   // of the nodes
-	cost  float64
+	cost  float64         // of moving the pods
 
 	saving catalog.Price // estimated
-	worth  float64       // saving relative to the cost
+	worth  float64       // saving per cost, as Move.perCost
 }
 
 // tryNodeGroups adds moves of groups of up to three nodes with few pods. With few large pods, the free room of a node
 // depends on their combination. So for some groups other instance types, or one node less, are sufficient. There are
 // far too many groups to plan each. So the price of new nodes is estimated for each group, and the simulation checks
-// the best groups. About one group in a hundred passes, and is planned.
+// the groups with the highest estimated worth. About one group in a hundred passes this check, and is planned.
 func (x *extension) tryNodeGroups(order []int) {
 	nodes := x.withFewPods(order)
 	if len(nodes) == 0 {
@@ -49,17 +49,17 @@ func (x *extension) tryNodeGroups(order []int) {
 	}
 }
 
-// tryBest tries the groups, best first, and returns how many were removed.
+// tryBest tries the groups, best first, and returns how many groups were removed.
 func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
 	slices.SortStableFunc(all, byGroupWorth)
 	var failed []*nodeGroup
 	left := x.p.planLimit(groupPlanNodes, minGroupPlans, maxGroupPlans)
-	for i, deals := 0, 0; i < len(all) && left > 0 && deals < maxNodeChecks; i++ {
+	for i, checks := 0, 0; i < len(all) && left > 0 && checks < maxNodeChecks; i++ {
 		h := &all[i]
 		if slices.ContainsFunc(failed, h.isEquivalent) || !x.mayRemove(x.p.nodeNames(h.nodes)) {
 			continue
 		}
-		deals += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.tries()
+		checks += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.tries()
 		if !x.wouldSchedule(h.nodes, l.estimator.plannedNodes(h.pods)) {
 			continue
 		}
@@ -75,7 +75,7 @@ func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
 	return kept
 }
 
-// byGroupWorth orders groups by worth, highest first.
+// byGroupWorth orders groups by estimated worth, highest first.
 func byGroupWorth(a, b nodeGroup) int { return cmp.Compare(b.worth, a.worth) }
 
 // isEquivalent reports whether both groups have equal pods and the same price: if one group fails, so does the other.
@@ -83,7 +83,7 @@ func (h *nodeGroup) isEquivalent(other *nodeGroup) bool {
 	return h.price == other.price && samePods(h.pods, other.pods)
 }
 
-// withFewPods returns the first candidates of the order that have few pods and may be removed.
+// withFewPods returns the first candidates of the order that have few pods and may be removed, at most maxPairedNodes.
 func (x *extension) withFewPods(order []int) []int {
 	var out []int
 	for _, c := range order {
@@ -106,13 +106,14 @@ type groupSearch struct {
 	s            *search
 	p            *problem
 	estimator    *estimator
-	nodes        []int
-	pods         map[int]estimateGroup // by node
-	maxEstimates int
+	nodes        []int                 // candidates
+	pods         map[int]estimateGroup // by candidate
+	maxEstimates int                   // maximum number of estimates for pairs, and again for triples
 }
 
-// newGroupSearch prepares the estimates. Pods may share nodes of two kinds of instance types: those of the nodes, and
-// those that would be launched if all candidates were removed. If estimates take long, only the first nodes are used.
+// newGroupSearch prepares the estimates. Several pods may share a node only if its instance type is one of a candidate
+// with few pods, or would be launched if all candidates were removed. If estimates take long, only the first nodes are
+// used: n nodes have about n²/2 pairs.
 func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
 	for _, name := range s.bestTypes {
@@ -155,7 +156,7 @@ func (l *groupSearch) singlesAndPairs() (worth, saving []nodeGroup) {
 	return worth, saving
 }
 
-// triples extends the pairs that save most by each further node, and returns the triples that may be worth it.
+// triples extends the pairs with the highest worth by each further node, and returns the triples that may be worth it.
 func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 	slices.SortStableFunc(pairs, byGroupWorth)
 	var out []nodeGroup
@@ -175,32 +176,32 @@ func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
 // estimate estimates the saving of removing the nodes together. It returns false if they save nothing.
 func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 	h := nodeGroup{}
-	var its [maxGroupNodes]estimateGroup
+	var groups [maxGroupNodes]estimateGroup
 	for i, c := range nodes {
-		its[i] = l.pods[c]
+		groups[i] = l.pods[c]
 		h.price, h.cost = h.price+l.p.candidates[c].price, h.cost+l.p.candidates[c].cost
 	}
-	price, ok := l.estimator.estimate(its[:len(nodes)])
+	price, ok := l.estimator.estimate(groups[:len(nodes)])
 	if !ok || price >= h.price {
 		return h, false
 	}
 	h.saving, h.worth = h.price-price, (h.price-price).Dollars()/(h.cost+1)
-	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(its[:len(nodes)])
+	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(groups[:len(nodes)])
 	return h, true
 }
 
 // mayBeWorth reports whether the group may meet the threshold.
 func (l *groupSearch) mayBeWorth(h *nodeGroup) bool {
-	bar := l.s.threshold
+	threshold := l.s.threshold
 	if l.s.isLowest() {
-		bar = l.p.lowestThreshold()
+		threshold = l.p.lowestThreshold()
 	}
-	return l.p.priceShare(h.saving) >= bar*l.p.costShare(h.cost)
+	return l.p.priceShare(h.saving) >= threshold*l.p.costShare(h.cost)
 }
 
 // wouldSchedule reports whether kube-scheduler would find room for the pods of the nodes on the estimated new nodes and
 // on other existing nodes.
-func (x *extension) wouldSchedule(nodes []int, machines []estimatedNode) bool {
+func (x *extension) wouldSchedule(nodes []int, plannedNodes []estimatedNode) bool {
 	before := len(x.sim.nodes)
 	var pods []incomingPod
 	for _, c := range nodes {
@@ -210,8 +211,8 @@ func (x *extension) wouldSchedule(nodes []int, machines []estimatedNode) bool {
 		}
 	}
 	x.cordon(nodes, true)
-	for i := range machines {
-		x.sim.add(fmt.Sprint("~", i), simNodeOfEstimate(&machines[i]))
+	for i := range plannedNodes {
+		x.sim.add(fmt.Sprint("~", i), simNodeOfEstimate(&plannedNodes[i]))
 	}
 	fits := x.sim.schedule(pods) == nil
 	if fits {

@@ -33,16 +33,16 @@ type candidate struct {
 	cost    float64 // of moving its pods
 	at      int     // index into Snapshot.Nodes
 	node    *cluster.Node
-	drained cluster.Node // without its pods
+	drained cluster.Node // terminating, without the pods that can be moved
 }
 
 // candidatePod is a pod of a candidate.
 type candidatePod struct {
-	pod       cluster.Pod // pending
+	pod       cluster.Pod // as a pending pod
 	candidate int         // index into candidates
 }
 
-// newProblem returns the problem without pendingPlan.
+// newProblem returns the problem without pendingPlan, which newSearch sets.
 func newProblem(in Input) *problem {
 	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}
 	for i := range in.Snapshot.Pools {
@@ -72,11 +72,12 @@ func newProblem(in Input) *problem {
 	return p
 }
 
+// byID orders pods by namespace and name.
 func byID(a, b cluster.Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// withoutPods returns the node without the pods that can be moved.
+// withoutPods returns the node as a terminating node without the pods that can be moved.
 func withoutPods(n *cluster.Node) cluster.Node {
 	out := *n
 	out.Leaving, out.Pods = true, nil
@@ -93,7 +94,7 @@ func withoutPods(n *cluster.Node) cluster.Node {
 	return out
 }
 
-// isOfKind reports whether the pod is of the kind.
+// isOfKind reports whether the pod is of the kind. Of the anti-affinity terms it compares only the number.
 func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
 	if k.Ending || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
 		return false
@@ -107,7 +108,7 @@ func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
 	return avoids == len(k.Avoids)
 }
 
-// removeFromPool subtracts the candidate from the usage of its pool.
+// removeFromPool subtracts the candidate from the usage of its pool in the snapshot.
 func (p *problem) removeFromPool(in *cluster.Snapshot, c *candidate) {
 	if at, ok := p.pools[c.node.Pool]; ok {
 		pool := &in.Pools[at]
@@ -127,7 +128,7 @@ func (p *problem) withinLimits(order []int) []int {
 	})
 }
 
-// prefix returns the set of the first n candidates of the order.
+// prefix returns the set of the first n candidates of the order: by candidate, whether it is one of them.
 func (p *problem) prefix(order []int, n int) []bool {
 	gone := make([]bool, len(p.candidates))
 	for _, c := range order[:n] {
@@ -137,8 +138,8 @@ func (p *problem) prefix(order []int, n int) []bool {
 }
 
 // byWaste returns the candidates sorted by waste relative to the cost of moving, highest first, and how many have any
-// waste. The waste of a candidate is its price minus its pods' share of the price of the nodes that would be launched
-// if all candidates were removed.
+// waste. fresh is the plan for the removal of all candidates. The waste of a candidate is its price minus its pods'
+// share of the price of the nodes that this plan launches.
 func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
@@ -189,13 +190,15 @@ func requestShare(p *cluster.Pod, m *packing.PlannedNode) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// planLimit returns the maximum number of plans of a search, between few and most. It is lower if there are many
-// candidates.
+// planLimit returns the maximum number of plans of a strategy, from few to most. The more candidates there are, the
+// fewer plans: the number of plans times the number of candidates is at most nodes, unless few plans are more than
+// that.
 func (p *problem) planLimit(nodes, few, most int) int {
 	return min(max(nodes/len(p.candidates), few), most)
 }
 
-// isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. Stale nodes do not count.
+// isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. The pods of
+// stale nodes are ignored.
 func (p *problem) isSettled() bool {
 	return len(p.pendingPlan.Placements)+len(p.pendingPlan.PlannedNodes) == 0 &&
 		!slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
@@ -203,26 +206,27 @@ func (p *problem) isSettled() bool {
 		})
 }
 
-// hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their
-// room must not be given to other pods: otherwise the last of them would need a node that is not in any plan.
+// hasPodsInTransit reports whether more than a quarter of the pods of terminating nodes will go to existing nodes. The
+// room for these pods must not be given to other pods: otherwise the last of them would need a node that is not in any
+// plan. Stale nodes are ignored.
 func (p *problem) hasPodsInTransit() bool {
-	leaving, isThere := map[string]bool{}, map[string]bool{}
+	leaving, takesPods := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {
 		n := &p.in.Snapshot.Nodes[i]
-		isThere[n.Name] = n.Initialized && !n.Leaving
+		takesPods[n.Name] = n.Initialized && !n.Leaving
 		if n.Leaving && !p.in.Stale[n.Name] {
 			for k := range n.Pods {
 				leaving[n.Pods[k].ID()] = true
 			}
 		}
 	}
-	there := 0
+	toExisting := 0
 	for _, placed := range p.pendingPlan.Placements {
-		if leaving[placed.Pod] && isThere[placed.Node] {
-			there++
+		if leaving[placed.Pod] && takesPods[placed.Node] {
+			toExisting++
 		}
 	}
-	return there*transitDivisor > len(leaving)
+	return toExisting*transitDivisor > len(leaving)
 }
 
 // podCount returns the number of pods of the candidates.
@@ -234,7 +238,7 @@ func (p *problem) podCount(candidates []int) int {
 	return n
 }
 
-// nodeNames returns the names of the candidates.
+// nodeNames returns the names of the candidates' nodes.
 func (p *problem) nodeNames(candidates []int) []string {
 	out := make([]string, len(candidates))
 	for i, c := range candidates {
@@ -243,9 +247,9 @@ func (p *problem) nodeNames(candidates []int) []string {
 	return out
 }
 
-// incomingOf returns the pods that a move evicts and the nodes that it launches. name returns the name of each planned
-// node.
-func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
+// incomingOf returns the pods that a move evicts and the nodes that it launches. name returns the name of the planned
+// node with index k.
+func (p *problem) incomingOf(m *Move, name func(k int) string) incoming {
 	planned := make(map[string]string, m.Pods)
 	for _, placed := range m.Placements {
 		planned[placed.Pod] = placed.Node
@@ -260,23 +264,23 @@ func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
 		}
 	}
 	for k := range m.PlannedNodes {
-		machine := m.PlannedNodes[k]
-		machine.Name = name(k)
-		var theirs resources.Amounts
-		for _, id := range machine.Pods {
+		plannedNode := m.PlannedNodes[k]
+		plannedNode.Name = name(k)
+		var requests resources.Amounts // of the move's pods on the planned node
+		for _, id := range plannedNode.Pods {
 			if i, ok := at[id]; ok {
-				out.pods[i].planned = machine.Name
-				theirs = theirs.Add(out.pods[i].pod.Requests)
+				out.pods[i].planned = plannedNode.Name
+				requests = requests.Add(out.pods[i].pod.Requests)
 			}
 		}
-		if one, ok := simNodeOf(&machine, p.in.Market, theirs); ok {
+		if one, ok := simNodeOf(&plannedNode, p.in.Market, requests); ok {
 			out.nodes = append(out.nodes, one)
 		}
 	}
 	return out
 }
 
-// reservePending reserves the room on existing nodes that the pending pods will take.
+// reservePending takes the room on existing nodes that the pending pods will use from the simulation.
 func (p *problem) reservePending(sim *simulation) {
 	waiting := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
 	for i := range p.in.Snapshot.Pods {
@@ -289,12 +293,13 @@ func (p *problem) reservePending(sim *simulation) {
 	}
 }
 
-// schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and
-// leaves the simulation unchanged. With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
+// schedule adds the move's planned nodes and pods to the simulation. It reports whether each pod was scheduled; if not,
+// it leaves the simulation unchanged. With the order oneAtATime, it sets the move's EvictionOrder, unless the move
+// already has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
 	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
-	for _, machine := range all.nodes {
-		sim.add(machine.name, machine)
+	for _, plannedNode := range all.nodes {
+		sim.add(plannedNode.name, plannedNode)
 	}
 	if len(m.EvictionOrder) > 0 {
 		all.sort(m.EvictionOrder)

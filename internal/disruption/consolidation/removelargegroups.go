@@ -10,20 +10,19 @@ import (
 
 const (
 	minLargeGroup       = 8      // nodes of the smallest group
-	maxLargeGroupPlans  = 32     // plans
-	minLargeGroupPlans  = 12     // plans if there are many nodes
+	maxLargeGroupPlans  = 32     // maximum number of plans
+	minLargeGroupPlans  = 12     // maximum number of plans if there are many nodes
 	largeGroupPlanNodes = 24_000 // limit of the sum of the nodes of all plans; the number of plans stays between the two limits above
 )
 
-// headrooms are tried in this order: more headroom saves less.
+// headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
 var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
-// headroom is the room that a plan leaves free, in percent, so that its pods are schedulable in any order. The first
-// number reduces the free room of existing nodes, the second increases each pod's requests. The zero value leaves
-// nothing free.
+// headroom is the room that a plan leaves free, in percent, so that its pods are schedulable in any order. The zero
+// value leaves nothing free.
 type headroom struct {
-	nodes int64
-	pods  int64
+	nodes int64 // by this much the free room of existing nodes is reduced
+	pods  int64 // by this much each pod's requests are increased
 }
 
 // removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that arrive in drain order.
@@ -52,8 +51,8 @@ func removeLargeGroups(s *search, order []int) []Move {
 	return nil
 }
 
-// removeAsOneGroup removes the nodes as one group, because removeLargeGroups may have found them in a larger group. It
-// is a strategy of Revalidate.
+// removeAsOneGroup removes the nodes as one group, because removeLargeGroups may have found their move in a larger
+// group. It is a strategy of Revalidate.
 func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
 		return nil
@@ -65,20 +64,21 @@ func removeAsOneGroup(s *search, order []int) []Move {
 	return x.result()
 }
 
-// tryLargeGroups tries groups of the given size in their order, until no node of a group can be removed.
+// tryLargeGroups tries groups of the given size, in the order of the candidates, until no node of a group can be
+// removed.
 func (x *extension) tryLargeGroups(order []int, size int) {
-	for went := 1; went > 0; {
+	for removed := 1; removed > 0; {
 		var group []int
 		group, order = x.nextGroup(order, size)
-		went = 0
-		for i := 0; i < len(headrooms) && len(group) > 0 && went == 0; i++ {
-			went = x.try(group, headrooms[i])
+		removed = 0
+		for i := 0; i < len(headrooms) && len(group) > 0 && removed == 0; i++ {
+			removed = x.try(group, headrooms[i])
 		}
 	}
 }
 
-// inflateRequests increases the requests of the pods and of existing nodes in the snapshot. The caller must own the
-// snapshot.
+// inflateRequests increases the requests of the pods in the snapshot, and the requests on its nodes. The caller must
+// own the snapshot.
 func (e headroom) inflateRequests(s *cluster.Snapshot) {
 	if e == (headroom{}) {
 		return
@@ -99,7 +99,7 @@ func (e headroom) extra(p *cluster.Pod) resources.Amounts {
 	return resources.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
 }
 
-// restoreRequests removes the additions from a plan that was made with inflated requests.
+// restoreRequests removes the additions from a plan that was made with inflated requests. known has the pods by ID.
 func (e headroom) restoreRequests(plan *packing.Plan, known map[string]*cluster.Pod) {
 	if e == (headroom{}) {
 		return

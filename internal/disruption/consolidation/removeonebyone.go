@@ -8,8 +8,8 @@ import (
 )
 
 // removeOneByOne removes one group of up to three nodes whose pods are schedulable only in a certain order, each
-// evicted after the previous one is scheduled. It is the only move of its result, because pods of other moves would
-// take the room of these pods.
+// evicted after the previous one is scheduled. This move is the only one of its result, because pods of other moves
+// would take the room of these pods.
 func removeOneByOne(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() || !s.isLowest() || !s.p.in.LowChurn || !s.p.in.OneAtATime {
 		return nil

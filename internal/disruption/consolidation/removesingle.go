@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxSmallerPlans  = 12  // plans of replaceBySmaller
-	maxUnplacedShare = 0.3 // maximum share of a node's requests that may need a new node
+	maxSmallerPlans  = 12  // maximum number of plans of replaceBySmaller
+	maxUnplacedShare = 0.3 // maximum share of the requests of a node's pods that may need a new node
 )
 
 // removeSingle removes single nodes whose pods may go to any other candidate. Earlier strategies exclude candidates as
@@ -30,14 +30,15 @@ func removeSingle(s *search, order []int) []Move {
 	return x.result()
 }
 
-// maxNodeChecks limits how often a strategy checks whether a pod fits a node: less than a second of work.
+// maxNodeChecks is the maximum number of checks by a strategy whether a pod fits a node. They take less than a second.
 const maxNodeChecks = 30_000_000
 
 // removeOntoOthers adds moves of single nodes whose pods kube-scheduler would schedule on existing nodes. It makes no
-// plan, because a plan places the pods elsewhere than kube-scheduler, and there are too many nodes.
+// plan, because a plan would place the pods on other nodes than kube-scheduler, and because there are too many
+// candidates.
 func (x *extension) removeOntoOthers(order []int) {
 	done := attempt{removed: make([]bool, len(x.p.candidates))}
-	for deals := 0; len(order) > 0 && deals < maxNodeChecks; order = order[1:] {
+	for checks := 0; len(order) > 0 && checks < maxNodeChecks; order = order[1:] {
 		c := order[0]
 		n := x.p.candidates[c].node
 		m := Move{
@@ -55,7 +56,7 @@ func (x *extension) removeOntoOthers(order []int) {
 		}
 		x.sim.cordon(n.Name, true)
 		if x.sim.fitsEach(n.Pods) {
-			deals += len(n.Pods) * len(x.sim.nodes)
+			checks += len(n.Pods) * len(x.sim.nodes)
 			m.Placements = x.placeOnExisting(&m, n.Pods)
 		}
 		if len(m.Placements) < len(n.Pods) || len(n.Pods) == 0 {
@@ -92,13 +93,13 @@ func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Place
 	return out
 }
 
-// replaceBySmaller adds moves of single nodes most of whose pods fit other nodes, and whose remaining pods need a small
-// new node.
+// replaceBySmaller adds moves of single nodes most of whose pods fit other nodes, while the other pods need a small new
+// node.
 func (x *extension) replaceBySmaller(order []int) {
-	tries, deals := 0, 0
+	tries, checks := 0, 0
 	for _, c := range order {
 		n := x.p.candidates[c].node
-		if tries == maxSmallerPlans || deals > maxNodeChecks {
+		if tries == maxSmallerPlans || checks > maxNodeChecks {
 			return
 		}
 		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 ||
@@ -106,11 +107,11 @@ func (x *extension) replaceBySmaller(order []int) {
 			slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue
 		}
-		deals += len(n.Pods) * len(x.sim.nodes)
+		checks += len(n.Pods) * len(x.sim.nodes)
 		x.sim.cordon(n.Name, true)
-		over := x.sim.unplacedShare(n.Pods)
+		unplaced := x.sim.unplacedShare(n.Pods)
 		x.sim.cordon(n.Name, false)
-		if over <= maxUnplacedShare {
+		if unplaced <= maxUnplacedShare {
 			x.try([]int{c}, headroom{})
 			tries++
 		}

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	halvings     = 6 // of the order of candidates
-	refinements  = 4 // attempts around the best prefix
-	verifyRounds = 4 // plans for the remaining moves of an attempt
+	halvings     = 6 // number of prefixes, each half as long as the one before
+	refinements  = 4 // number of prefixes a little shorter or longer than the best
+	verifyRounds = 4 // maximum number of plans for the remaining moves of an attempt
 )
 
 // removeWasteful removes the candidates with the highest waste, all at once, as far as it is worth it. Then it extends
@@ -42,7 +42,9 @@ func (s *search) tryPrefix(order []int, n int) attempt {
 	return t
 }
 
-// bestPrefix tries prefixes of the order of different lengths, and returns the best attempt.
+// bestPrefix tries prefixes of the order of different lengths, and returns the best attempt, which may be the given
+// one. It tries the whole order, then its first wasteful candidates (those with any waste), then half of these and so
+// on, and finally lengths near the best.
 func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
@@ -72,8 +74,9 @@ func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	return best
 }
 
-// verifyMoves makes sure that the moves of an attempt do not depend on moves that were left out: verify must accept the
-// remaining plan. Otherwise the moves are planned again without the moves that were left out.
+// verifyMoves returns an attempt whose moves do not depend on moves that were left out: verify must accept the plan for
+// the remaining moves alone. Otherwise it plans the removal of their nodes again. The attempt has no moves if verify
+// accepts none.
 func (s *search) verifyMoves(t attempt) attempt {
 	for range verifyRounds {
 		if t.complete || len(t.moves) == 0 {

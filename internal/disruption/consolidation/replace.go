@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replacePlans is the number of plans for the nodes that must be removed. Up to this number, each node has its own plan
-// and move. With more nodes, some are planned together, so that the work does not grow with their number.
+// replacePlans is the maximum number of groups that Replace plans. Up to this number of nodes, each node is a group: it
+// has its own plan and move. With more nodes, a group has several nodes, so that the work does not grow with their
+// number.
 const replacePlans = 16
 
 // Stuck is a node that must be removed but cannot be, because of a pod.
@@ -28,11 +29,11 @@ type Stuck struct {
 // has no NodeClaim, is not initialized or is terminating. Moves are in the order of their first nodes. Saving may be
 // negative.
 func Replace(in Input, nodes []string) Result {
-	goes := make(map[string]Candidate, len(nodes))
+	replaced := make(map[string]Candidate, len(nodes))
 	for _, name := range nodes {
-		goes[name] = in.Nodes[name]
+		replaced[name] = in.Nodes[name]
 	}
-	in.Nodes = goes
+	in.Nodes = replaced
 	s := newSearch(in)
 	out := Result{Price: s.p.price}
 	if len(s.p.candidates) > 0 {
@@ -40,14 +41,14 @@ func Replace(in Input, nodes []string) Result {
 		for i := range all {
 			all[i] = i
 		}
-		r := newSequence(s, all)
-		waiting := attempt{removed: make([]bool, len(all))}
+		seq := newSequence(s, all)
+		pending := attempt{removed: make([]bool, len(all))}
 		if len(in.Snapshot.Pods) > 0 {
-			waiting.plan = s.solve(r.now)
+			pending.plan = s.solve(seq.now)
 		}
-		r.start(waiting)
+		seq.start(pending)
 		for group := range slices.Chunk(all, (len(all)+replacePlans-1)/replacePlans) {
-			moves, stuck := r.removeGroup(group)
+			moves, stuck := seq.removeGroup(group)
 			out.Moves, out.Stuck = append(out.Moves, moves...), append(out.Stuck, stuck...)
 		}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxSingleBundles is the maximum number of nodes that are tried one by one.
+// maxSingleBundles is the maximum number of nodes that replaceBundled plans one by one.
 const maxSingleBundles = 8
 
 // replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
-// have failed on such nodes because they rely on moves that were not made. If few nodes may be removed and would share
-// new nodes with further nodes, they are planned one by one.
+// have failed on such nodes because they rely on moves that were not made. The nodes are planned together. If that
+// gives no move and few nodes may be removed, the nodes are planned one by one: in the plan for all, their pods may
+// share new nodes with pods of nodes that may not be removed too.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	may := s.p.withinLimits(order)
@@ -43,7 +44,8 @@ func (x *extension) replaceBundles(order []int) {
 	x.acceptBest(*t)
 }
 
-// planBundled plans all nodes that may be removed, the pods of each as one bundle; nil without such nodes.
+// planBundled plans the removal of all nodes of the order that may be removed, the pods of each as one bundle; nil
+// without such nodes.
 func (x *extension) planBundled(order []int) *attempt {
 	tied := newBundles(x.p)
 	t := attempt{removed: make([]bool, len(x.p.candidates))}
@@ -68,18 +70,18 @@ func (x *extension) planBundled(order []int) *attempt {
 	return &t
 }
 
-// maxAlternatives is how many alternative requirements and tolerations a bundle may have.
+// maxAlternatives is the maximum number of alternative requirements of a bundle that are combined from two lists.
 const maxAlternatives = 8
 
-// bundles represents all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is
-// schedulable there in any order. A plan of bundles packs less tightly, but it does not depend on the order in which
-// kube-scheduler schedules the pods.
+// bundles represents all pods of a candidate as one pod, the bundle. If a node has room for a bundle, each pod of the
+// bundle is schedulable there in any order. A plan of bundles packs less tightly, but it does not depend on the order
+// in which kube-scheduler schedules the pods.
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {
-	of       map[string]int // candidate, by ID of the bundle
-	avoids   []cluster.Term // all required anti-affinity terms
-	repelled map[*cluster.Kind]bool
+	of       map[string]int         // candidate, by ID of its bundle
+	avoids   []cluster.Term         // all required anti-affinity terms
+	repelled map[*cluster.Kind]bool // cache of isRepelled
 }
 
 // bundled is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
@@ -139,8 +141,8 @@ func (b *bundles) isRepelled(k *cluster.Kind) bool {
 	return out
 }
 
-// andRequirements returns the alternatives that satisfy both an alternative of a and an alternative of b. It returns
-// false if there are none or too many.
+// andRequirements returns the alternatives that satisfy both an alternative of a and an alternative of b. An empty list
+// accepts any node. It returns false if there are none or too many.
 func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
 	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	maxScarcePlans         = 40  // plans
-	maxUnplacedShareScarce = 0.8 // maximum share of a node's requests that may need a new node
-	minRelativeSaving      = 0.7 // minimum saving relative to the cost of a further node, as a share of the best
-	transitDivisor         = 4   // see hasPodsInTransit
-	podHeadroom            = 1   // percent
+	maxScarcePlans         = 40  // maximum number of plans
+	maxUnplacedShareScarce = 0.8 // the share of the requests of a node's pods that need a new node must be below this
+	minRelativeSaving      = 0.7 // minimum saving per cost of a further node, as a share of that of the best node
+	transitDivisor         = 4   // pods in transit: more than one in this many (hasPodsInTransit)
+	podHeadroom            = 1   // headroom.pods, in percent
 )
 
-// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than twice
-// the share of CPU and of memory that is free on the nodes. This is the case when nodes are full and prices have
-// changed. Each node will be replaced sooner or later, so the free room should go to the nodes that save most.
+// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than
+// MinWorth, and more than twice the share of CPU and of memory that is free on the nodes. This is the case when nodes
+// are full and prices have changed. Each node will be replaced sooner or later, so the free room should go to the nodes
+// that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -28,15 +29,15 @@ func (s *search) isScarce() bool {
 		}
 		free, all = free.Add(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{})), all.Add(n.Allocatable)
 	}
-	share := s.p.priceShare(s.p.price - s.target)
-	return share > MinWorth && 2*max(shareOf(free.CPU, all.CPU), shareOf(free.Memory, all.Memory)) < share
+	saving := s.p.priceShare(s.p.price - s.target)
+	return saving > MinWorth && 2*max(shareOf(free.CPU, all.CPU), shareOf(free.Memory, all.Memory)) < saving
 }
 
 // shareOf returns part as a share of all.
 func shareOf(part, all int64) float64 { return float64(part) / float64(max(all, 1)) }
 
-// replaceForScarcity replaces single nodes when capacity is scarce and no pods are in transit: the nodes that save most
-// relative to the cost. A move must be worth as much as the removal of all candidates.
+// replaceForScarcity replaces single nodes if capacity is scarce and no pods are in transit: the nodes with the highest
+// saving per cost. A move must be worth as much as the removal of all candidates.
 func replaceForScarcity(s *search, order []int) []Move {
 	s.threshold = s.p.priceShare(s.p.price - s.target)
 	if !s.scarce || !s.p.isSettled() {
@@ -49,7 +50,8 @@ func replaceForScarcity(s *search, order []int) []Move {
 	return x.result()
 }
 
-// byPricePerCost returns the candidates that may be worth it, sorted by price per cost, highest first.
+// byPricePerCost returns the candidates whose removal may be worth it and whose pods can be simulated, sorted by price
+// per cost, highest first.
 func (x *extension) byPricePerCost(of []int) []int {
 	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
 		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) ||
@@ -67,18 +69,18 @@ func (x *extension) pricePerCost(c int) float64 {
 // partialFit is a candidate some of whose pods fit other nodes.
 type partialFit struct {
 	candidate int
-	maxSaving float64 // relative to the cost
+	maxSaving float64 // upper limit of the saving per cost
 }
 
-// replaceBest adds the moves of single nodes that save most relative to the cost. It takes the candidates with the
-// highest price per cost first, in batches for which other nodes may have room. Candidates of a batch take none of each
-// other's pods. If all pods of some candidates fit other nodes, these are the moves. For the remaining candidates,
-// nodes are launched for a part of the pods. The search ends as soon as no other candidate can save more, even with a
-// free replacement.
+// replaceBest adds the moves of single nodes with the highest saving per cost. It takes the candidates with the highest
+// price per cost first, in batches for which other nodes may have room. Candidates of a batch take none of each other's
+// pods. If all pods of some candidates fit other nodes, these are the moves. For the remaining candidates, nodes are
+// launched for a part of the pods. The search ends as soon as no other candidate can save more, even with a free
+// replacement.
 func (x *extension) replaceBest(order []int) {
 	var left []partialFit
-	best, most, until, deals := -1, 0.0, x.s.plans+maxScarcePlans, 0
-	for len(order) > 0 && deals < maxNodeChecks && (best < 0 || most < x.pricePerCost(order[0])) {
+	best, most, maxPlans, checks := -1, 0.0, x.s.plans+maxScarcePlans, 0 // most: saving per cost of the candidate best
+	for len(order) > 0 && checks < maxNodeChecks && (best < 0 || most < x.pricePerCost(order[0])) {
 		n := min(max(x.countUntilFull(order), 1), len(order))
 		group := order[:n]
 		order = order[n:]
@@ -89,11 +91,11 @@ func (x *extension) replaceBest(order []int) {
 			return
 		}
 		for _, c := range group {
-			deals += len(x.p.candidates[c].node.Pods) * len(x.sim.nodes)
+			checks += len(x.p.candidates[c].node.Pods) * len(x.sim.nodes)
 		}
 		left = append(left, x.partialFits(group)...)
 		slices.SortStableFunc(left, func(a, b partialFit) int { return cmp.Compare(b.maxSaving, a.maxSaving) })
-		for len(left) > 0 && left[0].maxSaving > most && x.s.plans < until {
+		for len(left) > 0 && left[0].maxSaving > most && x.s.plans < maxPlans {
 			if saves := x.savingPerCost(left[0].candidate); saves > most {
 				best, most = left[0].candidate, saves
 			}
@@ -104,34 +106,36 @@ func (x *extension) replaceBest(order []int) {
 		return
 	}
 	x.replaceRemainder(best)
-	for i := 0; i < len(left) && left[i].maxSaving >= minRelativeSaving*most && x.s.plans < until; i++ {
+	for i := 0; i < len(left) && left[i].maxSaving >= minRelativeSaving*most && x.s.plans < maxPlans; i++ {
 		x.replaceRemainder(left[i].candidate)
 	}
 }
 
-// partialFits returns the candidates of which enough pods fit other nodes to make a move worth it.
+// partialFits returns the candidates of which enough pods fit other nodes for a move that may be worth it.
 func (x *extension) partialFits(group []int) []partialFit {
 	var out []partialFit
 	for _, c := range group {
-		if over := x.unplacedShare(c); over < maxUnplacedShareScarce &&
-			x.p.priceShare(x.p.candidates[c].price)*(1-over) > x.s.threshold*x.p.costShare(x.p.candidates[c].cost) {
-			out = append(out, partialFit{c, x.pricePerCost(c) * (1 - over)})
+		if unplaced := x.unplacedShare(c); unplaced < maxUnplacedShareScarce &&
+			x.p.priceShare(x.p.candidates[c].price)*(1-unplaced) > x.s.threshold*x.p.costShare(x.p.candidates[c].cost) {
+			out = append(out, partialFit{c, x.pricePerCost(c) * (1 - unplaced)})
 		}
 	}
 	return out
 }
 
 // savingPerCost returns the saving per cost of removing the candidate with replaceRemainder; 0 if that is not worth it.
+// It leaves the extension unchanged, which must have no moves yet.
 func (x *extension) savingPerCost(c int) float64 {
-	was, saves := x.clone(), 0.0
+	before, saves := x.clone(), 0.0
 	if x.replaceRemainder(c) {
 		saves = x.moves[0].perCost()
 	}
-	*x = was
+	*x = before
 	return saves
 }
 
-// unplacedShare returns the share of the candidate's requests that does not fit other nodes; 1 if the candidate may not be removed.
+// unplacedShare returns the share of the requests of the candidate's pods that does not fit other nodes; 1 if the
+// candidate may not be removed.
 func (x *extension) unplacedShare(c int) float64 {
 	n := x.p.candidates[c].node
 	if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 {
@@ -164,28 +168,29 @@ func (x *extension) countUntilFull(order []int) int {
 	return len(order)
 }
 
-// replaceRemainder removes the candidate with new nodes for the pods that do not fit other nodes. The plan leaves as
-// little headroom as kube-scheduler needs. It reports whether the saving exceeds the value of the used room.
+// replaceRemainder removes the candidate, with new nodes for the pods that do not fit other nodes. The plan leaves as
+// little headroom as kube-scheduler needs. replaceRemainder reports whether it removed the candidate; it does not if
+// the move is not worth it or the used room is worth more than the saving.
 func (x *extension) replaceRemainder(c int) bool {
 	if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
 		return false
 	}
-	was, moves := x.clone(), len(x.moves)
+	before, added := x.clone(), len(x.moves) // added: the index of the new move
 	x.cordon([]int{c}, true)
 	room := x.valueOfFreeRoom()
 	x.cordon([]int{c}, false)
 	if !x.replaceWithLeastHeadroom(c) {
 		return false
 	}
-	if room-x.valueOfFreeRoom() > x.moves[moves].Saving {
-		*x = was
+	if room-x.valueOfFreeRoom() > x.moves[added].Saving {
+		*x = before
 		return false
 	}
 	return true
 }
 
-// replaceWithLeastHeadroom removes the candidate with a plan of the least headroom, found by bisection. It reports
-// whether such a plan exists.
+// replaceWithLeastHeadroom removes the candidate with a plan of the least headroom.nodes, found by bisection. It
+// reports whether it removed the candidate.
 func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	group := []int{c}
 	if x.try(group, headroom{}) > 0 {
@@ -193,20 +198,20 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	}
 	at, least := int64(50), int64(0)
 	for _, step := range []int64{25, 12, 6, 3} {
-		was := x.clone()
+		before := x.clone()
 		if x.try(group, headroom{at, podHeadroom}) == 0 {
 			at += step
 			continue
 		}
-		*x = was
+		*x = before
 		least, at = at, at-step
 	}
 	return x.try(group, headroom{at, podHeadroom}) > 0 || least > 0 && x.try(group, headroom{least, podHeadroom}) > 0
 }
 
-// valueOfFreeRoom returns the value of the free room of nodes at the target price, 0 if capacity is not scarce. Only
-// the room counts that pods with requests in the proportions of the node could use, because a remainder of one resource
-// is useless.
+// valueOfFreeRoom returns the value of the free room of the candidates that stay, at the target price; 0 if capacity is
+// not scarce. Only the room counts that pods with requests in the proportions of the node could use, because a
+// remainder of one resource is useless.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0
@@ -218,7 +223,7 @@ func (x *extension) valueOfFreeRoom() catalog.Price {
 	return catalog.Price(sum)
 }
 
-// valueOfNode returns the value of the node's free room.
+// valueOfNode returns the value of the node's free room; 0 if the node is no candidate or is cordoned.
 func (x *extension) valueOfNode(of *simNode) float64 {
 	c, known := x.p.byNode[of.name]
 	if !known || of.cordoned {

@@ -2,9 +2,10 @@ package consolidation
 
 import "slices"
 
-// Revalidate returns the moves that remove the nodes in the present state, and no other nodes. It is called before a
-// move of an earlier result is made. Each returned move is still worth it. The grouping of nodes into moves and the
-// planned nodes may differ from the earlier result. Names of nodes that do not exist or cannot be removed are ignored.
+// Revalidate returns moves that remove some or all of the given nodes in the present state, and no other nodes. The
+// caller calls it before it makes a move of an earlier result. Each returned move is worth it now. The grouping of
+// nodes into moves and the planned nodes may differ from the earlier result. Names of nodes that do not exist or cannot
+// be removed are ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {

@@ -7,14 +7,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// schedule schedules all pods in the order of the simulation. If a pod has no node, it returns the first such pod and
-// leaves the simulation unchanged.
+// schedule schedules all pods, in each order in which they may arrive. If a pod has no node in some order, it returns
+// the first such pod and leaves the simulation unchanged. Otherwise it returns nil, and the pods are scheduled as in
+// the last order.
 func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
 	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
 
-// scheduleIf does the same as schedule, but fails if allowed returns false for a chosen node. Constrained pods come
-// first.
+// scheduleIf does the same as schedule, but fails if allowed returns false for a chosen node.
 func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode) bool) *cluster.Pod {
 	if sim.order == oneAtATime {
 		return sim.scheduleOneAtATime(arrivals, allowed)
@@ -31,8 +31,9 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	return nil
 }
 
-// scheduleOneAtATime does the same as scheduleIf with the first sequence in which all pods are scheduled. It leaves
-// arrivals in that sequence.
+// scheduleOneAtATime schedules the pods in the first sequence, of maxSequences, in which all of them have a node. It
+// leaves arrivals in that sequence. If there is none, it returns a pod without a node, and leaves the simulation
+// unchanged.
 func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*simNode) bool) (lost *cluster.Pod) {
 	for n := range maxSequences {
 		for i := range arrivals {
@@ -48,7 +49,7 @@ func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*
 }
 
 // bindAll schedules the pods one after the other. If a pod has no node, it returns that pod and leaves the simulation
-// unchanged.
+// unchanged; otherwise it returns nil.
 func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bool) *cluster.Pod {
 	for i := range arrivals {
 		if !sim.bind(&arrivals[i], allowed) {
@@ -59,7 +60,8 @@ func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bo
 	return nil
 }
 
-// bind schedules the pod if there is a node for it and allowed accepts the node. A nil allowed accepts all nodes.
+// bind schedules the pod if there is a node for it and allowed accepts the node, and reports whether it did. A nil
+// allowed accepts all nodes.
 func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
 	if at < 0 || allowed != nil && !allowed(&sim.nodes[at]) {
@@ -83,21 +85,21 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 // unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group
 // are removed, which leaves more room for other groups. Groups for which takesPart returns false are ignored. The
 // simulation is unchanged afterwards.
-func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group string) bool) map[string]string {
+func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
-	for _, all := range lines {
-		var there []incomingPod
+	for _, all := range orders {
+		var bound []incomingPod
 		for i := range all {
 			a := &all[i]
 			if _, is := out[a.group]; is || !takesPart(a.group) {
 				continue
 			}
 			if sim.bind(a, nil) {
-				there = append(there, *a)
+				bound = append(bound, *a)
 				continue
 			}
 			out[a.group] = a.pod.ID()
-			there = slices.DeleteFunc(there, func(t incomingPod) bool {
+			bound = slices.DeleteFunc(bound, func(t incomingPod) bool {
 				if t.group != a.group {
 					return false
 				}
@@ -105,35 +107,35 @@ func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group
 				return true
 			})
 		}
-		sim.unbind(there)
+		sim.unbind(bound)
 	}
 	return out
 }
 
-// unplacedShare returns the requests of pods without a node as a share of all requests, if large pods come first. The
-// simulation is unchanged afterwards.
+// unplacedShare returns the requests of the pods that find no node, as a share of the requests of all pods, if large
+// pods come first. The simulation is unchanged afterwards.
 func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
 		arrivals[i].pod = &pods[i]
 	}
 	sortAsDrained(arrivals, 0)
-	var seated []incomingPod
-	all, over := 0.0, 0.0
+	var bound []incomingPod
+	all, unplaced := 0.0, 0.0
 	for i := range arrivals {
 		bulk := arrivals[i].pod.Requests.Bulk()
 		all += bulk
 		if sim.bind(&arrivals[i], nil) {
-			seated = append(seated, arrivals[i])
+			bound = append(bound, arrivals[i])
 		} else {
-			over += bulk
+			unplaced += bulk
 		}
 	}
-	sim.unbind(seated)
+	sim.unbind(bound)
 	if all == 0 {
 		return 0
 	}
-	return over / all
+	return unplaced / all
 }
 
 // placeOnExisting schedules the pods on existing nodes. If a pod would go elsewhere, it returns nil and leaves the
@@ -149,14 +151,14 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	return arrivals
 }
 
-// releaseReserved frees the room that remaining nodes reserve for pods of the removed nodes, because these pods are
-// about to use it.
+// releaseReserved frees the room that pods of the removed nodes already use on remaining nodes, as pods that are
+// planned there. These pods are about to be scheduled in the simulation. nodes are the removed nodes.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
-	goes := map[string]bool{}
+	moved := map[string]bool{} // by pod ID
 	for _, name := range nodes {
 		if n := byName[name]; n != nil {
 			for i := range n.Pods {
-				goes[n.Pods[i].ID()] = true
+				moved[n.Pods[i].ID()] = true
 			}
 		}
 	}
@@ -166,7 +168,7 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 			continue
 		}
 		for k := range all[i].Pods {
-			if p := &all[i].Pods[k]; goes[p.ID()] {
+			if p := &all[i].Pods[k]; moved[p.ID()] {
 				sim.setFree(at, sim.nodes[at].free.Add(p.Requests))
 			}
 		}
@@ -182,8 +184,8 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 	for _, p := range plan.Placements {
 		planned[p.Pod] = p.Node
 	}
-	goes := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
-	sim := newSimulation(s.Nodes, drainOrders, goes)
+	isRemoved := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
+	sim := newSimulation(s.Nodes, drainOrders, isRemoved)
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
@@ -199,22 +201,24 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string)
 			all = append(all, incomingPod{pod: &n.Pods[i], from: name, group: name, planned: planned[n.Pods[i].ID()]})
 		}
 	}
-	lines, at := sim.allOrders(all), positions(turns)
-	for _, line := range lines {
-		slices.SortStableFunc(line, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+	orders, at := sim.allOrders(all), positions(turns)
+	for _, order := range orders {
+		slices.SortStableFunc(order, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 	}
-	left := sim.unschedulable(lines, func(string) bool { return true })
+	lost := sim.unschedulable(orders, func(string) bool { return true })
 	var out []string
 	for _, name := range nodes {
-		if id, ok := left[name]; ok {
+		if id, ok := lost[name]; ok {
 			out = append(out, id)
-			delete(left, name)
+			delete(lost, name)
 		}
 	}
 	return out
 }
 
-// keepSchedulable keeps the moves of the attempt, best first, for which kube-scheduler finds a node for each moved pod.
+// keepSchedulable keeps the moves of the attempt for which kube-scheduler finds a node for each moved pod, best move
+// first. Other candidates that stay may take pods. It recomputes the score with the threshold of the search, also for
+// moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
 	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
@@ -245,7 +249,7 @@ func (a *incoming) sort(turns []string) {
 	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 }
 
-// ids returns the pods in their order.
+// ids returns the IDs of the pods, in their order.
 func (a *incoming) ids() []string {
 	out := make([]string, len(a.pods))
 	for i := range a.pods {
@@ -254,7 +258,7 @@ func (a *incoming) ids() []string {
 	return out
 }
 
-// positions returns the position of each ID, from 1.
+// positions returns the position of each ID, from 1, so that unknown IDs, at 0, come first.
 func positions(turns []string) map[string]int {
 	out := make(map[string]int, len(turns))
 	for i, id := range turns {

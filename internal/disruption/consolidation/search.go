@@ -13,20 +13,20 @@ type search struct {
 	p *problem
 
 	all       attempt       // the attempt in which all candidates are removed
-	target    catalog.Price // of the nodes that would be launched if all candidates were removed
+	target    catalog.Price // price of the nodes that would be launched if all candidates were removed
 	scarce    bool          // free capacity is scarce: see isScarce
 	bestTypes []string      // instance types of the nodes that would be launched if all candidates were removed
 	wasteful  int           // number of candidates with any waste: see byWaste
 
-	plans       int     // number of plans
+	plans       int     // number of plans so far
 	plansBefore int     // number of plans before the current threshold
 	threshold   float64 // minimum worth of a move: see thresholds
 
-	prefixes map[int]attempt // by length of the prefix: see tryPrefix
-	bundled  *attempt        // see replaceBundles
+	prefixes map[int]attempt // cache of tryPrefix, by length of the prefix
+	bundled  *attempt        // cache of replaceBundles; nil: none yet
 
-	declined map[string]Move // by first node: see decline
-	order    evictionOrder   // in which moved pods are assumed to arrive
+	declined map[string]Move // by name of its first node: see decline
+	order    evictionOrder   // the order in which moved pods are assumed to arrive
 
 	// Memory of the previous snapshot, which the next snapshot reuses.
 	scratchNodes []cluster.Node
@@ -47,7 +47,7 @@ func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 }
 
 // snapshotWithout returns the snapshot with the candidates in gone terminating and their pods pending; gone has one
-// entry per candidate. The result is valid until the next call of snapshotWithout or scratch.
+// entry per candidate. The result is valid until the next call of snapshotWithout, scratch or sequence.snapshotWith.
 func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 	out := s.scratch(s.p.in.Snapshot)
 	for i, is := range gone {
@@ -75,15 +75,15 @@ func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 }
 
 // scratch returns a copy of the snapshot whose nodes and pools may be changed. It is valid until the next call of
-// snapshotWithout or scratch.
+// scratch, or of a method that calls it.
 func (s *search) scratch(of cluster.Snapshot) cluster.Snapshot {
 	s.scratchNodes = append(s.scratchNodes[:0], of.Nodes...)
 	of.Nodes, of.Pools = s.scratchNodes, slices.Clone(of.Pools)
 	return of
 }
 
-// planAll plans the removal of all candidates. The price of this plan is the target. It also determines whether
-// capacity is scarce.
+// planAll plans the removal of all candidates, and sets all, target, scarce and bestTypes. target is the price of the
+// planned nodes, without those for the pending pods.
 func (s *search) planAll() {
 	all := make([]bool, len(s.p.candidates))
 	for i := range all {
@@ -106,10 +106,11 @@ func (s *search) thresholds() []float64 {
 	return []float64{s.p.lowestThreshold()}
 }
 
-// lowestThreshold returns the least threshold of any move that launches nodes or moves pods to other nodes.
+// lowestThreshold returns the lowest threshold of a search. Only the exchange of a node for one new node may be worth
+// less (MinWorthExchange).
 func (p *problem) lowestThreshold() float64 { return MinWorth * p.churnFactor() }
 
-// churnFactor returns the factor of all thresholds.
+// churnFactor returns the factor of the minimum worth: HighChurnFactor with high churn, otherwise 1.
 func (p *problem) churnFactor() float64 {
 	if p.in.HighChurn {
 		return HighChurnFactor

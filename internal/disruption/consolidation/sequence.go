@@ -11,22 +11,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// sequence is the state of the cluster while candidates are removed one after the other. All of them are terminating
-// from the start, so that no pod moves to a node that is removed later. A candidate's pods stay residents until its
-// turn.
+// sequence is the state of the cluster while candidates are removed one after the other. Candidates that may be removed
+// can be terminating from the start, so that no pod moves to a node that is removed later (newSequence). A candidate's
+// pods stay residents until its turn.
 type sequence struct {
 	s        *search
 	p        *problem
-	now      cluster.Snapshot // without pending pods
-	nodes    map[string]int   // index into now.Nodes, by name
-	podByID  map[string]*cluster.Pod
-	launched int
+	now      cluster.Snapshot        // without pending pods
+	nodes    map[string]int          // index into now.Nodes, by name
+	podByID  map[string]*cluster.Pod // pods of candidates and pending pods
+	launched int                     // number of launched nodes
 }
 
-func newSequence(s *search, goes []int) *sequence {
+// newSequence returns the state before the first removal. The candidates in may are terminating, so they take no pods.
+func newSequence(s *search, may []int) *sequence {
 	r := &sequence{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
 	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
-	for _, c := range goes {
+	for _, c := range may {
 		r.now.Nodes[s.p.candidates[c].at].Leaving = true
 	}
 	for i := range r.now.Nodes {
@@ -41,14 +42,15 @@ func newSequence(s *search, goes []int) *sequence {
 	return r
 }
 
-// start applies the plan for the pending pods.
+// start applies the plan for the pending pods, and removes these from the snapshot.
 func (r *sequence) start(t attempt) {
 	r.apply(t)
 	r.now.Pods = nil
 }
 
-// snapshotWith returns the current snapshot in which the pods of the candidates in gone are pending. It is valid until
-// the next call.
+// snapshotWith returns the current snapshot in which the candidates in gone are terminating and their pods are pending;
+// gone has one entry per candidate. It is valid until the next call of snapshotWith, search.snapshotWithout or
+// search.scratch.
 func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	out := r.s.scratch(r.now)
 	for i, is := range gone {
@@ -67,9 +69,9 @@ func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	return out
 }
 
-// apply applies the plan: it places the pods on their new nodes and adds planned nodes as nodes without free room. The
-// room left on a planned node belongs to its own move: with pods of other moves on it, the moves would depend on each
-// other.
+// apply applies the plan of an attempt: it removes the candidates, places the pods on their new nodes, and adds planned
+// nodes as nodes without free room. The room left on a planned node belongs to its own move: with pods of other moves
+// on it, the moves would depend on each other.
 func (r *sequence) apply(t attempt) {
 	for i, is := range t.removed {
 		if is {
@@ -90,7 +92,7 @@ func (r *sequence) apply(t attempt) {
 	}
 }
 
-// pod returns the pending pod and its candidate, if any.
+// pod returns the pod with the ID, nil if it is unknown, and the node that it comes from, nil for a pending pod.
 func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	if c, ok := r.p.byPod[id]; ok {
 		return r.podByID[id], r.p.candidates[c].node
@@ -148,8 +150,8 @@ func commonLabels(m *packing.PlannedNode) requirements.Labels {
 	return out
 }
 
-// addResident adds the pod to the residents. from is the node that the pod comes from, nil if none, and has the pod's
-// kind.
+// addResident adds the pod to the residents. from is the node that the pod comes from, which has its kind; nil for a
+// pending pod.
 func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
 		if isOfKind(residents[i].Kind, p) {
@@ -173,7 +175,8 @@ func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Nod
 	return append(residents, cluster.Resident{Kind: kind, Count: 1})
 }
 
-// removeGroup removes the candidates of the group, after the groups before it.
+// removeGroup removes the candidates of the group with one plan. It returns their moves, and the candidates that stay
+// because of a pod that the plan refuses. The rest of the group is then planned again.
 func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 	var stuck []Stuck
 	for len(group) > 0 {
@@ -195,7 +198,7 @@ func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 	return nil, stuck
 }
 
-// stuckNodes returns the candidates with a pod that the plan refuses.
+// stuckNodes returns the candidates with a pod that the plan refuses, each with the number of such pods.
 func (r *sequence) stuckNodes(plan packing.Plan) []Stuck {
 	var out []Stuck
 	at := map[int]int{} // index into out, by candidate

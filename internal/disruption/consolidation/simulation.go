@@ -18,9 +18,9 @@ import (
 // Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
 	nodes    []simNode
-	free     []freeRoom     // of nodes
-	byName   map[string]int // index into nodes; planned nodes have the names of their plan
-	accepted map[nodeRequirements][]int
+	free     []freeRoom                 // by index into nodes
+	byName   map[string]int             // index into nodes; planned nodes have the names of their plan
+	accepted map[nodeRequirements][]int // cache of accepting
 
 	order evictionOrder
 }
@@ -31,10 +31,10 @@ type simNode struct {
 	planned     bool   // not launched yet
 	labels      requirements.Labels
 	taints      []requirements.Taint
-	avoids      []cluster.Term
+	avoids      []cluster.Term // required anti-affinity of pods on the node
 	allocatable resources.Amounts
 	free        resources.Amounts
-	newPods     int // scheduled in the simulation
+	newPods     int // number of pods scheduled in the simulation
 	cordoned    bool
 }
 
@@ -48,21 +48,22 @@ type nodeRequirements struct {
 	tolerates *requirements.Toleration
 }
 
-// newSimulation returns a simulation with the nodes that are ready for pods, except those for which out returns true.
-func newSimulation(nodes []cluster.Node, as evictionOrder, out func(i int) bool) *simulation {
-	b := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: as}
+// newSimulation returns a simulation with the nodes that are ready for pods, except those with an index for which isOut
+// returns true.
+func newSimulation(nodes []cluster.Node, order evictionOrder, isOut func(i int) bool) *simulation {
+	sim := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: order}
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Leaving || !n.Initialized || n.Cordoned() || out(i) {
+		if n.Leaving || !n.Initialized || n.Cordoned() || isOut(i) {
 			continue
 		}
 		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
 		for _, r := range n.Residents {
 			s.avoids = append(s.avoids, r.Avoids...)
 		}
-		b.add(n.Name, s)
+		sim.add(n.Name, s)
 	}
-	return b
+	return sim
 }
 
 // add adds a node.
@@ -90,28 +91,29 @@ func (sim *simulation) setFree(at int, free resources.Amounts) {
 	}
 }
 
-// simNodeOf returns the planned node at its cheapest offering, with room for its pods. It returns false if the market
-// has no such instance type.
+// simNodeOf returns the planned node at its cheapest offering. pods are the requests of the move's pods on the node,
+// for which there is room; its other requests are those of DaemonSet pods. It returns false if the market has no such
+// instance type.
 func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {
 			continue
 		}
-		daemons := m.Requests.Sub(pods).Floor()
+		daemonPods := m.Requests.Sub(pods).Floor()
 		return simNode{
 			name:        m.Name,
 			planned:     true,
 			labels:      labelsOf(&t, m.Labels, first.Zone, first.CapacityType),
 			taints:      m.Taints,
 			allocatable: t.Allocatable,
-			free:        t.Allocatable.Sub(daemons),
+			free:        t.Allocatable.Sub(daemonPods),
 		}, true
 	}
 	return simNode{}, false
 }
 
-// labelsOf returns the labels of a node of the type in the pool.
+// labelsOf returns the labels of a node of the type. pool has the labels that come from the NodePool.
 func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType string) requirements.Labels {
 	out := make(requirements.Labels, len(t.Labels)+len(pool)+2)
 	maps.Copy(out, t.Labels)
@@ -120,13 +122,13 @@ func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType stri
 	return out
 }
 
-// hasNewPods reports whether pods were scheduled on the node.
+// hasNewPods reports whether pods were scheduled on the node in the simulation.
 func (sim *simulation) hasNewPods(name string) bool {
 	at, ok := sim.byName[name]
 	return ok && sim.nodes[at].newPods > 0
 }
 
-// cordon excludes the node from scheduling. With is false it includes the node again.
+// cordon excludes the node from scheduling. If is is false, it includes the node again.
 func (sim *simulation) cordon(name string, is bool) {
 	if at, ok := sim.byName[name]; ok {
 		sim.nodes[at].cordoned = is
@@ -134,7 +136,7 @@ func (sim *simulation) cordon(name string, is bool) {
 	}
 }
 
-// clone returns a copy that the caller restores if an attempt fails.
+// clone returns a copy, to which the caller can return if an attempt fails.
 func (sim *simulation) clone() *simulation {
 	return &simulation{
 		nodes:    slices.Clone(sim.nodes),
@@ -165,7 +167,7 @@ func (sim *simulation) mayFit(at int, p *cluster.Pod) bool {
 	return p.Requests.CPU <= r.cpu && p.Requests.Memory <= r.memory
 }
 
-// isConstrained reports whether a pod's node depends on more than room, labels and taints.
+// isConstrained reports whether the pod's own requirements on a node are more than room, labels and taints.
 func isConstrained(p *cluster.Pod) bool {
 	binds := func(t cluster.Term) bool { return t.Weight == 0 }
 	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) ||
@@ -173,7 +175,7 @@ func isConstrained(p *cluster.Pod) bool {
 		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
 }
 
-// nodeFor returns the index of the node that the pod gets, -1 for none.
+// nodeFor returns the index of the node on which kube-scheduler puts the pod; -1 for none.
 func (sim *simulation) nodeFor(a *incomingPod) int {
 	p := a.pod
 	if isConstrained(p) {
@@ -195,7 +197,7 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 	return best
 }
 
-// score returns the least free share of CPU and memory after the pod is added, at most 1. It orders nodes like
+// score returns the free share of CPU or of memory after the pod is added, whichever is less. It orders nodes like
 // NodeResourcesFit and NodeResourcesBalancedAllocation together.
 func (s *simNode) score(ask *resources.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
@@ -203,7 +205,7 @@ func (s *simNode) score(ask *resources.Amounts) float64 {
 	return min(cpu, memory)
 }
 
-// accepting returns the nodes whose labels and taints fit the pod.
+// accepting returns the indices of the nodes whose labels and taints fit the pod.
 func (sim *simulation) accepting(p *cluster.Pod) []int {
 	key := nodeRequirements{}
 	if len(p.Required) > 0 {
@@ -225,7 +227,7 @@ func (sim *simulation) accepting(p *cluster.Pod) []int {
 	return out
 }
 
-// repels reports whether a pod on the node has anti-affinity with p.
+// repels reports whether a pod that was on the node from the start has required anti-affinity with p.
 func (s *simNode) repels(p *cluster.Pod) bool {
 	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
 }

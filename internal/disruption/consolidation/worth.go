@@ -12,8 +12,9 @@ import (
 // consolidation would always choose the cheapest spot type, which is soon interrupted. The value is Karpenter's.
 const spotVariety = 15
 
-// evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned
-// nodes that would not save.
+// evaluate returns the move's part of the score of an attempt, and whether the move is worth it. stuck are candidates
+// that cannot be removed. evaluate sets Worth, and removes offerings of planned nodes with which the move would not
+// save. It records a move that saves less than its pools require (decline).
 func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
@@ -23,22 +24,22 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) 
 			return 0, false
 		}
 	}
-	if effort := s.p.costShare(m.Cost); effort > 0 {
-		m.Worth = s.p.priceShare(m.Saving) / effort
+	if share := s.p.costShare(m.Cost); share > 0 {
+		m.Worth = s.p.priceShare(m.Saving) / share
 	}
 	if !s.p.meetsRules(m) {
 		s.decline(m)
 		return 0, false
 	}
-	bar := s.threshold
+	threshold := s.threshold
 	if s.isLowest() {
-		bar = min(bar, s.p.minWorth(m))
+		threshold = min(threshold, s.p.minWorth(m))
 	}
-	worth = s.p.priceShare(m.Saving) - bar*s.p.costShare(m.Cost)
+	worth = s.p.priceShare(m.Saving) - threshold*s.p.costShare(m.Cost)
 	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
 }
 
-// minWorth returns the minimum worth of the move, independent of the rules of its pools.
+// minWorth returns the minimum worth of the move without the rules of its pools.
 func (p *problem) minWorth(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.PlannedNodes) == 1 && len(m.Placements) == 0 {
 		return MinWorthExchange * p.churnFactor()
@@ -70,15 +71,15 @@ func (p *problem) meetsRules(m *Move) bool {
 	return true
 }
 
-// keepSavingOfferings removes the offerings with which the move might not save. Each planned node gets an equal part of
-// the saving, so that the move saves with any of the remaining offerings. It reports whether each planned node keeps
-// enough offerings.
+// keepSavingOfferings removes the offerings with which the move might not save. Each planned node may cost more by an
+// equal part of the saving, so that the move saves with any combination of the remaining offerings. keepSavingOfferings
+// reports whether each planned node keeps enough offerings.
 func (p *problem) keepSavingOfferings(m *Move) bool {
 	spot := p.isSpotToSpot(m)
 	for i := range m.PlannedNodes {
-		machine := &m.PlannedNodes[i]
-		limit := machine.Price() + m.Saving/catalog.Price(len(m.PlannedNodes))
-		kept := slices.DeleteFunc(slices.Clone(machine.Offerings), func(c packing.Choice) bool {
+		plannedNode := &m.PlannedNodes[i]
+		limit := plannedNode.Price() + m.Saving/catalog.Price(len(m.PlannedNodes))
+		kept := slices.DeleteFunc(slices.Clone(plannedNode.Offerings), func(c packing.Choice) bool {
 			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
 		})
 		if spot && p.in.SpotToSpot {
@@ -87,14 +88,14 @@ func (p *problem) keepSavingOfferings(m *Move) bool {
 			}
 			kept = cheapest(kept, spotVariety)
 		}
-		if len(kept) == 0 || kept[0].Price > machine.Price() {
-			return false // the saving depended on the cheapest offering
+		if len(kept) == 0 || kept[0].Price > plannedNode.Price() {
+			return false // the cheapest offering was removed, and the saving is based on its price
 		}
-		narrowed, ok := narrow(*machine, kept)
+		narrowed, ok := narrow(*plannedNode, kept)
 		if !ok {
 			return false
 		}
-		*machine = narrowed
+		*plannedNode = narrowed
 	}
 	return true
 }
@@ -120,7 +121,7 @@ func variety(choices []packing.Choice) int {
 	return len(types)
 }
 
-// cheapest returns the choices of the first types instance types.
+// cheapest returns the choices of the first instance types, at most as many as types.
 func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
@@ -132,8 +133,8 @@ func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	})
 }
 
-// narrow returns the planned node with only the offerings in kept. It returns false if they are too few for a minValues
-// of its pool.
+// narrow returns the planned node with only the offerings in kept. It returns false if these have too few values for a
+// minValues of its pool.
 func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, bool) {
 	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
 	for i := range kept {
@@ -141,13 +142,13 @@ func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, 
 		values[catalog.LabelZone][kept[i].Zone] = true
 		values[catalog.LabelCapacityType][kept[i].CapacityType] = true
 	}
-	whole := len(kept) == len(m.Offerings)
+	isWhole := len(kept) == len(m.Offerings)
 	m.Offerings, m.Requirements = kept, slices.Clone(m.Requirements)
 	for i := range m.Requirements {
 		r := &m.Requirements[i]
 		left, ok := values[r.Key]
 		if !ok || r.Operator != requirements.In {
-			if !whole && r.MinValues > 0 {
+			if !isWhole && r.MinValues > 0 {
 				return m, false // the remaining types' values of other labels are not known here
 			}
 			continue

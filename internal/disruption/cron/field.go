@@ -9,10 +9,11 @@ import (
 // field describes one of the five columns of a cron line: its name, its range, and the words for its numbers.
 type field struct {
 	name        string
-	least, most int
+	least, most int    // the range of its numbers
 	words       string // names of three letters each, the first for the value least; empty: numbers only
 }
 
+// fields returns the columns in the order of a cron line.
 func fields() [5]field {
 	return [5]field{
 		{name: "minute", least: 0, most: 59},
@@ -30,6 +31,7 @@ type set struct {
 	isAny bool
 }
 
+// has reports whether the set contains n.
 func (s set) has(n int) bool { return s.bits&(1<<n) != 0 }
 
 // parse parses a column: "*", "5", "1-5", "*/15", "1,3,mon-fri/2".
@@ -52,6 +54,7 @@ func (f field) parse(text string) (set, error) {
 	return out, nil
 }
 
+// parseRange parses an element of the list: "*", "5", "1-5", each with or without a step "/2".
 func (f field) parseRange(text string) (set, error) {
 	span, stride, hasStep := strings.Cut(text, "/")
 	first, last, isSpan := strings.Cut(span, "-")

@@ -1,7 +1,8 @@
-// Package cron parses cron lines and computes when they fire, in UTC.
+// Package cron parses cron lines and computes when they fire, in UTC. A hit is a minute in which a line fires.
 //
 // In: a line of five columns, or @daily and the like; a time.
-// Out: the next hit; whether a window that opens with each hit is open, and when that changes.
+// Out: the next hit; whether a window is open, and when that changes. A window opens with each hit and has a fixed
+// length.
 // Never: a time zone other than UTC, a column for seconds, or an unbounded search.
 package cron
 
@@ -51,7 +52,7 @@ func Parse(line string) (Schedule, error) {
 	return s, nil
 }
 
-// nickname returns the line that the nickname stands for.
+// nickname returns the cron line that the nickname, such as @daily, stands for.
 func nickname(word string) (string, error) {
 	switch word {
 	case "@yearly", "@annually":
@@ -68,8 +69,7 @@ func nickname(word string) (string, error) {
 	return "", fmt.Errorf("schedule %q: use @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or five columns", word)
 }
 
-// farthest is the longest time in days until the next hit of any line that fires: 29 February is up to eight years
-// away.
+// farthest is the longest time to the next hit of any line that fires, in days: 29 February is up to eight years away.
 const farthest = 8*366 + 1
 
 // Next returns the first hit after t, to the minute and in UTC; zero if there is none.
@@ -101,7 +101,8 @@ func (s Schedule) hitsOn(date time.Time) bool {
 	return day || weekday
 }
 
-// minuteOf returns the first minute of a day, starting at from, at which the schedule fires on its days.
+// minuteOf returns the first minute of a day, not before from, at which the schedule fires on its days; false if there
+// is none.
 func (s Schedule) minuteOf(from int) (int, bool) {
 	for hour := from / 60; hour < 24; hour++ {
 		if !s.hours.has(hour) {
@@ -120,12 +121,13 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 	return 0, false
 }
 
-// mostHits limits the number of hits that Active examines.
+// mostHits is the maximum number of hits that Active examines.
 const mostHits = 200
 
-// Active reports whether now is within open of a hit: from the hit itself until open has passed. until is when to check
-// again: when the window closes, unless another opens before, or when the next one opens. It is zero if the result
-// never changes, as for windows without gaps. It may be too early if windows overlap for long, but is never too late.
+// Active reports whether a window is open at now: from a hit itself until open has passed. until is when to check
+// again. While a window is open, this is when it closes, unless another opens before; otherwise, when the next one
+// opens. until is zero if the result never changes, as for windows without gaps. until may be too early if windows
+// overlap for long, but is never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -168,7 +170,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 	if s.days.isAny && s.weekdays.isAny && s.months.isAny { // every day
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
-	before := -1 // the previous day with a hit
+	before := -1 // the previous day with a hit, as a number of days after the first
 	for ahead := range 2 * farthest {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue

@@ -10,10 +10,11 @@ import (
 type Step struct {
 	// Evict are the pods to evict now, with the eviction API, which respects PodDisruptionBudgets: the largest first.
 	Evict []Pod
-	// Force are the pods past their deadline, to be deleted without regard to their protection.
+	// Force are the pods whose grace period no longer fits before the deadline. They are deleted without regard to
+	// their protection.
 	Force []Forced
 
-	// Held: other pods must move first. See InTurn.
+	// Held: InTurn has limited Evict to the pod whose turn it is, so Evict may lack pods that could be evicted.
 	Held bool
 
 	// Waiting is the number of pods that must still leave, including those of Evict and Force. 0: the node is drained.
@@ -31,14 +32,14 @@ type Forced struct {
 }
 
 // Next returns which pods to evict next. A tier is evicted only after all tiers before it have left. With a deadline
-// (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Pods of
-// equal size, and all lists except Evict, are sorted by namespace and name.
+// (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Evict is
+// sorted by size; pods of equal size and all other lists are sorted by namespace and name.
 //
 // Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node. Small pods that came
 // first would fill all nodes evenly and leave no room for large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
-	turn := -1
+	turn := -1 // the first tier that has a pod
 	var leaving []Pod
 	for _, p := range pods {
 		if !p.MustLeave(now) {
@@ -72,7 +73,7 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 }
 
 // mustForce reports whether the pod must be deleted now to end before the deadline. A terminating pod is deleted again
-// only if it would end after the deadline.
+// only if it would otherwise end after the deadline.
 func mustForce(p Pod, deadline, now time.Time) bool {
 	if deadline.IsZero() {
 		return false

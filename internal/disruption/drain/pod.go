@@ -42,8 +42,8 @@ type Pod struct {
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// stuck is how long to wait for a deleted pod after its grace period. After that, its kubelet will not terminate it any
-// more.
+// stuck is how long draining waits for a deleted pod after its grace period. After that, the kubelet of the node will
+// not terminate the pod any more.
 const stuck = time.Minute
 
 // MustLeave reports whether draining waits for the pod. Pods that tolerate the taint of terminating nodes may stay.
@@ -72,22 +72,26 @@ func (p Pod) ProtectedUntil() time.Time {
 	return p.Started.Add(d)
 }
 
-// protection returns how long after its start the pod is protected.
+// protection returns how long after its start the annotation protects the pod; false if the value is not a positive
+// duration.
 func (p Pod) protection() (time.Duration, bool) {
 	d, err := time.ParseDuration(p.DoNotDisrupt)
 	return d, err == nil && d > 0
 }
 
+// misread reports whether the annotation has a value that is neither a boolean nor a positive duration.
 func (p Pod) misread() bool {
 	_, ok := p.protection()
 	return !ok && p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" && p.DoNotDisrupt != "false"
 }
 
+// isStuck reports whether the pod still exists long after the end of its grace period.
 func (p Pod) isStuck(now time.Time) bool {
 	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > stuck
 }
 
-// tier returns the eviction tier of the pod: applications first, then their DaemonSet pods, then critical pods.
+// tier returns the eviction tier of the pod: 0 for applications, 1 for DaemonSet pods, 2 for critical pods, 3 for
+// critical DaemonSet pods.
 func (p Pod) tier() int {
 	tier := 0
 	if p.Daemon {

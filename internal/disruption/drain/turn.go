@@ -16,11 +16,11 @@ type Turn struct {
 	Since time.Time
 }
 
-// TurnMost is the maximum wait for another pod's turn. After that all pods are evicted, because the order only serves a
-// lower price.
+// TurnMost is the maximum time for which the other pods wait for the pod whose turn it is. After that all pods are
+// evicted, because the order only serves a lower price.
 const TurnMost = 10 * time.Second
 
-// Next returns the ID of the next pod; empty if all were evicted.
+// Next returns the ID of the next pod in the order; empty if all were evicted.
 func (t Turn) Next() string {
 	at := slices.IndexFunc(t.Order, func(id string) bool { return t.There[id] })
 	if at < 0 {
@@ -29,7 +29,9 @@ func (t Turn) Next() string {
 	return t.Order[at]
 }
 
-// InTurn reduces the step to the pod whose turn it is, as long as there is such a pod. Forced pods stay in the step.
+// InTurn removes from Evict the pods whose turn it is not. The next pod stays only if the replacements of the evicted
+// pods are scheduled. InTurn changes nothing if no pod is left in the order, or after TurnMost. Forced pods stay in the
+// step.
 func (s Step) InTurn(t Turn, now time.Time) Step {
 	next := t.Next()
 	if next == "" || now.Sub(t.Since) >= TurnMost {

@@ -6,6 +6,7 @@ import (
 	"strings"
 )
 
+// judgeImage compares the image of the node with the image that the class selects.
 func judgeImage(n Node, w Desired) (Verdict, bool) {
 	if w.Image == "" || n.Image == "" || n.Image == w.Image {
 		return Verdict{}, false
@@ -14,9 +15,8 @@ func judgeImage(n Node, w Desired) (Verdict, bool) {
 		"the node runs image %s, and EC2NodeClass %s now selects %s for it", n.Image, w.ClassName, w.Image)}, true
 }
 
-// judgeGroups distinguishes missing security groups from extra ones. A missing group is newly selected by the class,
-// and may belong to another cluster with the same tags. An extra group is no longer selected, or someone else attached
-// it.
+// judgeGroups compares the security groups. A group that the node lacks is newly selected by the class, and may belong
+// to another cluster with the same tags. An extra group of the node is no longer selected, or someone else attached it.
 func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
@@ -39,6 +39,7 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	}, true
 }
 
+// judgeSubnet checks whether the class selects the subnet of the node.
 func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Subnet == "" || len(w.Subnets) == 0 || slices.Contains(w.Subnets, n.Subnet) {
 		return Verdict{}, false
@@ -48,6 +49,7 @@ func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 		strings.Join(sorted(w.Subnets), ", "))}, true
 }
 
+// judgeReservation checks whether the class selects the capacity reservation of the node.
 func judgeReservation(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Reservation == "" || slices.Contains(w.Reservations, n.Reservation) {
 		return Verdict{}, false
@@ -57,6 +59,7 @@ func judgeReservation(n Node, w Desired) (Verdict, bool) {
 		FieldReservations, w.ClassName)}, true
 }
 
+// judgePlacement compares the placement group of the node with that of the class.
 func judgePlacement(n Node, w Desired) (Verdict, bool) {
 	if w.Placement == nil || n.Placement == *w.Placement {
 		return Verdict{}, false

@@ -55,6 +55,7 @@ func Short(text string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
+// nameInJSON returns the name of the field in JSON.
 func nameInJSON(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {
@@ -63,7 +64,8 @@ func nameInJSON(f reflect.StructField) string {
 	return name
 }
 
-// hashOf returns the hash of one value. A pointer has the hash of its target, nil that of the zero value.
+// hashOf returns the hash of one value. A pointer has the hash of the value that it points to; a nil pointer has that
+// of the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
 	v = dereferenced(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -85,7 +87,8 @@ func hashOf(v reflect.Value) (uint64, error) {
 	return hashOfNumber(v)
 }
 
-// dereferenced dereferences pointers and interfaces.
+// dereferenced follows pointers and interfaces to a value. For nil it returns the zero value of the type; 0 for a nil
+// interface.
 func dereferenced(v reflect.Value) reflect.Value {
 	zero := reflect.TypeFor[int]()
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
@@ -100,6 +103,7 @@ func dereferenced(v reflect.Value) reflect.Value {
 	return v
 }
 
+// hashOfTime hashes the binary encoding of the time.
 func hashOfTime(v reflect.Value) (uint64, error) {
 	at, ok := v.Interface().(time.Time)
 	if !ok {
@@ -130,6 +134,7 @@ func hashOfNumber(v reflect.Value) (uint64, error) {
 	return sum(text), nil
 }
 
+// hashOfMap hashes the pairs without regard to their order.
 func hashOfMap(v reflect.Value) (uint64, error) {
 	var out uint64
 	for _, key := range v.MapKeys() {
@@ -142,6 +147,7 @@ func hashOfMap(v reflect.Value) (uint64, error) {
 	return sealed(out), nil
 }
 
+// hashOfSet hashes the elements of a slice without regard to their order.
 func hashOfSet(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
@@ -154,6 +160,7 @@ func hashOfSet(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
+// hashOfList hashes the elements of an array in their order.
 func hashOfList(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
@@ -229,6 +236,7 @@ func durations(texts map[string]string) map[string]any {
 	return out
 }
 
+// hashOfPair hashes a key and its value.
 func hashOfPair(key, value reflect.Value) (uint64, error) {
 	k, err := hashOf(key)
 	if err != nil {
@@ -238,13 +246,15 @@ func hashOfPair(key, value reflect.Value) (uint64, error) {
 	return joined(k, v), err
 }
 
+// joined returns the hash of two hashes in this order.
 func joined(a, b uint64) uint64 {
 	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
 }
 
-// sealed prevents values that are combined without an order from canceling each other.
+// sealed hashes a hash again. This prevents values that are combined without an order from canceling each other.
 func sealed(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
 
+// sum returns the FNV-1 hash of the text.
 func sum(text []byte) uint64 {
 	h := fnv.New64()
 	_, _ = h.Write(text) // it never fails

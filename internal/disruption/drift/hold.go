@@ -18,8 +18,8 @@ type Breaker struct {
 
 // The defaults of a Breaker.
 const (
-	BreakerCount = 5
-	BreakerShare = 0.5
+	BreakerCount = 5   // nodes
+	BreakerShare = 0.5 // of the nodes of a pool
 )
 
 // Judged is a node of a pool with its verdict.
@@ -36,10 +36,10 @@ type Hold struct {
 	Message string // one sentence: the change
 }
 
-// Trip reports whether too many nodes of a pool drift because of a change in AWS alone, so that replacing them needs
-// approval. state is the observed state of AWS, in any form: another state is another hold. An open breaker stays open
-// while any node drifts because of that change, so that replacements do not start unapproved when other nodes come or
-// go.
+// Trip returns the hold of a pool, and whether there is one: too many nodes drift because of a change in AWS alone, so
+// that replacing them needs approval. state is the observed state of AWS, in any form: another state is another hold.
+// An open breaker (isOpen) stays open while any node drifts because of that change, so that replacements do not start
+// unapproved when other nodes come or go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}

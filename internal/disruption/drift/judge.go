@@ -23,7 +23,7 @@ func (s Stamp) Differs(other Stamp) bool {
 	return known && s.Version == other.Version && s.Hash != other.Hash
 }
 
-// Made is the recorded origin of a node: the fields that it was made from.
+// Made is the recorded origin of a node: the fields of its NodePool or node class that it was made from.
 type Made struct {
 	// Stamp is the hash of all fields.
 	Stamp Stamp
@@ -64,8 +64,8 @@ type Desired struct {
 	// Placement is the placement group; nil: unknown.
 	Placement *string
 
-	Ignored []string        // names of fields (Fields) whose changes do not count
-	Outside map[string]bool // fields of selectors that select others than before, without a change by the user (Outside)
+	Ignored []string        // names of fields, as Fields returns them, whose changes do not count
+	Outside map[string]bool // fields whose selectors select other IDs than before, without a change by the user (Selections.Outside)
 }
 
 // Verdict is one difference between a node and its desired state.
@@ -74,13 +74,14 @@ type Verdict struct {
 	Fields  []string // changed fields, sorted; empty if unknown
 	Message string   // one sentence: the field, the node's value, the desired value
 	Ignored bool     // the user ignores it
-	Outside bool     // no object of the cluster changed: something in AWS did
+	Outside bool     // something in AWS changed, and no object of the cluster
 }
 
 // youngType is how old a node must be before a missing offering of its type counts, because new types are listed late.
 const youngType = time.Hour
 
-// Judge returns all differences between a node and its desired state, in the order of Reasons. What is unknown does not count.
+// Judge returns all differences between a node and its desired state, in the order of Reasons. A part of the state that
+// is unknown is no difference.
 func Judge(n Node, w Desired) []Verdict {
 	var out []Verdict
 	for _, judge := range []func(Node, Desired) (Verdict, bool){
@@ -128,6 +129,7 @@ func First(all []Verdict) (Verdict, bool) {
 	return Verdict{}, false
 }
 
+// judgePool compares the hashes of the NodePool's template.
 func judgePool(n Node, w Desired) (Verdict, bool) {
 	fields := changed(n.Pool, w.Pool)
 	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
@@ -140,9 +142,10 @@ func judgePool(n Node, w Desired) (Verdict, bool) {
 	}, true
 }
 
+// judgeRequirements checks whether the NodePool's requirements accept the node.
 func judgeRequirements(n Node, w Desired) (Verdict, bool) {
-	needs, wrong := requirements.All(w.Requirements...)
-	if wrong != nil {
+	needs, invalid := requirements.All(w.Requirements...)
+	if invalid != nil {
 		return Verdict{}, false // the pool is invalid, and its condition reports that
 	}
 	key := needs.Refusal(n.Labels)
@@ -157,6 +160,7 @@ func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 		"the node %s, and spec.template.spec.requirements of NodePool %s asks for %s %s", has, w.PoolName, key, needs[key])}, true
 }
 
+// judgeType checks whether EC2 still offers the node's instance type, zone and capacity type.
 func judgeType(n Node, w Desired) (Verdict, bool) {
 	if w.Offered == nil || *w.Offered || n.Age < youngType {
 		return Verdict{}, false
@@ -167,6 +171,8 @@ func judgeType(n Node, w Desired) (Verdict, bool) {
 		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, w.ClassName)}, true
 }
 
+// judgeClass compares the hashes of the node class' spec, and its recorded fields. A field may differ although the
+// hashes are equal: FieldAuthority is no field of the spec.
 func judgeClass(n Node, w Desired) (Verdict, bool) {
 	fields := changed(n.Class, w.Class)
 	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.Differs(w.Class.Stamp) && len(fields) == 0 {
@@ -177,7 +183,7 @@ func judgeClass(n Node, w Desired) (Verdict, bool) {
 	return v, true
 }
 
-// changed returns the fields that differ, as far as the node's origin is recorded.
+// changed returns the names of the fields that differ; nil if the fields of one of them are not recorded.
 func changed(was, is Made) []string {
 	if was.Parts == nil || is.Parts == nil {
 		return nil
@@ -202,6 +208,7 @@ func changeText(where string, fields []string, was, is Made) string {
 	return where + ": " + strings.Join(texts, "; ")
 }
 
+// orNone returns the text, or "none" if it is empty.
 func orNone(text string) string {
 	if text == "" {
 		return "none"

@@ -42,6 +42,7 @@ func (s Setback) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
 
+// imageText returns the ID of the image, with its name if that is known.
 func imageText(i Image) string {
 	if i.Name == "" {
 		return i.ID
@@ -50,7 +51,8 @@ func imageText(i Image) string {
 }
 
 // Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
-// slot. Without a good image, it keeps the bad one. generation is that of the class.
+// slot, and returns each replacement in back. Without a good image, it keeps the bad one. generation is that of the
+// class.
 func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
@@ -74,6 +76,7 @@ func (m Memory) GoodOf(slot string) (Image, bool) {
 	return m.Good[i], true
 }
 
+// bad returns the entry of the image in Bad for this generation of the class; false if there is none.
 func (m Memory) bad(i Image, generation int64) (Bad, bool) {
 	at := slices.IndexFunc(m.Bad, func(b Bad) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
 	if at < 0 {
@@ -97,8 +100,8 @@ func (m Memory) Proved(i Image) Memory {
 	return out
 }
 
-// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a good
-// image, the memory is unchanged, because the image may not be the cause.
+// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Otherwise the
+// memory is unchanged, because the image may not be the cause. It is also unchanged if the image is already bad.
 func (m Memory) Condemned(b Bad) Memory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
@@ -123,8 +126,8 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 	return out
 }
 
-// Refound returns the images that a class selects, given the images that it uses: the bad image in place of each good
-// image that replaces it.
+// Refound returns the images that a class selects, given the images that it uses. It is the inverse of Use: a good
+// image is used in place of the bad image of its slot, if there is one.
 func (m Memory) Refound(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {

@@ -32,9 +32,9 @@ func (was Selections) Outside(is Selections) map[string]bool {
 	return out
 }
 
-// Settle returns the selections to remember. A selector that the user changed starts again. A change in AWS is accepted
-// when no node drifts because of it any more. drifting are the fields because of which some node drifts or may drift.
-// Unknown fields stay unchanged.
+// Settle returns the selections to remember. The selection of a selector that the user changed is replaced. A change in
+// AWS is accepted when no node drifts because of it any more. drifting are the fields because of which some node drifts
+// or may drift. A field that is not in the new selections stays unchanged.
 func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {
@@ -66,7 +66,7 @@ func (was Selections) Ever(field string) []string {
 	return append(out, s.Past...)
 }
 
-// Equal reports whether both are equal.
+// Equal reports whether both have the same selections for the same fields.
 func (was Selections) Equal(other Selections) bool {
 	return maps.EqualFunc(was, other, func(a, b Selection) bool {
 		return a.Terms == b.Terms && slices.Equal(a.Found, b.Found) && slices.Equal(a.Past, b.Past)

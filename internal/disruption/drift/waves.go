@@ -57,12 +57,12 @@ func Target(pool, class Stamp, image string, groups []string) string {
 }
 
 // Waves returns the drifted nodes of a pool that may be replaced now, those that drifted longest ago first, and for
-// each remaining node one sentence why it stays. Budgets are not considered. Of each target, the canary nodes are
-// replaced first, and no more until a node with the target is initialized. A target with failed nodes gets no more.
-// Each drifted node is in one of the results.
+// each remaining node one sentence why it stays. Each drifted node is in one of the results. Budgets are not
+// considered. Of each target, the canary nodes are replaced first, and no more until a node with the target is
+// initialized. A target whose nodes failed gets no node until then.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
-	moving, trying := map[string]int{}, map[string]int{}
+	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target
 	for _, target := range in.Moving {
 		moving[target]++
 	}
@@ -93,10 +93,12 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	return allowed, stays
 }
 
+// byAge orders nodes by when they were found to drift, oldest first.
 func byAge(a, b Drifted) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node))
 }
 
+// nodes formats a number of nodes.
 func nodes(n int) string {
 	if n == 1 {
 		return "one node"
@@ -104,7 +106,8 @@ func nodes(n int) string {
 	return strconv.Itoa(n) + " nodes"
 }
 
-// waveOf parses a wave. An invalid wave counts as one node; the policy reports the error.
+// waveOf parses a wave: its number of nodes, and whether there is a limit at all. An invalid wave is one node; the
+// policy reports the error.
 func waveOf(text string, total int) (size int, bounded bool) {
 	if text == "" {
 		return 0, false

@@ -1,4 +1,4 @@
-// Package replacement decides the next step of a move: nodes that are being replaced.
+// Package replacement decides the next step of a move, which replaces nodes by others.
 //
 // In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be
 // scheduled now.

@@ -24,8 +24,8 @@ type Seen struct {
 	Blocked string
 	// BlockedSince is when the move became blocked; zero if not blocked.
 	BlockedSince time.Time
-	// Off is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if it
-	// still is.
+	// Off is the reason why the move is no longer needed, for example a paused pool or a changed price; empty if the
+	// move is still needed.
 	Off string
 
 	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
@@ -46,7 +46,7 @@ type CandidateState int
 // The states of a candidate, in order.
 const (
 	Marked    CandidateState = iota // its NodeClaim has the move's annotation
-	Closed                          // and its Node is cordoned
+	Closed                          // its Node is also cordoned
 	Committed                       // its NodeClaim is marked for removal in any case
 	Deleted                         // its NodeClaim is being deleted because of the move
 	Gone                            // it does not exist, or is being deleted for another reason
@@ -139,7 +139,7 @@ func Next(s Seen, now time.Time) Step {
 	return Step{Action: Commit}
 }
 
-// isDone reports whether all candidates are gone, or removed for another reason.
+// isDone reports whether no candidate is left: each is gone, or is removed for another reason.
 func (s Seen) isDone() bool {
 	return !slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.State != Gone })
 }
@@ -160,7 +160,7 @@ func onward(s Seen) Step {
 	return Step{Action: Done}
 }
 
-// failed returns why the move cannot be completed; empty if it can.
+// failed returns why the move must be undone; empty if it can continue.
 func (s Seen) failed(now time.Time) string {
 	if s.Off != "" {
 		return s.Off
@@ -194,17 +194,18 @@ func (s Seen) unfit(now time.Time) func(Replacement) bool {
 	}
 }
 
+// fitWithin returns Seen.FitWithin, or the constant FitWithin if it is zero.
 func (s Seen) fitWithin() time.Duration { return cmp.Or(s.FitWithin, FitWithin) }
 
-// readyBy returns when the move is undone if its replacements make no progress.
+// readyBy returns when the move is undone if none of its launching replacements makes progress.
 func (s Seen) readyBy() time.Time {
-	by := s.Started.Add(ReadyWithin)
+	deadline := s.Started.Add(ReadyWithin)
 	for _, c := range s.Replacements {
-		if fit := c.Joined.Add(s.fitWithin()); c.State == Launching && !c.Joined.IsZero() && fit.Before(by) {
-			by = fit
+		if fit := c.Joined.Add(s.fitWithin()); c.State == Launching && !c.Joined.IsZero() && fit.Before(deadline) {
+			deadline = fit
 		}
 	}
-	return by
+	return deadline
 }
 
 // names returns the NodeClaims of the replacements for which is returns true.
@@ -218,7 +219,7 @@ func (s Seen) names(is func(Replacement) bool) []string {
 	return out
 }
 
-// because returns the known reason why the NodeClaim is not ready, as a suffix of a sentence.
+// because returns ": " and the reason why the NodeClaim is not ready; empty if the reason is unknown.
 func (s Seen) because(claim string) string {
 	for _, c := range s.Replacements {
 		if c.Claim == claim && c.Why != "" {
@@ -228,7 +229,7 @@ func (s Seen) because(claim string) string {
 	return ""
 }
 
-// launching counts the replacements that are not ready yet.
+// launching returns the number of replacements that exist, but are not initialized yet.
 func (s Seen) launching() int {
 	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }

@@ -8,43 +8,45 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// mostCells is the maximum number of combinations of domains considered for one class.
+// mostCells is the maximum number of combinations of domains (cells) considered for one class. Further combinations are
+// ignored.
 const mostCells = 20_000
 
-// DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
-// number of a domain for each label in p.Keys. Profiles with the same labels share the result.
+// DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A
+// combination has the number of a domain for each label in p.Keys, which must not be empty. Profiles with the same
+// labels share the result.
 func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	key := string(hashkey.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
 		return known
 	}
-	fields := make([]*LabelDomains, len(p.Keys))
+	labels := make([]*LabelDomains, len(p.Keys))
 	for i, key := range p.Keys {
-		fields[i] = t.Keys[key]
+		labels[i] = t.Keys[key]
 	}
 	seen := map[string]bool{}
 	var out [][]int
 	var text []byte
-	note := func(at func(*LabelDomains) int) {
+	add := func(domain func(*LabelDomains) int) {
 		text = text[:0]
-		for _, f := range fields {
-			text = hashkey.Int(text, at(f))
+		for _, f := range labels {
+			text = hashkey.Int(text, domain(f))
 		}
 		if seen[string(text)] {
 			return
 		}
 		seen[string(text)] = true
-		cell := make([]int, len(fields))
-		for i, f := range fields {
-			cell[i] = at(f)
+		cell := make([]int, len(labels))
+		for i, f := range labels {
+			cell[i] = domain(f)
 		}
 		out = append(out, cell)
 	}
-	for n := range fields[0].at {
-		note(func(f *LabelDomains) int { return f.at[n] })
+	for n := range labels[0].at {
+		add(func(f *LabelDomains) int { return f.at[n] })
 	}
-	for o := range fields[0].OfferAt {
-		note(func(f *LabelDomains) int { return f.OfferAt[o] })
+	for o := range labels[0].OfferAt {
+		add(func(f *LabelDomains) int { return f.OfferAt[o] })
 	}
 	slices.SortFunc(out, slices.Compare)
 	out = out[:min(len(out), mostCells)]

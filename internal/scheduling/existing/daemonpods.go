@@ -12,16 +12,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule over a label other
-// than the host name, they count for pods on their own node only: how many of them are in a zone is known only when the nodes are
-// planned. nil means that no rule matches a DaemonSet pod.
+// DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule
+// over a label other than the host name, they count for pods on their own node only, because the number of them in a
+// zone is known only when the nodes are planned. nil means that no rule matches a DaemonSet pod; only Matched may not
+// be called then.
 type DaemonPods struct {
-	hosts   []*topology.HostCounts // by offer: its pods as rules over host names count them; nil: none
+	hosts   []*topology.HostCounts // by offer: its DaemonSet pods as rules over host names count them; nil: none
 	marks   []int                  // by offer: a number, equal for offers with the same DaemonSet pods
 	matched map[int]bitset.Set     // by group: the offers with a pod that the group counts
 	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has this anti-affinity
 }
 
+// newDaemonPods returns the DaemonSet pods of all offers; nil if no rule matches any.
 func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 	if len(b.Groups) == 0 || !anyCounts(st, b) {
 		return nil
@@ -33,19 +35,19 @@ func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
 		matched: map[int]bitset.Set{},
 		owners:  map[int]bitset.Set{},
 	}
-	type company struct {
+	type hostPods struct {
 		host *topology.HostCounts
 		mark int
 	}
-	known := map[string]company{}
+	known := map[string]hostPods{}
 	var key []byte
-	var c company
+	var c hostPods
 	for o := range st.Offers {
 		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // offers of one model mostly have the same shape
 			key = kindsKey(key[:0], shape.Kinds, b)
 			var ok bool
 			if c, ok = known[string(key)]; !ok {
-				c = company{mark: len(known), host: countDaemonPods(shape.Kinds, b)}
+				c = hostPods{mark: len(known), host: countDaemonPods(shape.Kinds, b)}
 				known[string(key)] = c
 			}
 		}
@@ -70,7 +72,8 @@ func anyCounts(st *offering.Stock, b *topology.Index) bool {
 	return false
 }
 
-// kindsKey appends the groups that count the pods, and the groups of their anti-affinity. It appends nothing if there are no such groups.
+// kindsKey appends the groups that count pods of these kinds, and the groups of their anti-affinity. It appends nothing
+// if there are no such groups.
 func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 	for _, k := range kinds {
 		s := b.MatchesOf(k)
@@ -162,7 +165,8 @@ func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Se
 	return out
 }
 
-// eachExclusion visits the anti-affinities between pods of the profile and DaemonSet pods. on has the offerings with such DaemonSet pods.
+// eachExclusion visits the groups of anti-affinities between pods of the profile and DaemonSet pods. on has the
+// offerings with such DaemonSet pods.
 func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if g == nil {
 		return
@@ -183,7 +187,7 @@ func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit
 	}
 }
 
-// HasAll reports whether the offering has a DaemonSet pod of each of the groups.
+// HasAll reports whether the offering has, for each of the groups, a DaemonSet pod that the group counts.
 func (g *DaemonPods) HasAll(groups []int, offer int) bool {
 	if g == nil {
 		return false
@@ -191,7 +195,7 @@ func (g *DaemonPods) HasAll(groups []int, offer int) bool {
 	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
 }
 
-// Matched returns the offerings with a DaemonSet pod of the group; nil if there are none.
+// Matched returns the offerings with a DaemonSet pod that the group counts; nil if there are none.
 func (g *DaemonPods) Matched(group int) bitset.Set { return g.matched[group] }
 
 // KeepEqual removes from among the offerings whose DaemonSet pods differ from those of offer.
@@ -222,8 +226,9 @@ func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set 
 	return st.Having(out, g.Keys)
 }
 
-// expect sets everywhere and alone: the host spreads that count a DaemonSet pod on every host, and the domains in which only DaemonSet
-// pods match an affinity.
+// expect sets everywhere and alone: the host spreads that count a DaemonSet pod on every planned node that counts, and
+// the domains in which only DaemonSet pods of planned nodes match an affinity. In these domains it adds one matched pod
+// to the domain counts, so that pods with the affinity may be assigned there.
 func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
 	if t.DaemonPods == nil {
 		return
@@ -249,7 +254,8 @@ func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
 	}
 }
 
-// FewestDaemonPods returns the minimum number of DaemonSet pods on a counted host for the group of a host spread: 0 or 1.
+// FewestDaemonPods returns 1 if each host that counts for the group of a host spread has a pod of the group, because
+// planned nodes have a DaemonSet pod; otherwise 0. It also returns 0 if fewer than minDomains nodes count.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.everywhere[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -258,7 +264,8 @@ func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	return 1
 }
 
-// IsCrowded reports whether a node of the offering has too many DaemonSet pods for a host spread to allow a pod of the profile.
+// IsCrowded reports whether an otherwise empty node of the offering has too many DaemonSet pods for a host spread to
+// allow a pod of the profile.
 func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer int) bool {
 	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
 		return false
@@ -266,7 +273,8 @@ func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer 
 	return t.DaemonPods.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestDaemonPods, Together: true}) == 0
 }
 
-// UnmetAffinity returns the affinity groups that only DaemonSet pods of planned nodes match in the domain.
+// UnmetAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned nodes
+// match in the domains of the cell.
 func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups []int) {
 	if len(t.alone) == 0 {
 		return nil
@@ -281,10 +289,10 @@ func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups [
 	return groups
 }
 
-// AddPlannedNode records a planned node that may become any of these offerings. If all of them have a DaemonSet pod in the same domain,
-// that pod also satisfies affinities of pods on other nodes.
-func (t *TopologyState) AddPlannedNode(turns bitset.Set) {
-	first := turns.Next(0)
+// AddPlannedNode records a planned node that may become any of these offerings. If all of them are in one domain and
+// have a DaemonSet pod that an affinity matches, that pod also satisfies the affinity of pods on other nodes.
+func (t *TopologyState) AddPlannedNode(offers bitset.Set) {
+	first := offers.Next(0)
 	if first < 0 || len(t.alone) == 0 {
 		return
 	}
@@ -294,9 +302,9 @@ func (t *TopologyState) AddPlannedNode(turns bitset.Set) {
 		if d >= len(alone) || !alone[d] {
 			continue
 		}
-		sure := turns.Clone()
-		sure.AndNot(f.Offers[d].Both(t.DaemonPods.matched[n]))
-		if !sure.Any() {
+		others := offers.Clone()
+		others.AndNot(f.Offers[d].Both(t.DaemonPods.matched[n]))
+		if !others.Any() {
 			t.alone = maps.Clone(t.alone) // the map is shared with other forks
 			t.alone[n] = slices.Clone(alone)
 			t.alone[n][d] = false

@@ -7,11 +7,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// AlwaysHasEmptyHost reports whether a node that counts for the spread of the group, a group over host names, has no pod of the group and
-// can get none in any plan. Such a node is full, or has a taint or labels that no pod of the group accepts.
+// AlwaysHasEmptyHost reports whether a node that counts for the spread of the group, a group over host names, has no
+// pod of the group and can get none in any plan. Such a node is full, or has a taint or labels that no pod of the group
+// accepts.
 //
-// Only then is it certain that no node of any plan has more than maxSkew pods of the group. Otherwise kube-scheduler allows more as soon
-// as all hosts have one: three pods with maxSkew 1 are bound to the only node, one after the other.
+// Only if there is such a node is it certain that no node of any plan has more than maxSkew pods of the group.
+// Otherwise kube-scheduler allows more as soon as all hosts have one: three pods with maxSkew 1 are bound to the only
+// node, one after the other.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found
@@ -24,13 +26,13 @@ func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	t.alwaysEmpty[group] = false
 	for i := among.Next(0); i >= 0 && !t.alwaysEmpty[group]; i = among.Next(i + 1) {
 		takes := func(c *podgroup.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
-		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
+		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.membersOf(group), takes)
 	}
 	return t.alwaysEmpty[group]
 }
 
-// ofHosts returns the classes whose pods a group over host names counts.
-func (t *TopologyState) ofHosts(group int) []*podgroup.Class {
+// membersOf returns the classes whose pods the group, over host names, counts.
+func (t *TopologyState) membersOf(group int) []*podgroup.Class {
 	if t.members == nil {
 		t.members = make([][]*podgroup.Class, len(t.queue.Topology.Groups))
 		for c := range t.queue.Classes {

@@ -21,13 +21,13 @@ type Rooms struct {
 	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; elements are replaced, never changed
 	Hard      []bitset.Set          // by signature: the nodes that the signature accepts
 	Preferred []bitset.Set          // by signature: nodes of Hard that it prefers, by PreferNoSchedule taints, then by preferences
-	Full      bitset.Set            // the nodes without room for a pod of any class
+	Full      bitset.Set            // nodes that certainly have no room for a pod of any class
 
-	cells  []int64
-	lent   bool // cells, Ports and Hosts are shared with another Rooms
-	labels *bitset.Index
-	taints []tainted
-	held   map[int]bitset.Set // cache of NodesWithPod, by group over host names
+	cells    []int64            // memory of Room
+	isShared bool               // cells, Ports and Hosts are shared with another Rooms
+	labels   *bitset.Index      // finds nodes by label
+	taints   []tainted          // all nodes, grouped by taints
+	withPod  map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
 // tainted is a set of nodes with the same taints.
@@ -36,33 +36,33 @@ type tainted struct {
 	nodes  bitset.Set
 }
 
-// Clone returns a copy that can be filled independently. It shares all data with r until
-// its first call of Set. r must not be changed afterwards.
+// Clone returns a copy that can be filled independently. It shares all data with r until its first call of Set, which
+// copies the rooms, ports and host counts. r must not be changed afterwards.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
-	out.lent, out.held = true, map[int]bitset.Set{}
+	out.isShared, out.withPod = true, map[int]bitset.Set{}
 	return &out
 }
 
 // Set replaces the free room, the ports and the host counts of a node after pods were added to it.
 func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.HostCounts) {
-	if r.lent {
-		r.lent, r.cells = false, slices.Clone(r.cells)
+	if r.isShared {
+		r.isShared, r.cells = false, slices.Clone(r.cells)
 		r.Room = resources.VectorsIn(r.cells, len(r.Nodes))
 		r.Ports, r.Hosts = slices.Clone(r.Ports), slices.Clone(r.Hosts)
 	}
 	copy(r.Room[node], free)
 	r.Ports[node], r.Hosts[node] = slices.Clip(ports), host
-	for group, held := range r.held {
+	for group, withPod := range r.withPod {
 		if host.Matched(group) > 0 {
-			held.Add(node)
+			withPod.Add(node)
 		}
 	}
 }
 
 // NewRooms returns the free room of the nodes of the snapshot, and the nodes that each signature of the queue accepts.
 func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
-	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
+	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), withPod: map[int]bitset.Set{}}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Leaving {
 			r.Nodes = append(r.Nodes, n)
@@ -91,7 +91,7 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	}).Naming(r.labelKeys)
 	r.findTaints()
 	for i := range q.Signatures {
-		r.judge(&q.Signatures[i])
+		r.addSignature(&q.Signatures[i])
 	}
 	r.findFull(q)
 	return r
@@ -108,6 +108,7 @@ func (r *Rooms) labelKeys() map[string]bool {
 	return out
 }
 
+// compareNodes orders nodes: initialized ones first, then joined ones, then by name.
 func compareNodes(a, b *cluster.Node) int {
 	switch {
 	case a.Initialized != b.Initialized:
@@ -118,6 +119,8 @@ func compareNodes(a, b *cluster.Node) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
+// boolFirst returns the result of a comparison of two different booleans in which the first one is yes: true comes
+// first.
 func boolFirst(yes bool) int {
 	if yes {
 		return -1
@@ -125,23 +128,24 @@ func boolFirst(yes bool) int {
 	return 1
 }
 
-// judge sets Hard and Preferred of the signature: the nodes that it accepts, and the nodes that it prefers. Accepted nodes that are not
-// preferred are still used before a node is launched, because kube-scheduler binds pods there.
-func (r *Rooms) judge(s *podgroup.Signature) {
+// addSignature appends to Hard and Preferred the nodes that the signature accepts, and the nodes that it prefers.
+// Accepted nodes that are not preferred are still used before a node is launched, because kube-scheduler binds pods
+// there.
+func (r *Rooms) addSignature(s *podgroup.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
-	tolerating, soft := r.tolerated(s)
-	hard.And(tolerating)
-	liked := hard.Both(soft)
-	if !liked.Any() {
-		liked = hard
+	tolerated, unavoided := r.tolerated(s)
+	hard.And(tolerated)
+	preferred := hard.Both(unavoided)
+	if !preferred.Any() {
+		preferred = hard
 	}
 	for _, p := range s.Preferred {
-		if both := liked.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
-			liked = both
+		if both := preferred.Both(r.labels.Satisfying(p.Requirements)); both.Any() {
+			preferred = both
 		}
 	}
 	r.Hard = append(r.Hard, hard)
-	r.Preferred = append(r.Preferred, liked)
+	r.Preferred = append(r.Preferred, preferred)
 }
 
 // findTaints groups the nodes by their taints. There are usually few groups.
@@ -180,7 +184,8 @@ func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
 	return hard, soft
 }
 
-// findFull finds the nodes that have no room for a pod of any class.
+// findFull sets Full. It compares the room of each node with the smallest request of each resource. So a node without
+// room for any class may be missing, if these smallest requests are of different classes.
 func (r *Rooms) findFull(q *podgroup.Queue) {
 	r.Full = bitset.New(len(r.Nodes))
 	var least resources.Vector
@@ -202,15 +207,15 @@ func (r *Rooms) findFull(q *podgroup.Queue) {
 
 // NodesWithPod returns the nodes on which the group, over host names, counts a pod.
 func (r *Rooms) NodesWithPod(group int) bitset.Set {
-	held, ok := r.held[group]
+	withPod, ok := r.withPod[group]
 	if !ok {
-		held = bitset.New(len(r.Nodes))
+		withPod = bitset.New(len(r.Nodes))
 		for i := range r.Hosts {
 			if r.Hosts[i].Matched(group) > 0 {
-				held.Add(i)
+				withPod.Add(i)
 			}
 		}
-		r.held[group] = held
+		r.withPod[group] = withPod
 	}
-	return held
+	return withPod
 }

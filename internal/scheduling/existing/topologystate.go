@@ -17,9 +17,9 @@ type TopologyState struct {
 	Keys           map[string]*LabelDomains // by label, except host names
 	DomainCounts   *topology.DomainCounts   // pods by group and domain, for groups over labels other than the host name
 	Counted        []bitset.Set             // by group: the nodes whose pods count; nil: all
-	CountedDomains [][]bool                 // by group of a spread, not over host names: the domains that count
-	CertainDomains [][]bool                 // by group of a spread, not over host names: the domains that count in every plan
-	EmptyHosts     map[int]bool             // groups over host names: whether some node has no pod of the group
+	CountedDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts
+	CertainDomains [][]bool                 // by group of a spread, not over host names: for each domain, whether it counts in every plan
+	EmptyHosts     map[int]bool             // groups over host names: whether to assume that a planned node has no pod of the group
 	OnClosedNodes  map[int]bool             // groups over host names: whether a node that takes no pods has a pod of the group
 	Fewest         map[int]FewestPods       // by group of a spread over host names
 
@@ -28,12 +28,12 @@ type TopologyState struct {
 	combined    map[string][][]int // cache of DomainCombinations, by labels
 	queue       *podgroup.Queue
 	rooms       *Rooms              // the rooms before any pod is placed
-	members     [][]*podgroup.Class // cache of ofHosts, by group
+	members     [][]*podgroup.Class // cache of membersOf, by group
 	alwaysEmpty map[int]bool        // cache of AlwaysHasEmptyHost, by group
 	stays       map[int]FewestPods  // by group of a spread over host names: the pods on nodes that take no new pods
 
-	everywhere map[int]bool   // groups of host spreads: whether every counted node has a DaemonSet pod of the group
-	alone      map[int][]bool // by group of a pod affinity: by domain, whether only DaemonSet pods match there
+	everywhere map[int]bool   // groups of host spreads: whether every planned node that counts has a DaemonSet pod of the group
+	alone      map[int][]bool // by group of a required affinity: by domain, whether only DaemonSet pods of planned nodes match there
 }
 
 // LabelDomains is the domains of one label.
@@ -51,8 +51,9 @@ type FewestPods struct {
 	Nodes int // number of nodes among which the minimum is taken
 }
 
-// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, also in
-// r.Hosts. No pods may be added to r afterwards. all are the nodes of the snapshot, including leaving ones.
+// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, in the domain
+// counts and in r.Hosts. No pods may be added to r afterwards. all are the nodes of the snapshot, including leaving
+// ones.
 func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
 	t := &TopologyState{
 		Keys:          map[string]*LabelDomains{},
@@ -69,10 +70,10 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		bought, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
+		offers, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
 		f := none
-		if f == nil || len(bought.Values)+len(nodes.Values)+len(more) > 0 {
-			f = newLabelDomains(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
+		if f == nil || len(offers.Values)+len(nodes.Values)+len(more) > 0 {
+			f = newLabelDomains(offers, nodes, more, len(a.Stock.Offers), len(r.Nodes))
 		}
 		if len(f.Values) == 0 {
 			none = f // shared by all labels that no node and no offer has
@@ -111,9 +112,11 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-func newLabelDomains(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
+// newLabelDomains returns the domains of a label. offers and nodes have its values on offers and on nodes, more has the
+// values of leaving nodes.
+func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
 	f := &LabelDomains{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
-	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
+	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.Values, nodes.Values, more))))
 	for i := range f.at {
 		f.at[i] = len(f.Values)
 	}
@@ -127,18 +130,18 @@ func newLabelDomains(bought, nodes *bitset.Column, more []string, sizeOffers, si
 		return bitset.New(size)
 	}
 	for d, value := range f.Values {
-		f.Offers = append(f.Offers, pick(bought, value, sizeOffers))
+		f.Offers = append(f.Offers, pick(offers, value, sizeOffers))
 		f.Nodes = append(f.Nodes, pick(nodes, value, sizeNodes))
 		f.Nodes[d].Each(func(i int) { f.at[i] = d })
 		f.Offers[d].Each(func(o int) { f.OfferAt[o] = d })
 	}
-	f.Offers, f.Nodes = append(f.Offers, bought.Absent), append(f.Nodes, nodes.Absent)
+	f.Offers, f.Nodes = append(f.Offers, offers.Absent), append(f.Nodes, nodes.Absent)
 	return f
 }
 
-// countable returns, for each group of a spread, the nodes whose pods count (nil:
-// all). It also sets the domains that count: the domains with such a node,
-// and the domains where a node for the owner of the spread can be launched.
+// countable returns, for each group of a spread, the nodes whose pods count; nil: all nodes. It also sets
+// CountedDomains and CertainDomains. A domain with such a node counts in every plan. A domain in which a node for the
+// owner of the spread can be launched counts, too.
 func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
 	out := make([]bitset.Set, len(q.Topology.Groups))
 	for n := range q.Topology.Groups {
@@ -167,12 +170,12 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 			continue
 		}
 		f := t.Keys[g.Key]
-		counted, there := make([]bool, len(f.Values)), make([]bool, len(f.Values))
+		counted, certain := make([]bool, len(f.Values)), make([]bool, len(f.Values))
 		for d := range f.Values {
-			there[d] = f.Nodes[d].Meets(out[n])
-			counted[d] = there[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
+			certain[d] = f.Nodes[d].Meets(out[n])
+			counted[d] = certain[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
 		}
-		t.CountedDomains[n], t.CertainDomains[n] = counted, there
+		t.CountedDomains[n], t.CertainDomains[n] = counted, certain
 		t.DomainCounts.SetCounted(n, counted)
 	}
 	return out
@@ -181,11 +184,11 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 // addResidents counts the residents of a node: in the domain counts, and for groups over host names in tally. number is the index of the
 // node in Rooms.Nodes; -1 for a node that takes no pods.
 func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
-	b := q.Topology
+	index := q.Topology
 	for _, resident := range n.Residents {
-		matches := b.MatchesOf(resident.Kind)
+		matches := index.MatchesOf(resident.Kind)
 		for _, g := range matches.In {
-			group := &b.Groups[g]
+			group := &index.Groups[g]
 			if group.Kind == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
 				continue
 			}
@@ -200,7 +203,7 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 			}
 		}
 		for _, g := range matches.Avoids {
-			if key := b.Groups[g].Key; key == topology.Hostname {
+			if key := index.Groups[g].Key; key == topology.Hostname {
 				if tally != nil {
 					tally.AddOwners(g, resident.Count)
 				}
@@ -211,10 +214,11 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 	}
 }
 
-// keep makes a node that takes no pods count, as a host and with its domains, for the spreads that count a pod which stays on the node. If
-// no pod stays, the node is assumed to be removed in time. Otherwise no pod could be moved off the last node of a zone.
+// keep lets a node that takes no pods count, as a host and with its domains, for the spreads that count a pod which
+// stays on the node. If no pod stays, the node is assumed to be removed in time. Otherwise no pod could be moved off
+// the last node of a zone.
 func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
-	here := map[int]int{} // number of pods on the node, by group over host names
+	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {
 		if resident.Ending || resident.Count <= 0 {
 			continue
@@ -225,7 +229,7 @@ func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
 				continue
 			}
 			if counted == nil {
-				here[g] += resident.Count
+				remaining[g] += resident.Count
 				continue
 			}
 			if d := t.domain(q.Topology.Groups[g].Key, n, -1); d < len(counted) && !t.CertainDomains[g][d] {
@@ -234,7 +238,7 @@ func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
 			}
 		}
 	}
-	for g, pods := range here {
+	for g, pods := range remaining {
 		s, known := t.stays[g]
 		if !known || pods < s.Pods {
 			s.Pods = pods
@@ -244,7 +248,7 @@ func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
 	}
 }
 
-// counts reports whether the pods of a node count for the group of a spread.
+// counts reports whether the pods of a node count for the group of a spread. number is as in addResidents.
 func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, number int) bool {
 	if number >= 0 {
 		return t.Counted[group] == nil || t.Counted[group].Has(number)
@@ -261,7 +265,7 @@ func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, nu
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }
 
-// domain returns the number of the node's domain of a label.
+// domain returns the number of the node's domain of a label. number is as in addResidents.
 func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
 	f := t.Keys[key]
 	if number >= 0 {
@@ -273,7 +277,7 @@ func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
 	return len(f.Values)
 }
 
-// FewestOf returns FewestPods.Pods of the group, or 0 if there are fewer nodes than minDomains.
+// FewestOf returns FewestPods.Pods of the group, or 0 if fewer than minDomains nodes count or EmptyHosts has the group.
 func (t *TopologyState) FewestOf(group, minDomains int) int {
 	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.EmptyHosts[group] {
 		return f.Pods

@@ -6,20 +6,22 @@ import (
 )
 
 const (
-	// costlyFactor multiplies the cost of pods that cost more than an ordinary pod: the solver also compares their rules with each other.
+	// costlyFactor multiplies the cost of pods that cost more than an ordinary pod, because the solver also compares
+	// their rules with each other.
 	costlyFactor = 4
-	// ownResourceCost is added for each extended resource that only one kind of pods requests: it adds a dimension to all resource
-	// vectors of the plan.
+	// ownResourceCost is added for each extended resource that only one kind of pods requests, because the resource
+	// adds a dimension to all resource vectors of the plan.
 	ownResourceCost = 8
 )
 
-// certain is the number of demands from which a pod costs more than any share. The details of its demands are then not counted.
-const certain = 1000
+// mostCounted is the number of demands up to which Cost counts the details of each. A pod with more demands costs more
+// than Share.Pod in any case.
+const mostCounted = 1000
 
-// Cost returns what the pod costs in a plan, in units of Share. It does not count extended resources that no other pod requests. Its
-// time is proportional to the number of the pod's rules, up to about a thousand.
+// Cost returns what the pod costs in a plan, in units of Share. It does not include ownResourceCost, which depends on
+// the other pods. Its time is proportional to the number of the pod's rules, up to about a thousand.
 func Cost(p *cluster.Pod) int {
-	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > certain {
+	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > mostCounted {
 		return n
 	}
 	if cost := podgroup.Cost(p); cost > 1 {

@@ -19,11 +19,11 @@ type Share struct {
 	Slice int
 }
 
-// Usual returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of ordinary pods. A
-// slice holds about 13 pods with 50 anti-affinity terms each.
+// Usual returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of
+// ordinary pods. A slice holds 13 pods with 50 anti-affinity terms of two labels each.
 func Usual() Share { return Share{Whole: 10_000, Pod: 40, Slice: 1_500} }
 
-// Turns records which pods were already in a slice, and what pods cost.
+// Turns records which pods were already in a slice, and what pods cost the solver.
 type Turns struct {
 	Served map[string]bool // UIDs of the pods that were in a slice
 	Costs  map[string]int  // results of Cost by pod UID; Divide calls Cost for missing pods
@@ -63,11 +63,11 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 		return Division{Now: pods, Cost: total}
 	}
 	now, later := cut(kinds, share)
-	out := Division{Now: podsOf(now), Later: -1}
+	out := Division{Now: podsOf(now)}
 	for _, k := range now {
 		out.Cost += k.cost
 	}
-	all := 0
+	all := 0 // number of pods that are not in Now
 	waiting := later[:0:0]
 	for _, k := range later {
 		all += len(k.pods)
@@ -126,18 +126,21 @@ func kindsOf(pods []cluster.Pod, costs map[string]int) []kind {
 	return out
 }
 
+// byName orders pods by namespace, name and UID.
 func byName(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// isAlike reports whether two pods are certainly of one kind. It may miss some equal pods. It finds pods that share their requirements
-// in memory. Pods of one workload usually do, and follow each other by name.
+// isAlike reports whether two pods are certainly of one kind. It may be false for equal pods: it recognizes only pods
+// that share their requirements in memory (SharesDemands). Pods of one workload usually do, and follow each other by
+// name.
 func isAlike(a, b *cluster.Pod) bool {
 	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesDemands(b) && maps.Equal(a.Labels, b.Labels) &&
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// cut returns the kinds that are planned now and the others.
+// cut returns the kinds that are planned now, and the others: those that cost more than share.Pod, and those for which
+// their namespace has no part of share.Whole left.
 func cut(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}
@@ -149,11 +152,11 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 		byNamespace[k.namespace()] = append(byNamespace[k.namespace()], k)
 		needs[k.namespace()] += k.cost
 	}
-	level := levelOf(slices.Sorted(maps.Values(needs)), share.Whole)
+	limit := levelOf(slices.Sorted(maps.Values(needs)), share.Whole)
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		own := byNamespace[namespace]
-		left := level
-		if needs[namespace] > level {
+		left := limit
+		if needs[namespace] > limit {
 			slices.SortStableFunc(own, func(a, b kind) int {
 				return cmp.Or(cmp.Compare(b.pods[0].Priority, a.pods[0].Priority), cmp.Compare(a.cost, b.cost))
 			})
@@ -169,7 +172,8 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 	return now, later
 }
 
-// levelOf returns the highest limit for each need so that the limited needs sum to at most whole. needs must be sorted.
+// levelOf returns the highest limit of each need so that the limited needs sum to at most whole. needs must be sorted,
+// lowest first.
 func levelOf(needs []int, whole int) int {
 	for i, need := range needs {
 		if part := whole / (len(needs) - i); need > part {

@@ -2,10 +2,11 @@ package fairness
 
 import "time"
 
-// pace has the durations of a plan that change the limit of its cost.
+// pace has the durations of a plan at which the limit of its cost changes, and the bounds of the limit.
 type pace struct {
-	slow, good  time.Duration // longer than slow cuts the limit; less than good, at half the limit or more, doubles it
-	least, most int
+	slow        time.Duration // a longer plan lowers the limit
+	good        time.Duration // a shorter plan doubles the limit, if the plan cost at least half the limit
+	least, most int           // bounds of the limit
 }
 
 // The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans are fast enough.
@@ -26,6 +27,8 @@ func (s Share) AfterSlice(cost int, took time.Duration) Share {
 	return s
 }
 
+// adapt returns the new limit after a plan with this cost and duration. A limit that is too high becomes the cost that
+// a plan of duration good would have had.
 func (p pace) adapt(limit, cost int, took time.Duration) int {
 	switch {
 	case took > p.slow:

@@ -34,20 +34,20 @@ func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) 
 	for i := range waiting {
 		p := &waiting[i]
 		seat, ok := seats[p.ID()]
-		at, found := byName[seat.Node]
+		at, found := byName[seat.Node] // index of the node
 		if !ok || !found || seat.UID != p.UID || !p.Requests.Fits(out[at].Allocatable.Sub(out[at].Requested)) {
 			continue
 		}
 		if !isCopy {
 			out, isCopy = slices.Clone(nodes), true
 		}
-		sit(&out[at], p)
+		addPod(&out[at], p)
 	}
 	return out
 }
 
-// sit counts the pod on the node.
-func sit(n *cluster.Node, p *cluster.Pod) {
+// addPod counts the pod on the node.
+func addPod(n *cluster.Node, p *cluster.Pod) {
 	kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
 	for _, t := range p.AntiAffinity {
 		if t.Weight == 0 {

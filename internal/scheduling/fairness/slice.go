@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns, starting with the one
-// after last, and each turn adds one gang. most limits the cost of the slice, unless the first gang costs more.
+// next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns,
+// starting with the one after last, and each turn adds one gang. The slice costs at most most, unless its first gang
+// costs more.
 func next(kinds []kind, last string, most int) ([]kind, string) {
 	queues := map[string][]gang{}
 	for _, g := range gangsOf(kinds, most) {
@@ -19,7 +20,7 @@ func next(kinds []kind, last string, most int) ([]kind, string) {
 	var out []kind
 	spent := 0
 	for len(queues) > 0 {
-		for _, namespace := range after(slices.Sorted(maps.Keys(queues)), last) {
+		for _, namespace := range rotated(slices.Sorted(maps.Keys(queues)), last) {
 			g := queues[namespace][0]
 			if len(out) > 0 && spent+g.cost > most {
 				delete(queues, namespace)
@@ -34,8 +35,8 @@ func next(kinds []kind, last string, most int) ([]kind, string) {
 	return out, last
 }
 
-// after rotates the sorted names so that they start with the first one after last.
-func after(names []string, last string) []string {
+// rotated returns the sorted names, rotated so that they start with the first one after last.
+func rotated(names []string, last string) []string {
 	at, found := slices.BinarySearch(names, last)
 	if found {
 		at++
@@ -49,8 +50,9 @@ type gang struct {
 	cost  int
 }
 
-// mostMatches is how many times gangsOf may match an affinity term with a kind. After that, gangsOf joins no more kinds, so pods with
-// affinity to each other may be in different slices. The affinity still holds: a later slice sees the pods that earlier slices placed.
+// mostMatches is the maximum number of comparisons of an affinity term with a kind in gangsOf. Beyond it, gangsOf joins
+// no more kinds, so pods with affinity to each other may be in different slices. The affinity still holds: a later
+// slice sees the pods that earlier slices placed.
 const mostMatches = 100_000
 
 // gangsOf joins kinds with required affinity to each other, unless the gang would cost more than most. It returns the gangs in the order
@@ -60,7 +62,7 @@ func gangsOf(kinds []kind, most int) []gang {
 	slices.SortStableFunc(order, func(a, b kind) int {
 		return cmp.Or(cmp.Compare(b.pods[0].Priority, a.pods[0].Priority), oldest(a.pods).Compare(oldest(b.pods)))
 	})
-	u := newUnion(order)
+	sets := newUnion(order)
 	matches := 0
 	for i := range order {
 		p := order[i].pods[0]
@@ -69,16 +71,16 @@ func gangsOf(kinds []kind, most int) []gang {
 				continue
 			}
 			if matches += len(order); matches > mostMatches {
-				return u.gangs(order)
+				return sets.gangs(order)
 			}
 			for j := range order {
-				if q := order[j].pods[0]; i != j && p.Affinity[t].Matches(q.Namespace, q.Labels) && u.cost(i)+u.cost(j) <= most {
-					u.join(i, j)
+				if q := order[j].pods[0]; i != j && p.Affinity[t].Matches(q.Namespace, q.Labels) && sets.cost(i)+sets.cost(j) <= most {
+					sets.join(i, j)
 				}
 			}
 		}
 	}
-	return u.gangs(order)
+	return sets.gangs(order)
 }
 
 // union is a disjoint-set structure (union-find) over indices of kinds.
@@ -87,6 +89,7 @@ type union struct {
 	costs  []int // by root: cost of the set
 }
 
+// newUnion returns a set for each kind.
 func newUnion(kinds []kind) *union {
 	u := &union{}
 	for i := range kinds {
@@ -95,6 +98,7 @@ func newUnion(kinds []kind) *union {
 	return u
 }
 
+// root returns the index that identifies the set of i.
 func (u *union) root(i int) int {
 	for u.parent[i] != i {
 		u.parent[i] = u.parent[u.parent[i]]
@@ -103,6 +107,7 @@ func (u *union) root(i int) int {
 	return i
 }
 
+// cost returns the cost of the set of i.
 func (u *union) cost(i int) int { return u.costs[u.root(i)] }
 
 // join merges the sets of i and j. The lower of the two roots becomes the common root.
@@ -116,6 +121,7 @@ func (u *union) join(i, j int) {
 	u.costs[a] += u.costs[b]
 }
 
+// gangs returns the sets as gangs, in the order of their first kinds.
 func (u *union) gangs(kinds []kind) []gang {
 	at := map[int]int{} // index in out, by root
 	var out []gang
@@ -133,6 +139,7 @@ func (u *union) gangs(kinds []kind) []gang {
 	return out
 }
 
+// oldest returns when the oldest of the pods was created.
 func oldest(pods []*cluster.Pod) time.Time {
 	at := pods[0].Created
 	for _, p := range pods[1:] {

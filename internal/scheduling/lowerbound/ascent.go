@@ -7,11 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// ascent searches for dual prices. It splits the price of each kind into shares, one for each resource.
-// On a node, a pod pays, for each resource, the part of the share that corresponds to its part of the room.
-// The pods on one node use at most the whole room, so together they pay at most the node's price. The dual
-// price of a pod is its payment on the kind where it pays least. So for any shares, the sum of the
-// dual prices of the pods on a node never exceeds the node's price. The best shares prove the linear relaxation.
+// ascent searches for dual prices. It divides the price of each kind into shares, one for each resource. On a node, a
+// pod pays for each resource: the price of the node, times the share of the resource, times the part of the room that
+// the pod requests. The pods on one node use at most the whole room, so together they pay at most the node's price. The
+// dual price of a pod is its payment on the kind where it pays least. So for any shares, the sum of the dual prices of
+// the pods on a node never exceeds the node's price. The best shares prove the linear relaxation.
 //
 // A node has further resources, besides its room:
 //
@@ -22,32 +22,31 @@ import (
 //     function; see Fekete and Schepers). So a pod that needs more than half a node pays for
 //     the whole node, and a pod that needs more than a third pays for half.
 //
-// In each round, the ascent assigns ("leans") pods to the kinds where they pay least, more
-// strictly in later rounds, and shifts the price of each kind to the resources that
-// these pods use most. The speed is adapted for each share: slower when it
-// changed direction, faster when it did not.
+// In each round, the pods lean to the kinds where they pay least: the ascent assigns a part of the pods to each such
+// kind, more strictly in later rounds. Then it shifts the price of each kind to the resources that these pods use most.
+// Each share has its own speed: lower after the share changed direction, higher after it did not.
 type ascent struct {
 	*part
 	shares  [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
 	pace    [][]pace    // by kind, by resource
 	slots   [][]slot    // by kind
 	options [][]option  // by class
-	takes   [][]taken   // by class: slots taken, of all its options
+	takes   [][]slotUse // by class: slots taken, of all its options
 	pods    []float64   // by class: number of pods
 	rough   *ascent     // ascent with few classes that represent all; nil if it would not be faster
-	of      []int       // by class: the class of rough that represents it
+	roughOf []int       // by class: the class of rough that represents it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
 	asks      [][]four   // by class: class.ask, in fours
 	rates     []four     // by kind, by resource in fours: payment for one unit
 	loads     []four     // by kind, by resource in fours: requests of the pods that lean to the kind
 	busy      []bool     // by kind: whether pods lean to it
-	near      [][]option // by class: the options that cost little more than the cheapest
-	cost      []float64  // cost of each option of the current class
-	lent      []lent     // options that the pods of the current class lean to
-	value     float64    // value of the best dual prices
-	dualPrice []float64
-	payer     []int32 // by class: the kind with the least payment in the last round over all options
+	near      [][]option // by class: the options that cost little more than the cheapest in the last round over all options
+	cost      []float64  // by option of the current class: payment of one pod
+	leanings  []leaning  // options that the pods of the current class lean to
+	value     float64    // sum of the best dual prices over all pods
+	dualPrice []float64  // by class: the best dual prices
+	payer     []int32    // by class: the kind with the least payment in the last round over all options
 }
 
 // four has the amounts of up to four resources, padded with zeros. Most pods request at most four.
@@ -56,19 +55,19 @@ type four [4]float64
 // fours returns the number of groups of four for n amounts.
 func fours(n int) int { return (n + 3) / 4 }
 
-// lent is an option, by its index, and the weight with which pods lean to it.
-type lent struct {
+// leaning is an option, by its index, and the weight with which pods lean to it.
+type leaning struct {
 	weight float64
 	at     int32
 }
 
 // slot describes the slots of a kind for a group, or for large pods.
 type slot struct {
-	count int32
+	count int32   // number of the slots
 	whole float64 // price of the kind divided by the number of slots
-	share float64
+	share float64 // share of the price of the kind for all these slots
 	fee   float64 // payment for one slot
-	load  float64
+	load  float64 // slots taken by the pods that lean to the kind
 	pace  pace
 }
 
@@ -76,24 +75,24 @@ type slot struct {
 // slots that a pod takes there.
 type option struct{ kind, from, to int32 }
 
-// taken is the number of slots that a pod takes of one element of ascent.slots.
-type taken struct{ slot, n int32 }
+// slotUse is the number n of slots that a pod takes. slot is their index in ascent.slots of the kind.
+type slotUse struct{ slot, n int32 }
 
 const (
-	leastRounds = 40
-	mostRounds  = 320
-	roundsWork  = 25_000 // rounds × the root of the number of options, between leastRounds and mostRounds
-	wholeEach   = 5      // each round with this multiple considers all options
+	leastRounds = 40     // minimum number of rounds with all classes, without rough rounds
+	mostRounds  = 320    // maximum number of these rounds
+	roundsWork  = 25_000 // number of these rounds, times the square root of the number of options
+	wholeEach   = 5      // one round in this many considers all options; the others only those in near
 
 	roughRounds = 30    // rounds with few classes that represent all
 	fineRounds  = 12    // rounds with all classes, after the rough rounds
 	rougher     = 0.003 // softness at the end of the rounds with few classes
 
-	softest = 0.1 // softness at the start: an option that costs this much more still gets a good part of the pods
-	hardest = 0.0003
-	largest = 4 // slots for large pods
+	softest = 0.1    // softness at the start: an option that costs this part more still gets a good part of the pods
+	hardest = 0.0003 // softness at the end
+	largest = 4      // for each resource, a kind may have slots for large pods with n = 1 … 4
 
-	mostShift = 2 // limit of the use relative to the mean, so that a share does not fall to zero in one round
+	mostShift = 2 // pace.factor limits a load relative to the mean load to 1/2 … 2, so that no share falls to zero in one round
 )
 
 // softRounds is the number of rounds after which the soft dual prices are taken. With the best shares, only
@@ -107,14 +106,14 @@ const softRounds = 6
 func (p *part) newAscent() *ascent {
 	a := &ascent{part: p, slots: make([][]slot, len(p.kinds))}
 	a.findOptions()
-	a.quarter()
-	a.live = a.taken()
+	a.packAsks()
+	a.live = a.liveSlots()
 	a.roughen()
 	return a
 }
 
-// quarter sets asks: the requests of the classes in groups of four.
-func (a *ascent) quarter() {
+// packAsks sets asks: the requests of the classes in groups of four.
+func (a *ascent) packAsks() {
 	a.asks = grid[four](len(a.classes), fours(len(a.classes[0].ask)))
 	for c := range a.classes {
 		for r, n := range a.classes[c].ask {
@@ -130,7 +129,7 @@ func (a *ascent) fork() *ascent {
 		copy(rates, kinds[i].rates)
 		kinds[i].rates = rates
 	}
-	out := a.on(kinds)
+	out := a.copyFor(kinds)
 	out.shares, out.pace = grid[float64](len(kinds), n), grid[pace](len(kinds), n)
 	out.rates, out.loads = make([]four, len(kinds)*fours(n)), make([]four, len(kinds)*fours(n))
 	out.busy, out.slots = make([]bool, len(kinds)), make([][]slot, len(kinds))
@@ -138,7 +137,7 @@ func (a *ascent) fork() *ascent {
 		out.slots[i] = slices.Clone(a.slots[i])
 	}
 	if a.rough != nil {
-		r := a.rough.on(kinds)
+		r := a.rough.copyFor(kinds)
 		r.pods, r.slots = make([]float64, len(r.classes)), out.slots
 		r.shares, r.pace, r.rates, r.loads, r.busy = out.shares, out.pace, out.rates, out.loads, out.busy
 		out.rough = r
@@ -146,8 +145,8 @@ func (a *ascent) fork() *ascent {
 	return out
 }
 
-// on returns a copy for these kinds, with separate memory for results by class.
-func (a *ascent) on(kinds []kind) *ascent {
+// copyFor returns a copy for these kinds, with separate memory for results by class.
+func (a *ascent) copyFor(kinds []kind) *ascent {
 	out, part := *a, *a.part
 	part.kinds, part.cells = kinds, nil
 	out.part, out.near, out.payer = &part, make([][]option, len(a.classes)), make([]int32, len(a.classes))
@@ -157,11 +156,11 @@ func (a *ascent) on(kinds []kind) *ascent {
 // begin resets the ascent, for these numbers of pods by class.
 func (a *ascent) begin(pods []float64) {
 	a.value, a.dualPrice, a.pods = 0, nil, pods
-	a.split()
+	a.resetShares()
 	if a.rough != nil {
 		clear(a.rough.pods)
 		for c, n := range pods {
-			a.rough.pods[a.of[c]] += n
+			a.rough.pods[a.roughOf[c]] += n
 		}
 	}
 }
@@ -186,7 +185,7 @@ func (a *ascent) harden() {
 	a.climb(fineRounds, rougher, hardest)
 }
 
-// climb does the given number of rounds while the softness falls.
+// climb does the given number of rounds, at least 2, while the softness falls from one value to the other.
 func (a *ascent) climb(rounds int, from, to float64) {
 	for n := range rounds {
 		softness := from * math.Pow(to/from, float64(n)/float64(rounds-1))
@@ -194,7 +193,7 @@ func (a *ascent) climb(rounds int, from, to float64) {
 	}
 }
 
-// rounds returns the number of rounds that are worth their time.
+// rounds returns how many rounds to do: fewer if there are more options, because each round takes longer.
 func (a *ascent) rounds() int {
 	options := 1
 	for _, o := range a.options {
@@ -203,11 +202,12 @@ func (a *ascent) rounds() int {
 	return min(max(int(roundsWork/math.Sqrt(float64(options))), leastRounds), mostRounds)
 }
 
-// opening is the share of a price for all slots at the start.
+// opening is the share of a price for all slots of a kind at the start.
 const opening = 0.05
 
-// split sets the first shares of each kind: equal shares for all requested resources.
-func (a *ascent) split() {
+// resetShares sets the first shares of each kind: equal shares for all requested resources, except opening for the
+// slots. If no resource is requested, the slots get the whole price.
+func (a *ascent) resetShares() {
 	for i := range a.kinds {
 		k := &a.kinds[i]
 		asked := 0.0
@@ -238,7 +238,7 @@ func (a *ascent) split() {
 		for _, s := range live {
 			a.slots[i][s].share = toSlots / float64(len(live))
 		}
-		a.price(i)
+		a.updateRates(i)
 	}
 }
 
@@ -251,8 +251,9 @@ func grid[T any](rows, n int) [][]T {
 	return out
 }
 
-// round computes the dual price of every class, keeps the dual prices if they prove a higher bound than before,
-// and moves the shares. Only a round over all options (whole) proves a bound.
+// round computes the dual price of every class and moves the shares. If whole, it considers all options and keeps the
+// dual prices if their sum is higher than before. Otherwise it considers only the options in near, which proves no
+// bound.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
 	dualPrice := make([]float64, len(a.classes))
@@ -265,7 +266,7 @@ func (a *ascent) round(softness float64, whole bool) {
 			options = a.options[c]
 		}
 		a.cost = slices.Grow(a.cost[:0], len(options))[:len(options)]
-		least, at := a.look(c, options, a.cost)
+		least, at := a.payments(c, options, a.cost)
 		if math.IsInf(least, 1) {
 			continue
 		}
@@ -273,7 +274,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		value += a.pods[c] * least
 		if whole {
 			a.payer[c] = options[at].kind
-			a.narrow(c, least*(1+far*softness+0.05))
+			a.narrow(c, least*(1+far*softness+0.05)) // 5 % more, because payments change until the next such round
 		}
 		a.lean(c, options, least, softness)
 	}
@@ -283,7 +284,7 @@ func (a *ascent) round(softness float64, whole bool) {
 	for i := range a.kinds {
 		if a.busy[i] {
 			a.shift(i)
-			a.price(i)
+			a.updateRates(i)
 		}
 	}
 }
@@ -298,7 +299,7 @@ func (a *ascent) prove() {
 				continue
 			}
 			costs = slices.Grow(costs[:0], len(a.options[c]))[:len(a.options[c])]
-			if least, at := a.look(c, a.options[c], costs); !math.IsInf(least, 1) {
+			if least, at := a.payments(c, a.options[c], costs); !math.IsInf(least, 1) {
 				dualPrice[c], a.payer[c] = least, a.options[c][at].kind
 			}
 		}
@@ -326,8 +327,8 @@ func (a *ascent) keep(dualPrice []float64, value float64) {
 	}
 }
 
-// price computes the rates and fees of a kind from its shares, and resets its loads.
-func (a *ascent) price(i int) {
+// updateRates computes the rates and fees of the kind with index i from its shares, and resets its loads.
+func (a *ascent) updateRates(i int) {
 	k := &a.kinds[i]
 	a.busy[i] = false
 	rates, loads := a.rowsOf(i)
@@ -349,19 +350,19 @@ func (a *ascent) rowsOf(i int) (rates, loads []four) {
 	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
 }
 
-// look sets costs to the payment of a pod of the class at each option. It returns the least payment and the index of its
-// option.
-func (a *ascent) look(c int, options []option, costs []float64) (least float64, at int) {
+// payments sets costs to the payment of a pod of the class at each option. It returns the least payment and the index
+// of its option.
+func (a *ascent) payments(c int, options []option, costs []float64) (least float64, at int) {
 	ask, takes := a.asks[c], a.takes[c]
 	first, rest := ask[0], ask[1:] // rest is mostly empty, and most of the time is spent here
 	least, costs = math.Inf(1), costs[:len(options)]
 	for i := range options {
 		o := &options[i]
-		at0 := int(o.kind) * len(ask)
-		x := &a.rates[at0]
+		start := int(o.kind) * len(ask)
+		x := &a.rates[start]
 		sum := (x[0]*first[0] + x[1]*first[1]) + (x[2]*first[2] + x[3]*first[3])
 		for q := range rest {
-			x, y := &a.rates[at0+1+q], &rest[q]
+			x, y := &a.rates[start+1+q], &rest[q]
 			sum += (x[0]*y[0] + x[1]*y[1]) + (x[2]*y[2] + x[3]*y[3])
 		}
 		if o.from < o.to {
@@ -378,28 +379,28 @@ func (a *ascent) look(c int, options []option, costs []float64) (least float64, 
 	return least, at
 }
 
-// far is the excess cost of an option, in multiples of the softness, from which no pod leans to it.
+// far is the excess cost of an option from which no pod leans to it, in multiples of the softness.
 const far = 16
 
-// lean distributes the pods over their options with the weight (1-x/16)^16, which is nearly e^-x, where x is the
-// excess cost in multiples of the softness.
+// lean distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
+// much the option costs more than the cheapest, as a part of the least payment and in multiples of the softness.
 func (a *ascent) lean(c int, options []option, least, softness float64) {
 	span := max(least*softness*far, 1e-12)
-	lent := a.within(least + span)
+	leanings := a.within(least + span)
 	scale, total := 1/span, 0.0
-	for i := range lent {
-		p := 1 - (a.cost[lent[i].at]-least)*scale
+	for i := range leanings {
+		p := 1 - (a.cost[leanings[i].at]-least)*scale
 		p *= p
 		p *= p
 		p *= p
 		p *= p
-		lent[i].weight = p
+		leanings[i].weight = p
 		total += p
 	}
 	each := a.pods[c] / total
 	ask := a.asks[c]
-	first, rest := &ask[0], ask[1:] // see look
-	for _, l := range lent {
+	first, rest := &ask[0], ask[1:] // see payments
+	for _, l := range leanings {
 		o, pods := &options[l.at], l.weight*each
 		a.busy[o.kind] = true
 		at := int(o.kind) * len(ask)
@@ -418,15 +419,15 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 	}
 }
 
-// within returns the indices of the options that cost less than limit.
-func (a *ascent) within(limit float64) []lent {
-	a.lent = a.lent[:0]
+// within returns the indices of the options that cost less than limit, without weights.
+func (a *ascent) within(limit float64) []leaning {
+	a.leanings = a.leanings[:0]
 	for i, cost := range a.cost {
 		if cost < limit {
-			a.lent = append(a.lent, lent{at: int32(i)})
+			a.leanings = append(a.leanings, leaning{at: int32(i)})
 		}
 	}
-	return a.lent
+	return a.leanings
 }
 
 // narrow keeps the options that cost no more than limit for the next rounds.
@@ -444,7 +445,8 @@ func (a *ascent) narrow(c int, limit float64) {
 	a.near[c] = near[:n]
 }
 
-// shift moves the price of a kind towards the resources that are used most.
+// shift moves the price of a kind towards the resources and slots that are used most. For this, it converts the loads
+// from amounts to prices: 1 full node of a resource is the price of the node.
 func (a *ascent) shift(i int) {
 	k, sum := &a.kinds[i], 0.0
 	_, loads := a.rowsOf(i)
@@ -476,11 +478,11 @@ func (a *ascent) shift(i int) {
 		}
 		total += s.share
 	}
-	part := 1 / total
+	scale := 1 / total
 	for r := range a.shares[i] {
-		a.shares[i][r] *= part
+		a.shares[i][r] *= scale
 	}
 	for _, n := range a.live[i] {
-		a.slots[i][n].share *= part
+		a.slots[i][n].share *= scale
 	}
 }

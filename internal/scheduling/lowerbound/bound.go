@@ -4,9 +4,10 @@
 // Out: a lower bound of the price of any plan, and the dual price of one pod of each class.
 // Never: a planned node, a name, or a bound above the price of some plan.
 //
-// Every step is based on one theorem (Compute has the proof): if the dual prices of the pods on a node never exceed the node's price, then
-// no plan costs less than the sum of the dual prices of its pods. The steps differ in how they find dual prices, and in how they prove the
-// limit for each node: ascent splits prices into shares, generation tries nodes with whole pods.
+// Every step is based on one theorem (Compute has the proof): if the dual prices of the pods on a node never exceed the
+// node's price, then no plan costs less than the sum of the dual prices of its pods. The steps differ in how they find
+// dual prices, and in how they prove the limit for each node: ascent divides the price of each node among its
+// resources, generation tries nodes with whole pods.
 package lowerbound
 
 import (
@@ -39,8 +40,8 @@ type Problem struct {
 	Demands []Demand // the pods
 	// Caps is, by group of pods, the maximum number of them on one node, from anti-affinity and spread over host names.
 	Caps []int
-	// Effort limits the search for dual prices beyond the linear relaxation, in numbers
-	// touched; a million take a few milliseconds. 0 means 5 million.
+	// Effort limits the search for dual prices beyond the linear relaxation. Its unit is one number read or written; a
+	// million take a few milliseconds. 0 means 5 million.
 	Effort int
 }
 
@@ -50,8 +51,8 @@ const usualEffort = 5_000_000
 // Result has the lower bound and the dual prices of pods.
 type Result struct {
 	Price catalog.Price // the lower bound, per hour
-	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round, which prove
-	// a higher bound.
+	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round,
+	// whose sum is higher. Price may be higher still: level, generate and cover improve only Price.
 	Soft, Hard DualPrices
 }
 
@@ -100,7 +101,8 @@ func New(p Problem) *Solver {
 	return s
 }
 
-// SoftPrices returns the soft dual prices of the whole problem, from which Bound continues. It must not be called once Bound has started.
+// SoftPrices returns the soft dual prices of the whole problem, from which Bound continues. Call it before Bound or not
+// at all.
 func (s *Solver) SoftPrices() DualPrices {
 	if s.soft.PerPod != nil {
 		return s.soft
@@ -116,7 +118,7 @@ func (s *Solver) SoftPrices() DualPrices {
 	return s.soft
 }
 
-// Bound returns the result for the whole problem. It must be called once.
+// Bound returns the result for the whole problem. It must be called at most once.
 func (s *Solver) Bound() Result {
 	out := Result{Soft: s.SoftPrices(), Hard: s.zeroDualPrices()}
 	effort := cmp.Or(s.problem.Effort, usualEffort)
@@ -133,12 +135,12 @@ func (s *Solver) Bound() Result {
 		value := a.total(dualPrice)
 		total += max(value, a.cover(value))
 	}
-	out.Price = floor(total)
+	out.Price = toPrice(total)
 	return out
 }
 
-// DualPrices returns the soft or the hard dual prices for these numbers of pods of each demand, at most
-// those of the problem. It takes a small part of the time of Bound.
+// DualPrices returns the soft or the hard dual prices for other numbers of pods. counts has, by demand, the number of
+// pods, at most that of the problem. DualPrices takes a small part of the time of Bound.
 func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
 	out := s.zeroDualPrices()
 	for _, a := range s.dualPrice {
@@ -152,13 +154,15 @@ func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
 	return out
 }
 
+// zeroDualPrices returns dual prices of 0 for all demands and offers.
 func (s *Solver) zeroDualPrices() DualPrices {
 	return DualPrices{PerPod: make([]float64, len(s.problem.Demands)), PerNode: make([]float64, len(s.problem.Offers))}
 }
 
-// floor converts a sum to a price. Prices are integers, so rounding to the nearest integer
-// never exceeds the price of a plan; the relative errors of the sums are far below 1e-12.
-func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
+// toPrice converts a lower bound to a price. Prices of plans are integers, so no plan costs less than the bound rounded
+// up, and rounding to the nearest integer is safe. The factor is more than the rounding errors of the sum, which are
+// far below 1e-12 of it.
+func toPrice(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
 // counts returns the numbers of pods by class for these numbers of pods by demand; nil means the numbers of the
 // problem.
@@ -185,9 +189,9 @@ func (p *part) total(dualPrice []float64) float64 {
 	return sum
 }
 
-// beyond returns an upper limit of the difference between the dual prices of the pods on one node and their payment
-// at these rates. The node is of the kind, or of an offer that the kind dominates. The pods pay at most
-// the price of the whole room at these rates.
+// beyond returns an upper limit of the sum of (dual price − payment) over the pods on one node. per has the rates: by
+// resource, the price of one unit. The node is of the kind, or of an offer that the kind dominates. The payment of all
+// pods is at most the price of the node's whole room at these rates.
 func (p *part) beyond(k *kind, per, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mostCovered is the maximum number of pods for which the cheapest nodes are computed exactly. With more pods,
-// one node more or less makes no difference.
+// mostCovered is the maximum number of pods for which the cheapest nodes are computed exactly. With more pods, one node
+// more or less makes little difference.
 const mostCovered = 512
 
 // cover computes, for each class and each group, the lowest price of whole instances for its pods alone. It
@@ -42,10 +42,11 @@ func (p *part) cover(value float64) float64 {
 	return value
 }
 
-// cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price
-// for many pods. If the price is at most value, it may return any lower price.
+// cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for more
+// than mostCovered pods. If the price is at most value, it may return any lower price. holders are the kinds that can
+// hold a pod of the class.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
-	ratio, single := math.Inf(1), math.Inf(1)
+	ratio, single := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
 	for _, i := range holders {
 		k := &p.kinds[i]
 		ratio = min(ratio, k.price/float64(k.times(c)))

@@ -7,27 +7,27 @@ import (
 
 // generation improves dual prices by column generation.
 //
-// It maximizes the sum of all dual prices under the constraint that the pods on an instance are never worth
-// more than its price. There are too many combinations of pods on an instance to list them. So a linear
-// program (the master) has some of them as columns, and finds the best dual prices for these. The
-// pricing problem then finds, for each kind, the pods on one instance that are worth most
-// (knapsack). The result either proves the dual prices or becomes a column of the master. If dual prices are
-// not proved, those of the pods that the kind may hold are scaled down by the excess.
+// It maximizes the sum of all dual prices under the constraint that the pods on an instance are never worth more than
+// its price. The worth of a pod is its dual price. There are too many combinations of pods on an instance to list them.
+// So a linear program (the master) has some of them as columns, and finds the best dual prices for these. The pricing
+// problem (knapsack) then finds, for each kind, the pods on one instance that are worth most. If they are worth at most
+// the price of the kind, the dual prices are proved for it. Otherwise the pods become a column of the master, and the
+// dual prices of pods that the kind may hold are scaled down by the excess.
 //
-// The solutions of the master alone would oscillate between corners. So dual prices stay in a
-// box around the best proved dual prices. The box grows when the master was right,
-// shrinks when it was wrong, and moves with the proved dual prices.
+// The solutions of the master alone would oscillate between corners. So its dual prices stay in a box around the best
+// proved dual prices. The box grows when the master was right, shrinks when it was wrong, and moves with the proved
+// dual prices.
 type generation struct {
 	*part
 	used      []int       // by group: pods on a node; 0 between uses
 	dualPrice []float64   // the best proved dual prices, by class
 	value     float64     // sum of dualPrice over all pods
 	alone     []float64   // by class: price of a pod on nodes with only its class, an upper limit of its dual price
-	columns   []column    // nodes, in parts of all pods
+	columns   []column    // nodes; the values are parts of all pods of a class
 	proofs    []proof     // by kind: the last proof
-	asked     [][]float64 // dual prices of the calls of prove
+	asked     [][]float64 // by call of prove: the dual prices that it returned
 	nodes     int         // limit of search nodes: mostNodes, except in tests
-	steps     int
+	steps     int         // numbers read or written, as a measure of time
 }
 
 // take is a number of pods of a class on one node.
@@ -36,18 +36,19 @@ type take struct {
 	n     float64 // number of pods; an integer, except in relaxations
 }
 
-// proof is an upper limit of the worth of the pods on an instance of a kind, at the dual prices of one call of prove.
+// proof is an upper limit of the worth of the pods on an instance of a kind, at the dual prices that one call of prove
+// returned.
 type proof struct {
 	most  float64
-	asked int // index into generation.asked, -1 for never
+	asked int // index of these dual prices in generation.asked; -1: no proof yet
 }
 
 const (
-	mostGenerated = 160 // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
-	mostMasters   = 200
-	firstSpan     = 0.1
-	aloneSpan     = 0.1 // minimum size of the box for a dual price, as a part of alone
-	closeEnough   = 2e-4
+	mostGenerated = 160  // maximum number of classes; with more, whole pods fill nodes nearly as well as fractions
+	mostMasters   = 200  // maximum number of solutions of the master
+	firstSpan     = 0.1  // box.span at the start
+	aloneSpan     = 0.1  // minimum size of the box for a dual price, as a part of alone
+	closeEnough   = 2e-4 // accepted distance of the proved sum from the optimum, as a part of it
 )
 
 // generate improves the given dual prices, which must be proved, and returns the result.
@@ -79,7 +80,7 @@ func (p *part) generate(dualPrice []float64, effort int) *generation {
 	return g
 }
 
-// begin adds the node filled with the class that is cheapest per pod.
+// begin adds as a column the node with the lowest price per pod that is filled with pods of class c, and sets alone.
 func (g *generation) begin(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
@@ -92,6 +93,7 @@ func (g *generation) begin(c int) {
 	g.add(best, []take{{class: c, n: float64(best.times(&g.classes[c]))}})
 }
 
+// add adds a node of the kind with these pods as a column.
 func (g *generation) add(k *kind, takes []take) {
 	c := column{cost: k.price}
 	for _, t := range takes {
@@ -101,8 +103,8 @@ func (g *generation) add(k *kind, takes []take) {
 	g.columns = append(g.columns, c)
 }
 
-// prove lowers the dual prices until no node holds more than its price, and adds the nodes that held
-// more as columns.
+// prove returns the dual prices, lowered until it is proved that no node holds more than its price. It adds the nodes
+// that held more as columns.
 func (g *generation) prove(dualPrice []float64) []float64 {
 	proved := slices.Clone(dualPrice)
 	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
@@ -124,32 +126,32 @@ func (g *generation) prove(dualPrice []float64) []float64 {
 	return proved
 }
 
-// mostCuts is the maximum number of reductions for a single node each.
+// mostCuts is the maximum number of times that cut lowers only the dual prices of the pods on one node.
 const mostCuts = 2
 
-// cut lowers the dual prices until it is proved that a node of the kind holds at most its price,
-// and returns the proved limit. It first lowers the dual prices of the pods on the nodes that hold most, one node
-// after the other. If that is not enough, it lowers the dual prices of all classes by the same factor.
+// cut lowers the dual prices until it is proved that a node of the kind holds at most its price, and returns the proved
+// limit of what a node holds. It first lowers the dual prices of the pods on the node that holds most, at most mostCuts
+// times. If that is not enough, it lowers the dual prices of all classes of the kind by the same factor.
 func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
 		most, found := g.load(k, dualPrice, k.price)
 		if most <= k.price {
 			return most
 		}
-		over, by := 0.0, -1
+		worth, worst := 0.0, -1 // of the node that holds most, and its index in found
 		for i, takes := range found {
 			g.add(k, takes)
 			value := 0.0
 			for _, t := range takes {
 				value += dualPrice[t.class] * t.n
 			}
-			if value > over {
-				over, by = value, i
+			if value > worth {
+				worth, worst = value, i
 			}
 		}
-		if cuts < mostCuts && over > k.price*(1+wholeNear) {
-			for _, t := range found[by] {
-				dualPrice[t.class] *= k.price / over
+		if cuts < mostCuts && worth > k.price*(1+wholeNear) {
+			for _, t := range found[worst] {
+				dualPrice[t.class] *= k.price / worth
 			}
 			continue
 		}
@@ -160,7 +162,7 @@ func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	}
 }
 
-// grown returns the largest factor by which a dual price has grown.
+// grown returns the largest factor by which a dual price has grown; less than 1 if all are lower.
 func grown(from, to []float64) float64 {
 	most := 0.0
 	for i, w := range to {
@@ -175,14 +177,15 @@ func grown(from, to []float64) float64 {
 type box struct {
 	g      *generation
 	master *simplex
-	centre []float64
-	value  float64 // value of the center
-	span   float64 // maximum distance of a dual price from the center, as a part of it
-	misses int     // rounds without improvement after the last change of center or span
+	center []float64 // by class: dual price
+	value  float64   // sum of the dual prices of the center over all pods
+	span   float64   // maximum distance of a dual price from the center, as a part of the dual price
+	misses int       // rounds without improvement after the last change of center or span
 }
 
+// newBox returns a box around the dual prices of g.
 func newBox(g *generation) *box {
-	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.dualPrice, value: g.value, span: firstSpan}
+	b := &box{g: g, master: newSimplex(len(g.classes)), center: g.dualPrice, value: g.value, span: firstSpan}
 	b.resize()
 	return b
 }
@@ -190,30 +193,32 @@ func newBox(g *generation) *box {
 // fetch adds the new columns to the master.
 func (b *box) fetch() { b.master.columns = b.g.columns }
 
-// resize sets the bounds of the master from the center and the span.
+// resize sets the bounds of the master from the center and the span. The prices of the master are dual prices of all
+// pods of a class.
 func (b *box) resize() {
-	for i := range b.centre {
+	for i := range b.center {
 		count := float64(b.g.classes[i].count)
-		by := b.span * (b.centre[i] + aloneSpan*b.g.alone[i])
-		b.master.low[i], b.master.high[i] = max(b.centre[i]-by, 0)*count, (b.centre[i]+by)*count
+		by := b.span * (b.center[i] + aloneSpan*b.g.alone[i])
+		b.master.low[i], b.master.high[i] = max(b.center[i]-by, 0)*count, (b.center[i]+by)*count
 	}
 	b.master.reprice()
 }
 
-// dualPrices returns the dual prices of the master's solution.
+// dualPrices returns the dual prices of one pod by class, from the solution of the master.
 func (b *box) dualPrices() []float64 {
-	out := make([]float64, len(b.centre))
+	out := make([]float64, len(b.center))
 	for i, price := range b.master.price {
 		out[i] = max(price, 0) / float64(b.g.classes[i].count)
 	}
 	return out
 }
 
-// move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports false if
-// more rounds cannot improve the dual prices.
+// move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports
+// whether more rounds can improve the dual prices. It reports false once the master was right and either its optimum is
+// not at the edge of the box, or the proved sum is clearly below the best.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
-	ahead := promise - b.value
+	ahead := promise - b.value // how much the master promised to gain; a proved gain of half of it widens the box
 	switch {
 	case exact || promise-max(b.value, value) < closeEnough*b.value:
 		// The master is right so far, and its optimum may be outside of the box.
@@ -235,7 +240,7 @@ func (b *box) move(proved []float64, exact bool) bool {
 		return true
 	}
 	if exact || value > b.value {
-		b.centre, b.value = proved, value
+		b.center, b.value = proved, value
 	}
 	b.misses = 0
 	b.resize()

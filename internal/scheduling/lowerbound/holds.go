@@ -7,19 +7,20 @@ import (
 )
 
 // The rates of one kind also limit what the instances of another kind can hold. If no pod is worth more than f times
-// its payment at some rates, then the pods on an instance are worth at most f times the price of its whole room at these rates. This file
-// tries the rates of the kinds at which the most worth is cheapest: at these rates, pods pay little more than they are worth.
+// its payment at some rates, then the pods on an instance are worth at most f times the price of its whole room at
+// these rates. The worth of a pod is its dual price. This file tries the rates of up to mostRates kinds: those on which
+// the pods with the largest total worth pay least. At these rates, pods pay little less than they are worth.
 
 // mostRates is the number of kinds whose rates are tried on all other kinds.
 const mostRates = 16
 
-// rounding is a factor that exceeds the rounding errors of the sums.
+// rounding is a factor slightly above 1 that is more than the relative rounding errors of the sums.
 const rounding = 1 + 1e-12
 
 // rates are the rates of one kind.
 type rates struct {
 	per  []float64 // by resource: price of one unit
-	dear []ratio   // the classes that are worth more than they pay, highest ratio first
+	over []ratio   // the classes that are worth more than they pay, highest ratio first
 }
 
 // ratio is the worth of a pod of a class divided by what the pod pays.
@@ -28,7 +29,7 @@ type ratio struct {
 	times float64
 }
 
-// answer sets the dual prices of the pods, and the limit of each offer of the part.
+// answer sets, in out, the dual prices of the pods, and the limit of each offer of the part.
 func (a *ascent) answer(out *DualPrices) {
 	for i := range a.classes {
 		for _, d := range a.classes[i].demands {
@@ -39,7 +40,7 @@ func (a *ascent) answer(out *DualPrices) {
 	per := make([]float64, len(a.classes[0].ask))
 	factors := make([]float64, len(rates))
 	for i := range a.kinds {
-		k, own := &a.kinds[i], 0.0
+		k, own := &a.kinds[i], 0.0 // own: the price of the whole room at its own rates
 		for r, room := range k.room {
 			per[r] = 0
 			own += k.rates[r]
@@ -51,7 +52,7 @@ func (a *ascent) answer(out *DualPrices) {
 			factors[n] = rates[n].factor(k)
 		}
 		most := k.price
-		for at, o := range k.offers { // the first dominates the others, which do not dominate each other
+		for at, o := range k.offers { // the first dominates the others, so its limit is also a limit of theirs
 			room := a.problem.Offers[o].Room
 			out.PerNode[o] = least(rates, factors, room, most)
 			if at == 0 {
@@ -90,25 +91,27 @@ func paid(per []float64, room []int64) float64 {
 	return sum
 }
 
-// cheapRates returns the rates of the kinds at which the pods that are worth most together pay least.
+// cheapRates returns the rates of up to mostRates kinds: those on which the pods with the largest total dual price pay
+// least.
 func (a *ascent) cheapRates() []rates {
-	sold, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds))
+	worth, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds)) // worth: of the pods that pay least on the kind
 	for c, i := range a.payer {
-		sold[i] += a.pods[c] * a.dualPrice[c]
+		worth[i] += a.pods[c] * a.dualPrice[c]
 	}
 	for i := range kinds {
 		kinds[i] = i
 	}
-	slices.SortFunc(kinds, func(x, y int) int { return cmp.Or(cmp.Compare(sold[y], sold[x]), cmp.Compare(x, y)) })
+	slices.SortFunc(kinds, func(x, y int) int { return cmp.Or(cmp.Compare(worth[y], worth[x]), cmp.Compare(x, y)) })
 	var out []rates
 	for _, i := range kinds[:min(len(kinds), mostRates)] {
-		if sold[i] > 0 {
+		if worth[i] > 0 {
 			out = append(out, a.ratesOf(&a.kinds[i]))
 		}
 	}
 	return out
 }
 
+// ratesOf returns the rates of the kind, with the ratios of the classes that are worth more than they pay.
 func (a *ascent) ratesOf(k *kind) rates {
 	out := rates{per: make([]float64, len(k.room))}
 	for r, room := range k.room {
@@ -122,16 +125,17 @@ func (a *ascent) ratesOf(k *kind) rates {
 			pays += out.per[r] * ask
 		}
 		if dualPrice > pays*rounding {
-			out.dear = append(out.dear, ratio{class: c, times: dualPrice / pays}) // infinite if the class pays nothing
+			out.over = append(out.over, ratio{class: c, times: dualPrice / pays}) // infinite if the class pays nothing
 		}
 	}
-	slices.SortFunc(out.dear, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })
+	slices.SortFunc(out.over, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })
 	return out
 }
 
-// factor returns the highest ratio of worth to payment of the pods that the kind can hold.
+// factor returns the highest ratio of worth to payment of the pods that the kind can hold, or rounding if none is worth
+// more than it pays.
 func (r *rates) factor(k *kind) float64 {
-	for _, d := range r.dear {
+	for _, d := range r.over {
 		if _, holds := slices.BinarySearch(k.classes, d.class); holds {
 			return d.times
 		}

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// knapsack finds the whole pods with the highest total dual price that fit on one node of a kind.
+// knapsack finds the whole pods with the highest total dual price that fit on one node of a kind. The dual price of a
+// pod is its worth.
 //
-// At the rates of the relaxation, the whole room and all possible profits give an upper bound. Pods are
-// worth less than the bound by three losses: the room that they leave, the profits that they do not use, and the
-// losses on pods whose dual price is below their payment. The search branches over the classes, those that
-// pay most first. It backtracks when the pods so far and the pods that may still follow are worth at most
-// the target.
+// At the rates of the relaxation, the price of the whole room plus all possible profits (worth minus payment) is an
+// upper bound. Three losses make the pods on a node worth less than this bound: the room that they leave, the profits
+// that they do not use, and the pods whose worth is below their payment. The search branches over the classes, those
+// that pay most first. It backtracks when the pods so far and the pods that may still follow are worth at most the
+// target.
 type knapsack struct {
 	*part
 	kind      *kind
@@ -21,32 +22,32 @@ type knapsack struct {
 	used      []int // by group: pods on the node
 
 	order []int       // positions in kind.classes of the classes that the best solution may have
-	least [][]float64 // by place in order, by resource: the minimum request of the classes from there on
-	after *table
+	least [][]float64 // by position in order, by resource: the minimum request of the classes from that position on
+	after *table      // upper bounds of what the following classes can add
 
-	now    []int32 // pods on the node, by position in kind.classes
-	left   []float64
-	value  float64 // value of the pods on the node
-	best   []int32
-	most   float64 // value of the best solution
-	target float64 // value that a solution must exceed
-	open   float64 // upper bound of the branches that the search did not finish
-	nodes  int     // number of visited search nodes
-	limit  int
-	tried  int // work of greedy, in numbers touched
+	now    []int32   // pods on the node, by position in kind.classes
+	left   []float64 // by resource: free room of the node
+	value  float64   // worth of the pods on the node
+	best   []int32   // the best solution, as in now
+	most   float64   // worth of the best solution
+	target float64   // worth that a solution must exceed
+	open   float64   // upper bound of the branches that the search did not finish
+	nodes  int       // number of visited search nodes
+	limit  int       // maximum of nodes
+	tried  int       // work of greedy, in numbers touched
 }
 
 const (
-	mostPlanes = 30
+	mostPlanes = 30   // maximum number of cutting planes of a relaxation
 	mostNodes  = 2000 // maximum number of search nodes for one instance
-	wholeNear  = 5e-4 // accepted distance from the best pods, as a part of the price
-	farBeyond  = 0.02 // nodes that exceed enough by this part of it need no proof
-	cutNear    = 4e-3 // accepted distance of the proof from the best pods, as a part of the price
+	wholeNear  = 5e-4 // accepted distance of the found pods from the best pods, as a part of the instance's price
+	farBeyond  = 0.02 // if the found pods exceed enough by this part of it, the search for better pods and proofs is skipped
+	cutNear    = 4e-3 // accepted distance of the proved bound from the found pods, as a part of the instance's price
 )
 
-// load returns an upper bound of the dual prices of the pods on one node. If the bound is more than
-// enough, it also returns nodes that hold more than enough: with whole pods, or with fractions if the search
-// found no proof for whole pods within its limit.
+// load returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound is more
+// than enough, it also returns nodes that hold more than enough: with whole pods, or with fractions of pods if the
+// search found no proof for whole pods within its limit.
 func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64, [][]take) {
 	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
 	g.steps += relaxed.steps
@@ -62,14 +63,14 @@ func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64
 	for _, n := range m.best {
 		pods += int(n)
 	}
-	if had := m.most; proved > m.target && pods <= mostLoaded && m.most < enough*(1+farBeyond) {
+	if before := m.most; proved > m.target && pods <= mostLoaded && m.most < enough*(1+farBeyond) {
 		m.arrange(proved-m.target, pods)
 		m.search(0, m.profits())
 		proved = min(proved, max(m.target, m.open))
-		if m.most > had {
+		if m.most > before {
 			found = append(found, m.takes(m.best))
 		}
-		g.steps += m.after.steps + m.nodes*len(k.room)*4
+		g.steps += m.after.steps + m.nodes*len(k.room)*4 // a search node costs about 4 numbers for each resource
 	}
 	if proved > max(m.most, enough)+cutNear*k.price && m.most < enough*(1+farBeyond) {
 		found = append(found, m.cut())
@@ -78,7 +79,7 @@ func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64
 	return proved, found
 }
 
-// takes returns the pods on a node.
+// takes returns the pods on a node. pods has their numbers by position in kind.classes.
 func (m *knapsack) takes(pods []int32) (out []take) {
 	for i, n := range pods {
 		if n > 0 {
@@ -88,7 +89,7 @@ func (m *knapsack) takes(pods []int32) (out []take) {
 	return out
 }
 
-// cut returns the fractional pods on the relaxation's node.
+// cut returns the fractional pods that the relaxation found.
 func (m *knapsack) cut() (out []take) {
 	for i, n := range m.relaxed.pods {
 		if n > 0 {
@@ -99,14 +100,15 @@ func (m *knapsack) cut() (out []take) {
 }
 
 const (
-	mostTries = 200 // number of classes with which a node is started
-	mostFound = 20  // number of these nodes that are kept
-	poorest   = 0.2 // maximum loss of pods with which a node is started, as a share of their payment
+	mostTries = 200 // maximum number of classes with which greedy starts a node
+	mostFound = 20  // maximum number of nodes that greedy returns
+	poorest   = 0.2 // maximum loss (payment minus worth) of a pod with which greedy starts a node, as a share of its payment
 )
 
-// greedy rounds the pods on the relaxation's node down, and fills its room with the pods of the
-// highest dual price relative to their payment. It also starts nodes with one pod of each class, and with as many
-// pods of each class as possible. It returns the best results that are worth more than enough.
+// greedy searches for whole pods of high worth, and sets best and most. It fills the room of the node with pods, those
+// with the highest ratio of profit to payment first. It starts from the pods of the relaxation rounded down, from one
+// pod of each class, and from as many pods of each class as possible. It returns the nodes that are worth more than
+// enough, at most mostFound, best first.
 func (m *knapsack) greedy(enough float64) [][]take {
 	order, ratio := m.byRatio()
 	var found []loaded
@@ -153,8 +155,8 @@ type loaded struct {
 	pods  []int32
 }
 
-// byRatio returns the positions in kind.classes by worth relative to payment, highest
-// first, and this ratio of each class.
+// byRatio returns the positions in kind.classes by profit (worth minus payment) relative to payment, highest first, and
+// this ratio by position.
 func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	for i, at := range m.kind.classes {
 		profit := m.relaxed.profits[i]
@@ -165,7 +167,7 @@ func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	return order, ratio
 }
 
-// fits returns how many more pods of the class at i fit on the node.
+// fits returns how many more pods of the class at position i in kind.classes fit on the node.
 func (m *knapsack) fits(i int) int {
 	c := &m.classes[m.kind.classes[i]]
 	n := c.cap - int(m.now[i])
@@ -180,7 +182,7 @@ func (m *knapsack) fits(i int) int {
 	return max(n, 0)
 }
 
-// put adds up to n pods of the class at i to the node, and returns the number added.
+// put adds up to n pods of the class at position i to the node, and returns the number added.
 func (m *knapsack) put(i, n int) int {
 	if n = min(n, m.fits(i)); n > 0 {
 		m.place(i, n)
@@ -188,7 +190,7 @@ func (m *knapsack) put(i, n int) int {
 	return n
 }
 
-// place adds n pods of the class at i to the node; a negative n removes pods.
+// place adds n pods of the class at position i to the node; a negative n removes pods.
 func (m *knapsack) place(i, n int) {
 	c := &m.classes[m.kind.classes[i]]
 	m.now[i] += int32(n)
@@ -212,8 +214,8 @@ func (m *knapsack) empty() {
 	copy(m.left, m.kind.room)
 }
 
-// arrange selects the classes that may be on a node that loses less than slack, highest payment
-// first. It returns how many pods fill the node.
+// arrange sets order to the classes that may be on a node that loses less than slack, highest payment first. It also
+// sets least, and after for a node that pods fill.
 func (m *knapsack) arrange(slack float64, pods int) {
 	paid := make([]float64, len(m.relaxed.profits))
 	for i, profit := range m.relaxed.profits {
@@ -235,7 +237,7 @@ func (m *knapsack) arrange(slack float64, pods int) {
 	m.after = m.tabulate(pods)
 }
 
-// profits returns the sum of all possible profits.
+// profits returns the sum of all possible profits: the bound of the relaxation without the price of the room.
 func (m *knapsack) profits() float64 {
 	sum := m.relaxed.most
 	for _, rate := range m.relaxed.rates {
@@ -244,8 +246,8 @@ func (m *knapsack) profits() float64 {
 	return max(sum, 0)
 }
 
-// search branches over the classes from a place in the order on. profits is the sum of the profits
-// that are still possible.
+// search branches over the classes from position at in the order on. profits is the sum of the profits that are still
+// possible. search sets best, most, target and open.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.now)
@@ -276,7 +278,7 @@ func (m *knapsack) search(at int, profits float64) {
 	}
 }
 
-// rest returns the price of the free room at the rates.
+// rest returns the price of the free room at the rates of the relaxation.
 func (m *knapsack) rest() float64 {
 	sum := 0.0
 	for r, rate := range m.relaxed.rates {
@@ -287,7 +289,7 @@ func (m *knapsack) rest() float64 {
 	return sum
 }
 
-// full reports whether none of the classes from that place on has a pod that fits.
+// full reports whether none of the classes from position at in the order on has a pod that fits.
 func (m *knapsack) full(at int) bool {
 	for r, a := range m.least[at] {
 		if a > m.left[r] {

@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// If nodes differ in little except size, the best shares of all kinds follow from one price for each unit of
-// a resource, and one price for a slot of each group. At these prices no node holds more than its own price,
-// and the sum over all requests of the pods is maximal. The prices are the duals of a small
-// linear program. The ascent alone finds them slowly, because a slot that is scarce on small nodes
-// costs nearly nothing on large nodes, and has another share on each kind. So the ascent also starts from these
-// prices if several classes are in one group.
+// If nodes differ in little except size, the best shares of all kinds follow from one price for each unit of a
+// resource, and one price for a slot of each group. At these prices, the room and the slots of no node are worth more
+// than its own price, and the sum over all requests of the pods is maximal. The prices are the duals of a small linear
+// program. The ascent alone finds them slowly, because a slot that is scarce on small nodes costs nearly nothing on
+// large nodes, and so has another share on each kind. So the ascent also starts from these prices if several classes
+// are in one group.
 
 const (
-	mostLevel   = 16   // maximum number of groups with a price
+	mostLevel   = 16   // maximum number of groups for whose slots there is a price
 	levelRounds = 24   // rounds of the ascent from these prices
 	leastShare  = 1e-5 // minimum share of a resource with price 0, so that its share can grow again
 )
 
-// level improves the dual prices, starting from the shares that follow from one price for each unit.
+// level improves the dual prices, starting from the shares that follow from the unit prices. It does nothing if no two
+// classes are in one group, and stops after one round if that round proves no higher bound.
 func (a *ascent) level() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return
@@ -26,7 +27,7 @@ func (a *ascent) level() {
 	groups := a.scarce()
 	prices, slots := a.unitPrices(groups), a.slotsOf(groups)
 	for i := range a.kinds {
-		a.share(i, slots[i], groups, prices)
+		a.setShares(i, slots[i], groups, prices)
 	}
 	before := a.value
 	if a.round(hardest, true); a.value > before {
@@ -36,11 +37,11 @@ func (a *ascent) level() {
 
 // group is a set of pods of which one node holds at most cap.
 type group struct {
-	number, cap int
-	pods        float64
+	number, cap int     // index into Problem.Caps, and that cap
+	pods        float64 // number of pods
 }
 
-// scarce returns the groups whose pods need the most nodes.
+// scarce returns the groups whose pods need the most nodes, at most mostLevel of them.
 func (a *ascent) scarce() []group {
 	pods := make([]float64, len(a.problem.Caps))
 	for i := range a.classes {
@@ -81,14 +82,14 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	for i := range a.kinds {
 		c := column{cost: a.kinds[i].price}
 		for row, all := range wanted {
-			var has float64
+			var room float64 // of one node, or its number of slots
 			if row < n {
-				has = a.kinds[i].room[row]
+				room = a.kinds[i].room[row]
 			} else {
-				has = float64(groups[row-n].cap)
+				room = float64(groups[row-n].cap)
 			}
-			if all > 0 && has > 0 {
-				c.rows, c.values = append(c.rows, int32(row)), append(c.values, has/all)
+			if all > 0 && room > 0 {
+				c.rows, c.values = append(c.rows, int32(row)), append(c.values, room/all)
 			}
 		}
 		s.columns = append(s.columns, c)
@@ -103,10 +104,11 @@ func (a *ascent) unitPrices(groups []group) []float64 {
 	return out
 }
 
-// mostRise limits the price of all requests of one resource or group, in multiples of the bound proved before.
+// mostRise limits the price of all requests for one resource, or of all slots for one group, in multiples of the bound
+// that was proved before.
 const mostRise = 8
 
-// slotsOf returns, by kind, the slot for each of the groups, or -1.
+// slotsOf returns, by kind and by position in groups, the index of the kind's slots for the group; -1 if it has none.
 func (a *ascent) slotsOf(groups []group) [][]int32 {
 	out, at := grid[int32](len(a.kinds), len(groups)), map[int]int{}
 	for i := range out {
@@ -131,8 +133,9 @@ func (a *ascent) slotsOf(groups []group) [][]int32 {
 	return out
 }
 
-// share sets the shares of a kind in proportion to the value of its room and its slots at these prices.
-func (a *ascent) share(i int, slots []int32, groups []group, prices []float64) {
+// setShares sets the shares of the kind with index i in proportion to the prices of its room and its slots. prices is
+// the result of unitPrices.
+func (a *ascent) setShares(i int, slots []int32, groups []group, prices []float64) {
 	k, shares := &a.kinds[i], a.shares[i]
 	least, total := leastShare*k.price, 0.0
 	for r, room := range k.room {
@@ -156,5 +159,5 @@ func (a *ascent) share(i int, slots []int32, groups []group, prices []float64) {
 	for _, n := range a.live[i] {
 		a.slots[i][n].share /= total
 	}
-	a.price(i)
+	a.updateRates(i)
 }

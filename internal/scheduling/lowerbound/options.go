@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// findOptions finds the kinds that hold each class, and gives them their slots.
+// findOptions finds the kinds that hold each class, and the slots that a pod of the class takes there. It adds these
+// slots to the kinds. Kinds that are not leads are in no option.
 func (a *ascent) findOptions() {
-	a.options, a.takes = make([][]option, len(a.classes)), make([][]taken, len(a.classes))
+	a.options, a.takes = make([][]option, len(a.classes)), make([][]slotUse, len(a.classes))
 	resources := len(a.classes[0].ask)
-	byGroup := make([][]int32, len(a.problem.Caps)) // by kind: the slot, plus one
+	byGroup := make([][]int32, len(a.problem.Caps)) // by group, by kind: index of its slots for the group, plus one; 0: none yet
+	// As byGroup, for the slots for large pods: by kind, by resource, by number n of slots minus one.
 	large := make([]int32, len(a.kinds)*resources*largest)
-	all := 0
+	all := 0 // maximum number of options
 	for c := range a.classes {
 		all += len(a.holders[c])
 	}
@@ -22,7 +24,7 @@ func (a *ascent) findOptions() {
 			rooms[i] = k.room
 		}
 	}
-	var takes []taken
+	var takes []slotUse // of the current class
 	for c := range a.classes {
 		takes = takes[:0]
 		a.options[c], cells = cells[:0:len(a.holders[c])], cells[len(a.holders[c]):]
@@ -43,8 +45,8 @@ func (a *ascent) findOptions() {
 					continue // the class takes no slots
 				}
 				for n := 1; n <= largest; n++ {
-					if taken := math.Ceil(float64(n+1)*ask/room[r]) - 1; taken > 0 {
-						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(taken)))
+					if used := math.Ceil(float64(n+1)*ask/room[r]) - 1; used > 0 {
+						takes = append(takes, a.take(i, &large[(i*resources+r)*largest+n-1], n, int32(used)))
 					}
 				}
 			}
@@ -57,8 +59,8 @@ func (a *ascent) findOptions() {
 	}
 }
 
-// taken returns, by kind, the slots that a pod of some class takes, ascending.
-func (a *ascent) taken() [][]int32 {
+// liveSlots returns, by kind, the slots that a pod of some class takes, ascending.
+func (a *ascent) liveSlots() [][]int32 {
 	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
 	for i := range a.kinds {
 		seen[i] = make([]bool, len(a.slots[i]))
@@ -80,11 +82,12 @@ func (a *ascent) taken() [][]int32 {
 	return out
 }
 
-// take returns a taken for n of the slots. It adds the slots to the kind if they do not exist yet.
-func (a *ascent) take(kind int, slots *int32, count int, n int32) taken {
-	if *slots == 0 {
+// take returns the use of n slots of a kind. at is the index of the slots in a.slots[kind], plus one. If it is 0, take
+// adds count slots to the kind and sets it.
+func (a *ascent) take(kind int, at *int32, count int, n int32) slotUse {
+	if *at == 0 {
 		a.slots[kind] = append(a.slots[kind], slot{count: int32(count), pace: pace{speed: 1}})
-		*slots = int32(len(a.slots[kind]))
+		*at = int32(len(a.slots[kind]))
 	}
-	return taken{slot: *slots - 1, n: n}
+	return slotUse{slot: *at - 1, n: n}
 }

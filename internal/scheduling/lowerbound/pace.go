@@ -2,12 +2,13 @@ package lowerbound
 
 // pace is the speed of a share, and the direction of its last change.
 type pace struct {
-	speed float32
-	up    bool
+	speed float32 // from 0.02 to 1: 10 % more after a change in the same direction, 30 % less after a reversal
+	up    bool    // whether the share grew
 }
 
-// factor returns what a share is multiplied by, and adapts the pace. used is the load of the share's resource divided by
-// the mean load: above 1 the share grows, below 1 it shrinks.
+// factor returns the factor by which a share is multiplied, and adapts the pace. used is the load of the share's
+// resource divided by the mean load of the kind's resources: above 1 the share grows, below 1 it shrinks. used is
+// limited to 1/mostShift … mostShift. The exponent of 0.7 at full speed damps oscillation.
 func (p *pace) factor(used float64) float64 {
 	if up := used > 1; up == p.up {
 		p.speed = min(p.speed*1.1, 1)

@@ -21,13 +21,13 @@ type part struct {
 // class is a set of pods that the bound does not distinguish: they have the same requests,
 // the same set of offers and the same groups.
 type class struct {
-	demands []int // indexes into Problem.Demands
-	set     int
-	count   int
+	demands []int     // indexes into Problem.Demands
+	set     int       // as Demand.Set
+	count   int       // number of pods
 	ask     []float64 // by resource
-	groups  []int
-	shared  int // the group with the most classes, among its groups with several classes; -1: none
-	cap     int // maximum number of its pods on one instance, by its groups and its count
+	groups  []int     // as Demand.Groups
+	shared  int       // the group with the most classes, among its groups with several classes; -1: none
+	cap     int       // maximum number of its pods on one instance, by its groups and its count
 }
 
 // kind is an offer, and the other offers that it dominates.
@@ -40,7 +40,7 @@ type kind struct {
 	rates   []float64 // by resource: the share of the price for all of it; nil if unknown
 }
 
-// times returns the maximum number of pods of the class on one instance.
+// times returns the maximum number of pods of the class on one instance, if the instance has no other pods.
 func (k *kind) times(c *class) int {
 	n := float64(c.cap)
 	for r, a := range c.ask {
@@ -74,7 +74,7 @@ func parts(p Problem) []*part {
 			out = append(out, q)
 		}
 	}
-	for _, c := range p.classify() {
+	for _, c := range p.newClasses() {
 		if q := byOwner[owner[c.set]]; q != nil {
 			q.classes = append(q.classes, c)
 		}
@@ -85,8 +85,8 @@ func parts(p Problem) []*part {
 	return slices.DeleteFunc(out, func(q *part) bool { return len(q.classes) == 0 })
 }
 
-// components returns, by set, the first set that it is connected to through
-// shared offers. It is -1 for empty sets and sets without pods.
+// components returns, by set, a number that is equal for sets that are connected through shared offers: the first such
+// set with pods. It is -1 for empty sets and sets without pods.
 func (p *Problem) components() []int {
 	owner := make([]int, len(p.Sets))
 	for s := range owner {
@@ -97,7 +97,7 @@ func (p *Problem) components() []int {
 			owner[s] = s
 		}
 	}
-	root := func(s int) int {
+	root := func(s int) int { // the first set found so far that s is connected to
 		for owner[s] != s {
 			s = owner[s]
 		}
@@ -125,8 +125,8 @@ func (p *Problem) components() []int {
 	return owner
 }
 
-// classify groups equal demands into classes.
-func (p *Problem) classify() []class {
+// newClasses groups equal demands into classes.
+func (p *Problem) newClasses() []class {
 	var out []class
 	members := make([]int, len(p.Caps)) // by group: number of its classes
 	seen := map[string]int{}
@@ -172,7 +172,8 @@ func (p *Problem) classify() []class {
 	return out
 }
 
-// stock finds the kinds of the part, and drops the classes that fit no kind or a kind with price 0.
+// stock sets the kinds of the part and their holders, and drops the classes that fit no kind, or that fit a kind with
+// price 0.
 func (p *part) stock() {
 	bySet := map[int][]int{}
 	for i := range p.classes {
@@ -257,8 +258,9 @@ func (p *part) drop() {
 	}
 }
 
-// undominated returns a kind for each offer that no other offer dominates, cheapest first. An offer dominates
-// another offer if it is in all sets of the other, has at least the room of the other and costs at most as much.
+// undominated returns a kind for each offer that no other offer dominates, cheapest first. sets has, by offer, its
+// sets, ascending. An offer dominates another offer if it is in all sets of the other, has at least the room of the
+// other and costs at most as much. Until the ascent, the rates divide the price equally among the resources.
 func (p *part) undominated(sets [][]int) []kind {
 	offers := p.problem.Offers
 	order := make([]int, 0, len(sets))
@@ -273,14 +275,14 @@ func (p *part) undominated(sets [][]int) []kind {
 	})
 	var out []kind
 	for _, o := range order {
-		beaten := false
-		for i := 0; i < len(out) && !beaten; i++ {
-			by := out[i].offers[0]
-			if beaten = covers(offers[by].Room, offers[o].Room, 1) && contains(sets[by], sets[o]); beaten {
+		dominated := false
+		for i := 0; i < len(out) && !dominated; i++ {
+			better := out[i].offers[0]
+			if dominated = covers(offers[better].Room, offers[o].Room, 1) && contains(sets[better], sets[o]); dominated {
 				out[i].offers = append(out[i].offers, o)
 			}
 		}
-		if beaten {
+		if dominated {
 			continue
 		}
 		room := make([]float64, 2*len(offers[o].Room))
@@ -295,9 +297,9 @@ func (p *part) undominated(sets [][]int) []kind {
 	return out
 }
 
-// findLeads finds the kinds that no other kind dominates. A kind dominates another kind if its node has the room
-// of n nodes of the other and costs at most as much as these n nodes. With pods of a group, n is 1, because two
-// nodes hold twice as many pods of the group.
+// findLeads sets lead of the kinds that no other kind dominates for fractional pods. A kind dominates another kind if
+// its node has the room of n nodes of the other and costs at most as much as these n nodes. If a pod of a group fits
+// the other kind, n is 1, because two nodes hold twice as many pods of the group.
 func (p *part) findLeads(sets [][]int) {
 	offers := p.problem.Offers
 	order := make([]int, len(p.kinds))
@@ -310,10 +312,10 @@ func (p *part) findLeads(sets [][]int) {
 		k := &p.kinds[i]
 		grouped := slices.ContainsFunc(k.classes, func(c int) bool { return len(p.classes[c].groups) > 0 })
 		k.lead = !slices.ContainsFunc(leads, func(l int) bool {
-			by := &p.kinds[l]
-			n := int64(math.Ceil(by.price / k.price))
-			return (n == 1 || !grouped) && covers(offers[by.offers[0]].Room, offers[k.offers[0]].Room, n) &&
-				contains(sets[by.offers[0]], sets[k.offers[0]])
+			lead := &p.kinds[l]
+			n := int64(math.Ceil(lead.price / k.price))
+			return (n == 1 || !grouped) && covers(offers[lead.offers[0]].Room, offers[k.offers[0]].Room, n) &&
+				contains(sets[lead.offers[0]], sets[k.offers[0]])
 		})
 		if k.lead {
 			leads = append(leads, i)

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// relaxation is an upper bound on the worth of the pods on one instance of a kind, when
-// pods may be fractional.
+// relaxation is an upper bound on the worth of the pods on one instance of a kind, when pods may be fractional. The
+// worth of a pod is its dual price.
 //
-// It is a Lagrangian relaxation of the room. For any non-negative rates, pods that fit are
-// worth at most the price of the whole room at these rates plus the profits of the pods. The profit of a pod is
-// its worth minus its payment. The profits count as many pods of each class as
-// its number, its size and its caps allow. Cutting planes find the rates that minimize this sum.
+// It is a Lagrangian relaxation of the room. At any non-negative rates, pods that fit are worth at most the price of
+// the whole room plus the profits of the pods. The profit of a pod is its worth minus its payment for its requests at
+// the rates. The sum of the profits includes, for each class with a positive profit, as many pods as its number, its
+// size and its caps allow. Cutting planes find the rates that minimize the upper bound.
 type relaxation struct {
 	kind    *kind
 	most    float64   // upper bound on the worth
-	rates   []float64 // by resource: price of the whole room at the rates that prove most
+	rates   []float64 // by resource: price of the whole room; these rates prove most
 	profits []float64 // by position in kind.classes: worth minus payment at the rates
 	pods    []float64 // by position in kind.classes: the best fractional pods found
-	steps   int
+	steps   int       // numbers read or written
 }
 
 // gain has the pods of a class that are worth more than they pay.
@@ -27,20 +27,20 @@ type gain struct {
 	at     int // position in kind.classes
 	shared int // class.shared
 	profit float64
-	n      int
+	n      int // number of pods
 }
 
-// planesNear is the accepted distance from the optimum, as a part of the price.
+// planesNear is the accepted distance of the bound from its optimum, as a part of the instance's price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for the dual prices. It stops when it has
-// proved that an instance holds at most enough, or after the given number of cutting planes.
+// relax returns the relaxation for the dual prices. It stops when it has proved that an instance holds at most enough,
+// or after the given number of cutting planes. It starts at the rates of the kind, and replaces them by the best.
 func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
 	s := newSimplex(n + 1)
 	for r := range n {
-		s.low[r], s.high[r] = -2*k.price, 0
+		s.low[r], s.high[r] = -2*k.price, 0 // no rate exceeds twice the price of the node
 	}
 	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // the row that makes the weights of the vertices add up to 1
 	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
@@ -78,8 +78,8 @@ func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) r
 	return out
 }
 
-// mix returns the pods of the vertices, weighted as in the solution of the program and scaled down to
-// fit the room.
+// mix returns the pods of the vertices, weighted as in the solution of the program and scaled down to fit the room. A
+// vertex is the pods of one column.
 func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	pods, used := make([]float64, len(k.classes)), make([]float64, len(k.room))
 	for i, j := range s.basis {
@@ -106,7 +106,8 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	return pods
 }
 
-// plane returns the column of these pods: their worth as a negative cost, and their part of each resource.
+// plane returns the column of these pods: their worth as a negative cost, and the part that they request of each
+// resource.
 func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
@@ -126,8 +127,8 @@ func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	return c
 }
 
-// gains returns the profit of a pod of each class, which is its worth minus its payment at these rates. For
-// the classes with a positive profit it also returns how many pods of only that class one instance could hold;
+// gains returns the profit of a pod of each class, which is its worth minus its payment at these rates. For the classes
+// with a positive profit, it also returns how many pods one instance could hold if it had only pods of the class. The
 // classes of a shared group divide the cap of the group, highest profit first.
 func (p *part) gains(k *kind, dualPrice, rates []float64) ([]float64, []gain) {
 	per := make([]float64, len(rates)) // by resource: price of one unit

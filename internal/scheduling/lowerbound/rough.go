@@ -11,12 +11,13 @@ import (
 // classes, so the bound is valid but slightly lower.
 
 const (
-	fewOptions = 8000 // up to this number of options, many rounds with all of them take little time
-	stepsEach  = 2    // steps per octave in which amounts of similar classes are compared
+	fewOptions = 8000 // up to this number of options of all classes, many rounds with all of them take little time
+	stepsEach  = 2    // similar amounts are in the same step; a factor of 2 is this many steps
 )
 
-// roughen sets a.rough: an ascent in which classes with about the same requests on
-// the same kinds are one class. It shares its shares with a.
+// roughen sets a.rough: an ascent in which classes with about the same requests on the same kinds are one class. It
+// changes the same shares as a. roughen sets nothing if a has few options, or if the representative classes are more
+// than half of all classes.
 func (a *ascent) roughen() {
 	options := 0
 	for _, o := range a.options {
@@ -29,22 +30,22 @@ func (a *ascent) roughen() {
 	part := *a.part
 	r.part, part.classes = &part, nil
 	seen := map[string]int{}
-	var weights []float64
+	var weights []float64 // by class of r: number of pods
 	var key []byte
 	r.options, r.takes = nil, nil
 	for c := range a.classes {
 		class := &a.classes[c]
-		key = a.likeness(key[:0], c)
+		key = a.similarityKey(key[:0], c)
 		at, ok := seen[string(key)]
 		if !ok {
 			at = len(part.classes)
 			seen[string(key)] = at
-			stands := *class
-			stands.ask = make([]float64, len(class.ask))
-			part.classes, weights = append(part.classes, stands), append(weights, 0)
-			r.options, r.takes = append(r.options, a.without(c)), append(r.takes, a.takes[c])
+			representative := *class
+			representative.ask = make([]float64, len(class.ask))
+			part.classes, weights = append(part.classes, representative), append(weights, 0)
+			r.options, r.takes = append(r.options, a.withoutOwnSlots(c)), append(r.takes, a.takes[c])
 		}
-		a.of = append(a.of, at)
+		a.roughOf = append(a.roughOf, at)
 		weights[at] += float64(class.count)
 		for i, n := range class.ask {
 			part.classes[at].ask[i] += n * float64(class.count)
@@ -58,13 +59,13 @@ func (a *ascent) roughen() {
 			part.classes[i].ask[n] /= weights[i]
 		}
 	}
-	r.live = r.taken()
-	r.quarter()
+	r.live = r.liveSlots()
+	r.packAsks()
 	a.rough = &r
 }
 
-// likeness appends a key that is equal for classes that one class represents.
-func (a *ascent) likeness(key []byte, c int) []byte {
+// similarityKey appends a key that is equal for classes that one class represents.
+func (a *ascent) similarityKey(key []byte, c int) []byte {
 	class := &a.classes[c]
 	key = strconv.AppendInt(key, int64(class.set), 36)
 	key = strconv.AppendInt(append(key, ' '), int64(len(a.options[c])), 36)
@@ -83,9 +84,9 @@ func (a *ascent) likeness(key []byte, c int) []byte {
 	return key
 }
 
-// without returns the options of a class without slots for groups that have only this class, because such slots
+// withoutOwnSlots returns the options of a class without slots for groups that have only this class, because such slots
 // are rarely scarce.
-func (a *ascent) without(c int) []option {
+func (a *ascent) withoutOwnSlots(c int) []option {
 	class := &a.classes[c]
 	if class.shared >= 0 || len(class.groups) == 0 {
 		return a.options[c]

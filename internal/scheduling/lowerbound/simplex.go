@@ -13,15 +13,15 @@ import "math"
 // solution. It is solved by the revised simplex method. Columns may be
 // added, and the box may change, between two calls of solve.
 type simplex struct {
-	low, high []float64
+	low, high []float64 // by row: the box of its dual price
 	columns   []column
 
 	basis   []int     // by row: a column, or ^(2·row) for short and ^(2·row+1) for over
 	inverse []float64 // inverse of the basis, row by row
 	amount  []float64 // by row: amount of its basis variable
 	price   []float64 // by row: dual price
-	scratch []float64
-	steps   int // numbers read or written, as a measure of time
+	scratch []float64 // result of direction
+	steps   int       // numbers read or written, as a measure of time
 }
 
 // column is a sparse column: rows has the numbers of the rows with a value.
@@ -46,7 +46,7 @@ func newSimplex(rows int) *simplex {
 	return s
 }
 
-// cost returns the cost of a column or of a slack variable.
+// cost returns the cost of a column, or of a slack variable, numbered as in basis.
 func (s *simplex) cost(j int) float64 {
 	switch {
 	case j >= 0:
@@ -80,8 +80,7 @@ func (s *simplex) value() float64 {
 	return sum
 }
 
-// tolerance is the minimum reduced cost, relative to its cost, of a column
-// that enters the basis.
+// tolerance is the minimum gain of a column that enters the basis, relative to its cost.
 const tolerance = 1e-9
 
 // solve pivots until no column is worth more than it costs. The number of pivots is
@@ -95,7 +94,8 @@ func (s *simplex) solve() {
 	}
 }
 
-// enter returns the column with the largest reduced cost, and that cost; 0 if the solution is optimal.
+// enter returns the column or slack variable with the largest gain, and the gain: what it is worth at the dual prices
+// minus what it costs. The gain is 0 if the solution is optimal.
 func (s *simplex) enter() (int, float64) {
 	best, most := 0, 0.0
 	for i, y := range s.price {
@@ -120,7 +120,8 @@ func (s *simplex) enter() (int, float64) {
 	return best, most
 }
 
-// pivot brings the column into the basis. It reports false if no column can leave it.
+// pivot brings the column or slack variable j into the basis; gain is as returned by enter. pivot reports false if no
+// variable can leave the basis.
 func (s *simplex) pivot(j int, gain float64) bool {
 	n := len(s.price)
 	in := s.direction(j)
@@ -137,9 +138,9 @@ func (s *simplex) pivot(j int, gain float64) bool {
 		return false
 	}
 	row := s.inverse[leave*n : (leave+1)*n]
-	by := 1 / in[leave]
+	scale := 1 / in[leave]
 	for k := range row {
-		row[k] *= by
+		row[k] *= scale
 	}
 	for i, d := range in {
 		if i == leave || d == 0 {
@@ -159,7 +160,8 @@ func (s *simplex) pivot(j int, gain float64) bool {
 	return true
 }
 
-// direction returns by how much the amounts of the basis decrease for one unit of the column.
+// direction returns, by row, by how much the amount of the basis variable decreases for one unit of the column or slack
+// variable j. The result is valid until the next call.
 func (s *simplex) direction(j int) []float64 {
 	n := len(s.price)
 	rows, values := []int32{int32(^j / 2)}, []float64{1}

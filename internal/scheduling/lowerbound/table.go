@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// table has upper bounds of the worth that the classes from a position in the order on can still add to an
-// instance, by the room that is left. It solves the integer knapsack relaxed to
-// one resource by dynamic programming. This is valid because pods that fit the room of every
-// resource also fit the room of that one.
+// table has upper bounds of the worth that the classes from a position in the order on can still add to an instance, by
+// the room that is left. It solves the integer knapsack relaxed to one resource by dynamic programming. This is valid
+// because pods that fit the room of every resource also fit the room of that one. The resource is divided into cells.
 //
-// If only one resource has a price, and its room is not too many units, this resource is used. Otherwise the
-// payment of pods for all resources is used as the resource, in cells; the payment of pods is rounded down, and the
+// If only one resource has a price, and its room is not too many units, the table uses this resource. Otherwise it uses
+// the payment of pods for all resources as if it were a resource. The payment of pods is rounded down to cells, and the
 // free room is rounded up.
 type table struct {
 	rows  [][]float64 // by position in the order and by number of free cells
-	cells int
-	only  int     // the resource; -1: the payment
-	unit  float64 // size of a cell: an amount of the resource, or a price
-	steps int
+	cells int         // number of cells of an empty instance
+	only  int         // the resource; -1: the payment
+	unit  float64     // size of a cell: an amount of the resource, or a price
+	steps int         // numbers read or written
 }
 
 const (
-	mostUnits   = 4096
-	mostEntries = 1 << 20
-	cellsEach   = 2000 // cells per pod on the node; rounding a pod down loses less than one cell
-	mostLoaded  = 40   // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
+	mostUnits   = 4096    // maximum number of cells
+	mostEntries = 1 << 20 // maximum number of entries of a table for payments
+	cellsEach   = 2000    // cells per pod on the node; rounding a pod down loses less than one cell
+	mostLoaded  = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
 )
 
 // tabulate returns the table for the order; pods is the number of pods that fill a node.
@@ -71,7 +70,8 @@ func (p *part) scratch(rows, n int) [][]float64 {
 	return out
 }
 
-// unit returns the largest amount of which the request of every class is a multiple.
+// unit returns the largest amount of resource r of which the request of every class in the order is a multiple; 1 if no
+// class requests the resource.
 func (m *knapsack) unit(r int) float64 {
 	unit := int64(0)
 	for _, i := range m.order {
@@ -82,7 +82,8 @@ func (m *knapsack) unit(r int) float64 {
 	return math.Max(float64(unit), 1)
 }
 
-// add fills the row at a position, for up to n pods of that size and worth.
+// add fills the row at a position in the order, for a class with up to n pods of that size in cells and that dual
+// price.
 func (t *table) add(at, size, n int, dualPrice float64) {
 	now, next := t.rows[at], t.rows[at+1]
 	copy(now, next)
@@ -108,8 +109,8 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 	t.steps += len(now)
 }
 
-// most returns an upper bound of the worth that the classes from a position on can add. left is the free room by
-// resource, room is its price at the rates.
+// most returns an upper bound of the worth that the classes from position at in the order on can add. left is the free
+// room by resource, and room is the price of the free room at the rates.
 func (t *table) most(at int, left []float64, room float64) float64 {
 	if t.only >= 0 {
 		return t.rows[at][int(left[t.only]/t.unit)]

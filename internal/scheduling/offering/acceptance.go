@@ -13,16 +13,17 @@ import (
 type Acceptance struct {
 	Stock *Stock       // the numbered offers
 	Sets  []bitset.Set // the accept sets, by number
-	Hard  []int        // by signature: number of the set of available offers that it accepts, ignoring preferences
+	Hard  []int        // by signature: number of the set of launchable offers that it accepts, ignoring preferences
 
 	q       *podgroup.Queue
-	numbers map[string]int
-	weights []bitset.Set // the offers of pools with the same weight; heaviest pools first
-	plain   [][]int      // by signature without preferences: its stages, before sets without room for the class are dropped
-	classes [][]int      // by signature: its classes
+	numbers map[string]int // index into Sets, by key of the set
+	weights []bitset.Set   // the offers of pools with the same weight; heaviest pools first
+	plain   [][]int        // by signature without preferences: its stages, before sets without room for the class are dropped
+	classes [][]int        // by signature: its classes
 }
 
-// Accept finds the available offers that the signatures of the queue accept.
+// Accept finds the launchable offers that the signatures of the queue accept: available offers for which the limits of
+// the NodePool allow at least one more node.
 func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	n := len(q.Signatures)
 	a := &Acceptance{Stock: st, q: q, numbers: map[string]int{}, plain: make([][]int, n), classes: make([][]int, n)}
@@ -36,12 +37,12 @@ func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 		}
 		a.weights[len(a.weights)-1].AddRange(p.from, p.to)
 	}
-	have := st.withinLimits()
-	have.And(st.available)
+	launchable := st.withinLimits()
+	launchable.And(st.available)
 	for _, s := range q.Signatures {
 		hard := st.Labels.SatisfyingOne(s.Required)
 		hard.And(st.Tolerated(s.Tolerations))
-		hard.And(have)
+		hard.And(launchable)
 		a.Hard = append(a.Hard, a.Number(hard))
 	}
 	return a
@@ -55,14 +56,15 @@ func (a *Acceptance) Stages(c *podgroup.Class) []int {
 		s := &a.q.Signatures[c.Sig]
 		levels := a.levels(s, a.Sets[a.Hard[c.Sig]], c)
 		sets = a.byWeight(levels)
-		if len(levels) == 1 && len(s.Preferred) == 0 && a.unavoided(s) {
+		if len(levels) == 1 && len(s.Preferred) == 0 && a.avoidsNoPool(s) {
 			a.plain[c.Sig] = sets
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
 }
 
-// Buyable reports whether the offerings include one that pods with the signature accept and that has room for one of them.
+// Buyable reports whether among has an offer that pods with the signature accept, ignoring preferences, and that has
+// room for one of these pods.
 func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
 	among = a.Sets[a.Hard[signature]].Both(among)
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
@@ -81,9 +83,10 @@ func (st *Stock) withinLimits() bitset.Set {
 	return out
 }
 
-// levels returns sets of offers in the order to try them. The first set satisfies all preferences that can be
-// satisfied together. Each following set drops the lightest remaining preference; the last set is hard
-// itself. A heavier preference is never dropped before a lighter one.
+// levels returns sets of offers in the order to try them. The first set satisfies all preferences that can be satisfied
+// together. Each following set drops the lightest remaining preference, or several of them if there are more than
+// mostSteps; the last set is hard itself. A heavier preference is never dropped before a lighter one. PreferNoSchedule
+// taints are avoided longest.
 func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
 	preferences := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
@@ -103,8 +106,8 @@ func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.
 	return out
 }
 
-// mostSteps is the maximum number of levels of a pod. Of more levels, some in between are left out, so one step drops several
-// preferences.
+// mostSteps is the maximum number of levels of a pod. If there are more, some in between are left out, so one step
+// drops several preferences.
 const mostSteps = 12
 
 // stepsOf returns at most mostSteps of the levels, including the first and the last.
@@ -119,14 +122,16 @@ func stepsOf(levels []bitset.Set) []bitset.Set {
 	return out
 }
 
-// unavoided reports whether the signature tolerates the PreferNoSchedule taints of all pools whose other taints it tolerates.
-func (a *Acceptance) unavoided(s *podgroup.Signature) bool {
-	tolerated := a.Stock.Tolerated(s.Tolerations)
-	tolerated.AndNot(a.Stock.unavoided(s.Tolerations))
-	return !tolerated.Any()
+// avoidsNoPool reports whether the signature tolerates the PreferNoSchedule taints of all pools whose other taints it
+// tolerates.
+func (a *Acceptance) avoidsNoPool(s *podgroup.Signature) bool {
+	avoided := a.Stock.Tolerated(s.Tolerations)
+	avoided.AndNot(a.Stock.unavoided(s.Tolerations))
+	return !avoided.Any()
 }
 
-// byWeight splits each level by the weight of the pools, and returns the numbers of the sets.
+// byWeight splits each level by the weight of the pools, heaviest first, and returns the numbers of the sets that are
+// not empty, each once.
 func (a *Acceptance) byWeight(levels []bitset.Set) []int {
 	out := []int{}
 	for _, level := range levels {
@@ -152,15 +157,16 @@ func (a *Acceptance) Number(set bitset.Set) int {
 	return n
 }
 
-// AnyTakes reports whether the set has an offering for one pod of the class.
+// AnyTakes reports whether the set has an offering with room for one pod of the class. If the pool has minValues that
+// it may not relax, all such offerings of the variant must also meet the minValues.
 func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false
 	}
-	demanding := -1 // the last variant whose minValues were not met
+	unmet := -1 // the last variant whose minValues were not met
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
-			o := i<<6 | bits.TrailingZeros64(w)
+			o := i<<6 | bits.TrailingZeros64(w) // a word of the set has 64 offers
 			if !a.Stock.takes(a.Stock.ShapeOf(o), c.Ask, c.Lists) {
 				continue
 			}
@@ -168,18 +174,18 @@ func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 			if !a.Stock.HasMinValues(o) || a.Stock.PoolOf(o).Relaxable {
 				return true
 			}
-			if v != demanding && a.diverse(set, v, c) {
+			if v != unmet && a.meetsMinValues(set, v, c) {
 				return true
 			}
-			demanding = v
+			unmet = v
 		}
 	}
 	return false
 }
 
-// diverse reports whether the offers of the variant with room for a pod of
-// the class meet the pool's minValues.
-func (a *Acceptance) diverse(set bitset.Set, variant int, c *podgroup.Class) bool {
+// meetsMinValues reports whether the offers of the variant that are in the set and have room for a pod of the class
+// meet the pool's minValues.
+func (a *Acceptance) meetsMinValues(set bitset.Set, variant int, c *podgroup.Class) bool {
 	v := &a.Stock.Variants[variant]
 	hosting := bitset.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {

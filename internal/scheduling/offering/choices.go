@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxTypes is the maximum number of instance types of a planned node; one CreateFleet request accepts about this many. The cheapest types
-// are kept, and the types that minValues requires.
+// maxTypes is the maximum number of instance types of a planned node; one CreateFleet request accepts about this many.
+// The types that minValues needs are kept first, then the cheapest.
 const maxTypes = 60
 
-// Alternatives returns the offerings of the same variant with room for the amounts and without conflict with the lists of host ports. A
-// node in a capacity reservation has no alternatives.
+// Alternatives returns the offerings of the same variant with room for ask and without conflict with the lists of host
+// ports. A node in a capacity reservation has no alternative but its own offering.
 func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
 	if st.Offers[offer].IsReserved() {
 		out := bitset.New(len(st.Offers))
@@ -21,11 +21,11 @@ func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bits
 		return out
 	}
 	v, out := st.VariantOf(offer), bitset.New(len(st.Offers))
-	least := firstOf(ask)
+	asked := firstOf(ask)
 	models := st.Models[v.from:v.to]
 	for i := range models {
 		model := &models[i]
-		if model.most[0] < least[0] || model.most[1] < least[1] {
+		if model.most[0] < asked[0] || model.most[1] < asked[1] {
 			continue
 		}
 		if model.alike {
@@ -57,7 +57,7 @@ type quote struct {
 	offer int
 }
 
-// quotes are the offerings of a variant outside of capacity reservations, the cheapest first.
+// quotes returns the offerings of a variant outside of capacity reservations, cheapest first.
 func (st *Stock) quotes(v *Variant) []quote {
 	out := make([]quote, len(v.ByPrice))
 	for i, o := range v.ByPrice {
@@ -72,23 +72,24 @@ func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted fu
 	if st.Offers[offer].IsReserved() {
 		return price
 	}
-	least := firstOf(ask)
+	asked := firstOf(ask)
 	quotes := st.VariantOf(offer).quotes
 	for i := range quotes {
 		q := &quotes[i]
 		if q.price >= price {
 			break
 		}
-		if q.first[0] >= least[0] && q.first[1] >= least[1] && st.takes(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
+		if q.first[0] >= asked[0] && q.first[1] >= asked[1] && st.takes(st.ShapeOf(q.offer), ask, lists) && accepted(q.offer) {
 			return q.price
 		}
 	}
 	return price
 }
 
-// Choices returns the offers that a NodeClaim planned as offer may list, cheapest first, of any number of types. among are alternatives of
-// offer. Every combination of the instance types, zones and capacity types in the result is an offering. If tight, the NodePool is near its
-// limits, and the node must not become larger than planned in limited resources.
+// Choices returns the offers that a NodeClaim planned as offer may list, cheapest first. The number of their types is
+// not limited. among are alternatives of offer. Every combination of the instance types, zones and capacity types in
+// the result is an offering. If tight, the NodePool is near its limits, and the node must not become larger than
+// planned in limited resources.
 func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	if st.Offers[offer].IsReserved() {
 		return []int{offer}
@@ -109,9 +110,10 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns the offerings for which every combination of instance type, zone and capacity type is suitable. A NodeClaim lists
-// types, zones and capacity types separately, so its list must not imply an unsuitable combination. Nearly always all offerings are
-// returned.
+// combinable returns the offerings for which every combination of instance type, zone and capacity type is suitable. A
+// NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable combination.
+// Nearly always all offerings are returned. Otherwise it keeps only those with the capacity type of the first offering;
+// if that is not enough, only those in its zone, or only those with both.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil
@@ -135,29 +137,30 @@ func (st *Stock) combinable(offers []int) []int {
 	})
 }
 
-// hasHole reports whether a combination of instance type, zone and capacity type of these offerings is an offering that is not among them.
+// hasHole reports whether some combination of an instance type, a zone and a capacity type of these offerings is an
+// available offering, but not one of these.
 func (st *Stock) hasHole(offers []int) bool {
 	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
-	var zones, ways uint64
+	var zones, capacityTypes uint64
 	for _, i := range offers {
 		o := &st.Offers[i]
 		kept.Add(i)
 		models.Add(o.Model)
-		zones, ways = zones|o.zoneBit, ways|o.capacityTypeBit
+		zones, capacityTypes = zones|o.zoneBit, capacityTypes|o.capacityTypeBit
 	}
 	hole := false
 	models.Each(func(n int) {
 		m := st.Models[n]
 		for i := m.from; i < m.to && !hole; i++ {
 			o := &st.Offers[i]
-			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&ways != 0 && st.available.Has(i)
+			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&capacityTypes != 0 && st.available.Has(i)
 		}
 	})
 	return hole
 }
 
-// FewTypes returns the offers of at most maxTypes types: the types
-// that the pool's minValues need, then the cheapest. It reuses the slice.
+// FewTypes returns the offers of at most maxTypes types: the types that the pool's minValues need, then the cheapest.
+// The offers must be of one pool and sorted by price, and there must be at least one. FewTypes reuses the slice.
 func (st *Stock) FewTypes(offers []int) []int {
 	p := st.PoolOf(offers[0])
 	var models []int // sorted by their cheapest offer
@@ -182,7 +185,8 @@ func (st *Stock) FewTypes(offers []int) []int {
 	return slices.DeleteFunc(offers, func(o int) bool { return !keep.Has(st.Offers[o].Model) })
 }
 
-// needed returns the models that the pool's minValues need: cheapest first, each model that adds a value, until all minValues are met.
+// needed returns the models that the pool's minValues need: cheapest first, each model that adds a value, until all
+// minValues are met or maxTypes models are needed.
 func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
 	have := bitset.New(len(st.Offers))

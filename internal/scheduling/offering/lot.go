@@ -12,7 +12,7 @@ type Lot struct {
 
 // Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity reservations.
 func (a *Acceptance) Lots(sets []int) []Lot {
-	marks := make([]uint64, len(a.Stock.Offers)) // by offer: hash of the sets that it is in
+	marks := make([]uint64, len(a.Stock.Offers)) // by offer: hash of the sets that it is in; 0: none
 	seen := map[int]bool{}
 	for _, n := range sets {
 		if seen[n] {
@@ -41,8 +41,9 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 	return out
 }
 
-// scramble spreads the bits of x (the finisher of splitmix64), so that the sum over the accept sets of an offer identifies these sets. If
-// two sums collide, one lot is considered less often, but no plan becomes invalid.
+// scramble spreads the bits of x (the finisher of splitmix64), so that the exclusive or over the accept sets of an
+// offer identifies these sets. If two different combinations of sets collide, Lots merges two lots: a plan may then be
+// more expensive, but not invalid.
 func scramble(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -25,15 +25,15 @@ const (
 // Pool is a NodePool with its evaluated requirements.
 type Pool struct {
 	*cluster.Pool
-	Accepts   requirements.Requirements // requirements and labels together
+	Accepts   requirements.Requirements // the requirements, with the labels as further requirements
 	Unusable  string                    // why no node can be launched, from the snapshot or found by New; empty if usable
 	EmptiedBy string                    // the last key, by name, that excluded an offering; the cause if no offering is left
 	MinValues []MinValue                // by key
-	Remaining RemainingLimits           // the remaining limits, from the snapshot
+	Remaining RemainingLimits           // what the limits still allow, by the snapshot
 	Volume    string                    // device name of the EBS volume with the pods' files; empty if unknown
 
 	fixed    requirements.Labels // labels that every node of the pool has
-	from, to int                 // its offers: numbers from … to-1
+	from, to int                 // its offers have the numbers from … to-1
 }
 
 // Limit returns the limit of that name, in the units of resources.Amounts; 0 if there is none.
@@ -44,11 +44,12 @@ func (p *Pool) Limit(name string) int64 {
 	return p.Limits.Ceiling[name]
 }
 
+// newPool evaluates the requirements of the pool. It sets Unusable if a requirement is invalid or contradicts a label.
 func newPool(p *cluster.Pool) *Pool {
 	out := &Pool{Pool: p, Unusable: p.Unusable, Remaining: newRemainingLimits(p)}
-	reqs, wrong := requirements.All(p.Requirements...)
-	if wrong != nil && out.Unusable == "" {
-		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " is invalid"
+	reqs, invalid := requirements.All(p.Requirements...)
+	if invalid != nil && out.Unusable == "" {
+		out.Unusable = "its requirement " + invalid.Key + " " + string(invalid.Operator) + " is invalid"
 	}
 	out.fixed = requirements.Labels{
 		labelNodePool: p.Name, labelNodeClass: p.NodeClass, labelRegistered: "true", labelInitialized: "true",
@@ -57,13 +58,13 @@ func newPool(p *cluster.Pool) *Pool {
 		out.fixed[k] = v
 	}
 	out.Accepts = reqs.And(requirements.Exactly(p.Labels))
-	least := map[string]int{}
+	minValues := map[string]int{} // by key: the largest minValues of its requirements
 	for _, r := range p.Requirements {
-		least[r.Key] = max(least[r.Key], r.MinValues)
+		minValues[r.Key] = max(minValues[r.Key], r.MinValues)
 	}
 	for _, key := range reqs.Keys() {
-		if least[key] > 1 {
-			out.MinValues = append(out.MinValues, MinValue{Key: key, N: least[key]})
+		if minValues[key] > 1 {
+			out.MinValues = append(out.MinValues, MinValue{Key: key, N: minValues[key]})
 		}
 		if v, ok := p.Labels[key]; ok && !reqs[key].Accepts(v) && out.Unusable == "" {
 			out.Unusable = "its label " + key + "=" + v + " contradicts its requirement " + reqs[key].String()
@@ -103,12 +104,12 @@ type allowedType struct {
 	offerings []*catalog.Offering
 }
 
-// filter returns the types and offerings that the pool's requirements allow. For each excluded offering, the first key by name that
-// excludes it is its cause; filter sets EmptiedBy to the last of these causes.
+// filter returns the types and offerings that the pool's requirements allow. An excluded offering has one cause: the
+// first key, by name, that excludes it. filter sets EmptiedBy to the last of these causes, by name.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
 	var places places
-	var refused []string // by place: the key that excludes it, or ""
+	var refused []string // by number from places: the key that excludes the offering, whatever its type; "" if none
 	for _, t := range types {
 		a := allowedType{typ: t, offerings: make([]*catalog.Offering, 0, len(t.Offerings))}
 		byType := p.refusal(t.Labels, isOfferingKey)
@@ -160,7 +161,7 @@ func (p *places) number(o *catalog.Offering) int {
 	return n
 }
 
-// firstKey returns the key that is first by name; "" means no key.
+// firstKey returns the one of two keys that is first by name. "" means no key, so the other key is returned.
 func firstKey(a, b string) string {
 	if a == "" || b == "" {
 		return max(a, b)
@@ -168,13 +169,13 @@ func firstKey(a, b string) string {
 	return min(a, b)
 }
 
-// refusal returns the first required key, by name, that these labels do not
-// satisfy, or "". It ignores keys that are checked elsewhere: custom labels that
-// the pool itself sets, and keys for which skip returns true.
+// refusal returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for which
+// skip returns true. It also ignores keys that the labels lack if the requirement accepts that, or if they are custom
+// labels: the pool sets their values.
 func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
-	worst := ""
+	first := ""
 	for key, v := range p.Accepts {
-		if skip(key) || worst != "" && key > worst {
+		if skip(key) || first != "" && key > first {
 			continue
 		}
 		value, ok := labels[key]
@@ -182,16 +183,18 @@ func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) s
 			continue
 		}
 		if !ok || !v.Accepts(value) {
-			worst = key
+			first = key
 		}
 	}
-	return worst
+	return first
 }
 
+// compareOfferings orders offerings by price, then by zone, capacity type, reservation and zone ID.
 func compareOfferings(a, b *catalog.Offering) int {
 	return cmp.Or(a.Compare(*b), cmp.Compare(a.ZoneID, b.ZoneID))
 }
 
+// sortedTypes returns pointers to the types, sorted by name.
 func sortedTypes(types []catalog.Type) []*catalog.Type {
 	out := make([]*catalog.Type, len(types))
 	for i := range types {
@@ -223,7 +226,7 @@ func IsCloudKey(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
 
-// isOwnKey reports whether the controller sets the label although the label's domain is one of the cloud provider's.
+// isOwnKey reports whether the controller itself sets the label on each node. IsCloudKey is also true for such a label.
 func isOwnKey(key string) bool {
 	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
 }

@@ -12,13 +12,14 @@ import (
 // RemainingLimits has the amounts that the limits of a NodePool still allow.
 type RemainingLimits struct {
 	names []string // names of the limited resources, sorted
-	left  []int64  // by name: the amount left, in the units of resources.Amounts; may be negative
+	left  []int64  // as in names: the amount left, in the units of resources.Amounts; may be negative
 	nodes int      // number of further nodes allowed; math.MaxInt if unlimited
 }
 
 // limitNodes is the name of the limit on the number of nodes.
 const limitNodes = "nodes"
 
+// newRemainingLimits subtracts the usage of the pool in the snapshot from its limits.
 func newRemainingLimits(p *cluster.Pool) RemainingLimits {
 	b := RemainingLimits{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
 	for _, name := range b.names {
@@ -60,7 +61,8 @@ func (b *RemainingLimits) Spend(c resources.Amounts, n int) {
 	}
 }
 
-// Share returns the largest share of the remaining limits that one node of that capacity uses; 0 without limits.
+// Share returns the largest share of the remaining limits that one node of that capacity uses; above 1 if the node
+// exceeds a limit, 0 without limits.
 func (b *RemainingLimits) Share(c resources.Amounts) float64 {
 	most := 0.0
 	if b.nodes != math.MaxInt {
@@ -72,7 +74,7 @@ func (b *RemainingLimits) Share(c resources.Amounts) float64 {
 	return most
 }
 
-// Overrun reports whether some limit on a resource is exceeded.
+// Overrun reports whether some limit on a resource is exceeded. It ignores the limit on the number of nodes.
 func (b *RemainingLimits) Overrun() bool {
 	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
 }
@@ -89,7 +91,8 @@ func (b *RemainingLimits) Left(name string) int64 {
 	return math.MaxInt64
 }
 
-// Tightest returns the name of the limit that does not allow another node of that capacity, or "".
+// Tightest returns the name of the first limit that does not allow another node of that capacity, or "". The limit on
+// the number of nodes comes first, then the others by name.
 func (b *RemainingLimits) Tightest(c resources.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes

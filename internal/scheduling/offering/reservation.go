@@ -9,7 +9,7 @@ import (
 // CapacityReservation is a capacity reservation that a NodePool may use. Its instances are already paid for, so the solver fills them
 // before it plans other nodes, like existing nodes. Nodes that are chosen by price never use a reservation.
 type CapacityReservation struct {
-	Left   int   // instances that no node and no launching NodeClaim has
+	Left   int   // number of instances that no node and no launching NodeClaim uses; may be negative
 	Offers []int // the offers that use the reservation, of any pool and variant
 }
 
@@ -17,20 +17,20 @@ type CapacityReservation struct {
 func (o *Offer) IsReserved() bool { return o.Reservation.ID != "" }
 
 // split separates the offerings of capacity reservations from the others.
-func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
+func (a *allowedType) split() (unreserved, reserved []*catalog.Offering) {
 	for _, o := range a.offerings {
 		if o.Reservation.ID == "" {
-			bought = append(bought, o)
+			unreserved = append(unreserved, o)
 		} else {
 			reserved = append(reserved, o)
 		}
 	}
-	return bought, reserved
+	return unreserved, reserved
 }
 
-// findReserves numbers the capacity reservations of the offers. Of the unused instances of a reservation, it
-// subtracts those of NodeClaims that are not launched yet.
-func (st *Stock) findReserves(nodes []cluster.Node) {
+// findReservations numbers the capacity reservations of the offers. Left is the number of unused instances, minus the
+// instances of NodeClaims that are not launched yet.
+func (st *Stock) findReservations(nodes []cluster.Node) {
 	st.Reserved = bitset.New(len(st.Offers))
 	numbers := map[string]int{}
 	for i := range st.Offers {

@@ -19,13 +19,14 @@ type Shape struct {
 	Room    resources.Vector   // room for other pods, over Stock.Dims
 	Daemons resources.Amounts  // requests of the DaemonSet pods
 	Ports   []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
-	List    int                // number of Ports in podgroup.Queue.Ports
+	List    int                // number of the list Ports in podgroup.Queue.Ports
 	Broken  bool               // the DaemonSet pods alone do not fit
 
 	Kinds []*cluster.Kind // kinds of the DaemonSet pods, without those whose labels are unknown
 }
 
-// takes reports whether a node of the shape has room for ask, and no DaemonSet pod on it uses a host port of the lists.
+// takes reports whether a node of the shape has room for ask, and its DaemonSet pods use no host port that conflicts
+// with the lists. lists are numbers in podgroup.Queue.Ports.
 func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
 	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
 }
@@ -35,7 +36,7 @@ const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 
 // shape computes the shape of every offer, from the DaemonSets whose pods would run on its node.
 func (st *Stock) shape(daemons []cluster.Daemon) {
-	running := make([]bitset.Set, len(daemons)) // by DaemonSet: the offers on whose nodes its pods run
+	running := make([]bitset.Set, len(daemons)) // by DaemonSet, as in sorted: the offers on whose nodes its pods run
 	sorted := sortedDaemons(daemons)
 	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), usage: map[string]*daemonUsage{}}
 	for d, daemon := range sorted {
@@ -60,9 +61,9 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 	}
 }
 
-// isCrowded reports whether no offer of the pool has room for the pods of all its DaemonSets. Some DaemonSet pods then stay pending
-// on every node, but must not prevent nodes for other pods: any user who may create DaemonSets in one namespace can request
-// more than an instance has.
+// isCrowded reports whether the pool has offers, but none with room for the pods of all its DaemonSets. Some DaemonSet
+// pods then stay pending on every node, but must not prevent nodes for other pods: any user who may create DaemonSets
+// in one namespace can request more than an instance has.
 func (st *Stock) isCrowded(p *Pool) bool {
 	for o := p.from; o < p.to; o++ {
 		if !st.ShapeOf(o).Broken {
@@ -72,27 +73,27 @@ func (st *Stock) isCrowded(p *Pool) bool {
 	return p.to > p.from
 }
 
-// setShapes computes the shapes of a model's offers.
+// setShapes computes the shapes of a model's offers. running has, by DaemonSet, the offers on whose nodes its pods run.
 func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
-	have := bitset.New(len(running))
+	onOffer := bitset.New(len(running)) // the DaemonSets whose pods run on nodes of the offer
 	first := len(st.Shapes)
-	var kinds []bitset.Set // by shape of this model: its set of DaemonSets
+	var sets []bitset.Set // by shape of this model: its DaemonSets
 	for o := m.from; o < m.to; o++ {
-		clear(have)
+		clear(onOffer)
 		for d := range running {
 			if running[d].Has(o) {
-				have.Add(d)
+				onOffer.Add(d)
 			}
 		}
-		k := slices.IndexFunc(kinds, func(s bitset.Set) bool { return slices.Equal(s, have) })
+		k := slices.IndexFunc(sets, func(s bitset.Set) bool { return slices.Equal(s, onOffer) })
 		if k < 0 {
-			k = len(kinds)
-			kinds = append(kinds, have.Clone())
-			st.Shapes = append(st.Shapes, st.shapeOf(m, g, have))
+			k = len(sets)
+			sets = append(sets, onOffer.Clone())
+			st.Shapes = append(st.Shapes, st.shapeOf(m, g, onOffer))
 		}
 		st.Offers[o].shape = first + k
 	}
-	m.alike, m.most = len(kinds) == 1, [2]int64{}
+	m.alike, m.most = len(sets) == 1, [2]int64{}
 	for _, s := range st.Shapes[first:] {
 		for i := range min(len(s.Room), len(m.most)) {
 			m.most[i] = max(m.most[i], s.Room[i])
@@ -100,29 +101,29 @@ func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 	}
 }
 
-// daemonSets are the DaemonSets whose pods run on nodes.
+// daemonSets are the DaemonSets of the snapshot, and the sums for sets of them.
 type daemonSets struct {
-	list  []*cluster.Daemon
+	list  []*cluster.Daemon       // by namespace and name
 	ports [][]cluster.HostPort    // by DaemonSet: its host ports that pods in the queue also use
-	usage map[string]*daemonUsage // by the key of a set of DaemonSets
+	usage map[string]*daemonUsage // cache of method of, by the key of the set of DaemonSets
 
 	isCrowded bool // whether the current pool has no offer with room for all of its DaemonSets
 }
 
-// daemonUsage is the sum of the requests and ports of a set of DaemonSets. It is the same for all models on which these run.
+// daemonUsage is the sum of the requests and ports of a set of DaemonSets. It does not depend on the instance type.
 type daemonUsage struct {
 	amounts resources.Amounts
 	ports   []cluster.HostPort
-	list    int
+	list    int // number of ports in podgroup.Queue.Ports
 	kinds   []*cluster.Kind
 }
 
 // systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for their pods is too small.
 const systemNamespace = "kube-system"
 
-// fitting returns the DaemonSets of the set whose pods fit on a node of the type, which is too small for all of them. DaemonSets
-// of kube-system come first, then the others, smallest first, as long as there is room. The pods of the remaining DaemonSets stay
-// pending on such a node.
+// fitting returns the DaemonSets of the set whose pods run on a node of the type, which is too small for all of them.
+// These are all DaemonSets of kube-system, even if their pods do not fit, and each other DaemonSet that still has room,
+// smallest first. The pods of the remaining DaemonSets stay pending on such a node.
 func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int
@@ -134,7 +135,7 @@ func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 		left = left.Sub(g.list[d].Requests)
 		out.Add(d)
 	})
-	share := func(d int) float64 {
+	share := func(d int) float64 { // the larger of its parts of the node's CPU and memory
 		asks := g.list[d].Requests
 		return max(float64(asks.CPU)/float64(max(typ.Allocatable.CPU, 1)), float64(asks.Memory)/float64(max(typ.Allocatable.Memory, 1)))
 	}
@@ -167,9 +168,10 @@ func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	return out
 }
 
-func (st *Stock) shapeOf(m *Model, g *daemonSets, have bitset.Set) Shape {
-	run := have.Clone()
-	have.Each(func(d int) {
+// shapeOf returns the shape of an offer of the model. set has the DaemonSets whose pods run on nodes of the offer.
+func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
+	run := set.Clone() // the DaemonSets whose pods take room
+	set.Each(func(d int) {
 		// A pod that requests a device that the type lacks stays pending and takes no room.
 		for _, e := range g.list[d].Requests.Extended {
 			if e.Value > m.typ.Allocatable.Of(e.Name) {
@@ -184,6 +186,7 @@ func (st *Stock) shapeOf(m *Model, g *daemonSets, have bitset.Set) Shape {
 	s := Shape{Daemons: all.amounts, Ports: all.ports, List: all.list, Kinds: all.kinds}
 	left := m.typ.Allocatable.Sub(s.Daemons)
 	s.Room = st.Dims.Of(left)
+	// Numbers of attachable volumes are not in Allocatable. Only that of EBS volumes is known for a type.
 	for i, name := range st.Dims {
 		if strings.HasPrefix(name, resources.AttachableVolumes) {
 			s.Room[i] = resources.Plenty
@@ -196,6 +199,7 @@ func (st *Stock) shapeOf(m *Model, g *daemonSets, have bitset.Set) Shape {
 	return s
 }
 
+// sortedDaemons returns pointers to the DaemonSets, sorted by namespace and name.
 func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
 	out := make([]*cluster.Daemon, len(daemons))
 	for i := range daemons {

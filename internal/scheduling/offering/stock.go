@@ -16,7 +16,7 @@ import (
 // Stock has all offers: every offering of every instance type that a pool
 // allows. The offers of all pools have one numbering, so that sets of offers are bit sets.
 type Stock struct {
-	Dims     resources.Dimensions // dimensions of the queue
+	Dims     resources.Dimensions // dimensions of the vectors, as in podgroup.Queue.Dims
 	Pools    []*Pool              // heaviest first, then by name
 	Variants []Variant            // variants of all pools, by pool
 	Models   []Model              // models of all variants, by variant
@@ -24,7 +24,7 @@ type Stock struct {
 	Shapes   []Shape              // shapes of all offers; offers of one model may share a shape
 
 	Labels    *bitset.Index // finds offers by label
-	available bitset.Set
+	available bitset.Set    // the offers that EC2 has, and whose capacity reservation has instances left
 	ports     *podgroup.Ports
 
 	Reservations []CapacityReservation // the capacity reservations of the offers
@@ -66,7 +66,7 @@ type Offer struct {
 }
 
 // New numbers the offers of the market that the pools of the snapshot allow, for the pods of a queue. It calls queue
-// late, so that the queue can be built concurrently.
+// late, so that the caller can build the queue concurrently.
 func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue) *Stock {
 	st := &Stock{}
 	for i := range s.Pools {
@@ -79,7 +79,7 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 		st.add(i, p, market, queue)
 	}
 	st.numberPlaces()
-	st.findReserves(s.Nodes)
+	st.findReservations(s.Nodes)
 	st.available = bitset.New(len(st.Offers))
 	for i, o := range st.Offers {
 		if o.Available && (!o.IsReserved() || st.Reservations[o.ReservationIndex].Left > 0) {
@@ -93,15 +93,15 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 		st.Variants[i].quotes = st.quotes(&st.Variants[i])
 	}
 	for _, p := range st.Pools {
-		st.count(p)
+		st.numberValues(p)
 	}
 	return st
 }
 
-// numberPlaces assigns bits to zones and capacity types. If there are more than 64 zones,
-// zones share bits: then a planned node may keep fewer offers than possible.
+// numberPlaces assigns a bit to each zone and each capacity type. If there are more than 64 zones, zones share bits:
+// then a planned node may keep fewer offers than possible.
 func (st *Stock) numberPlaces() {
-	var zones, ways []string // there are few, so a linear search is faster than a map
+	var zones, capacityTypes []string // each list is short, so a linear search is faster than a map
 	bit := func(names *[]string, name string) uint64 {
 		n := slices.Index(*names, name)
 		if n < 0 {
@@ -112,11 +112,12 @@ func (st *Stock) numberPlaces() {
 	}
 	for i := range st.Offers {
 		o := &st.Offers[i]
-		o.zoneBit, o.capacityTypeBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
+		o.zoneBit, o.capacityTypeBit = bit(&zones, o.Zone), bit(&capacityTypes, o.CapacityType)
 	}
 }
 
-// add appends the offers of the pool.
+// add appends the variants, models and offers of the pool with index i. It sets Unusable if its node class has no
+// instance types.
 func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgroup.Queue) {
 	p.from, p.to = len(st.Offers), len(st.Offers)
 	if p.Unusable != "" {
@@ -136,11 +137,11 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 				v.Labels[k] = value
 			}
 		}
-		st.reserveRoom(allowed)
+		st.growLists(allowed)
 		for _, a := range allowed {
-			// Reserved offerings are a model of their own: no planned node has both kinds.
-			bought, reserved := a.split()
-			st.addModel(a.typ, bought)
+			// Each reserved offering is a model of its own: no planned node may use a reservation and also run without it.
+			unreserved, reserved := a.split()
+			st.addModel(a.typ, unreserved)
 			for i := range reserved {
 				st.addModel(a.typ, reserved[i:i+1])
 			}
@@ -152,8 +153,8 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 	p.to = len(st.Offers)
 }
 
-// reserveRoom grows the slices once for all offers and models of the pool.
-func (st *Stock) reserveRoom(allowed []allowedType) {
+// growLists grows Offers and Models once for all offers and models of a variant of the pool.
+func (st *Stock) growLists(allowed []allowedType) {
 	n := 0
 	for i := range allowed {
 		n += len(allowed[i].offerings)
@@ -200,24 +201,25 @@ type priced struct {
 	offer int
 }
 
-// sortByPrice sorts offers by price, then by number. If each price and number fit into one integer, it sorts
-// those integers, which takes a third of the time. Only absurd prices do not fit.
+// sortByPrice sorts offers by price, then by number. It packs each price and number into one integer and sorts the
+// integers, which takes a third of the time. If a price or a number has too many bits, it sorts the offers themselves.
 func sortByPrice(all []priced) {
-	cells := make([]uint64, len(all))
+	packed := make([]uint64, len(all))
 	for i, p := range all {
 		if p.price < 0 || p.price >= 1<<mostPriceBits || p.offer >= 1<<(64-mostPriceBits) {
 			slices.SortFunc(all, func(a, b priced) int { return cmp.Or(cmp.Compare(a.price, b.price), a.offer-b.offer) })
 			return
 		}
-		cells[i] = uint64(p.price)<<(64-mostPriceBits) | uint64(p.offer)
+		packed[i] = uint64(p.price)<<(64-mostPriceBits) | uint64(p.offer)
 	}
-	slices.Sort(cells)
-	for i, c := range cells {
+	slices.Sort(packed)
+	for i, c := range packed {
 		all[i] = priced{catalog.Price(c >> (64 - mostPriceBits)), int(c & (1<<(64-mostPriceBits) - 1))}
 	}
 }
 
-// mostPriceBits is the number of bits for a price of up to 8,796 dollars per hour. The remaining bits number 2 million offers.
+// mostPriceBits is the number of bits for a price in billionths of a dollar per hour: up to 8,796 dollars. The
+// remaining bits number 2 million offers.
 const mostPriceBits = 43
 
 // visitLabel calls add for each range of offers with the same value of the label.
@@ -255,6 +257,7 @@ func (st *Stock) labelKeys() map[string]bool {
 	return out
 }
 
+// visitModel does the same as visitLabel for the offers of a model, for a label that its variant does not set.
 func (st *Stock) visitModel(m Model, key string, add func(from, to int, value string)) {
 	if key == labelHostname {
 		add(m.from, m.to, unknownHostname)

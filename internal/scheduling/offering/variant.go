@@ -82,8 +82,9 @@ func requirementsFor(q *podgroup.Queue, key string) []requirements.Values {
 	return out
 }
 
-// choose returns the values of allowed that the requirements distinguish. Of values that each
-// requirement treats alike, it returns only the first by name. "" stands for a node without the label.
+// choose returns the values of allowed that the requirements distinguish. Of values that each requirement treats alike,
+// it returns only the first by name. "" stands for a node without the label. The result is empty if the label should
+// stay absent.
 func choose(allowed requirements.Values, reqs []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {
@@ -120,7 +121,9 @@ func choose(allowed requirements.Values, reqs []requirements.Values) []string {
 	return out
 }
 
-// anyInteger returns an integer within the bounds that allowed accepts and no requirement names.
+// anyInteger returns an integer that allowed accepts and no requirement lists, as text; false if it finds none. It
+// tries the lowest allowed integers, or the highest if only the maximum is limited. Each listed value excludes one
+// integer, so one try more than listed values is enough.
 func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {

@@ -5,23 +5,24 @@ import "github.com/joiner-sh/joiner/internal/model/bitset"
 // MinValue is the minValues of a requirement: the offerings of a NodeClaim must have at least that many
 // different values of a label.
 type MinValue struct {
-	Key  string  // label
-	N    int     // minimum number of different values
-	kind []int32 // by offer minus pool.from: number of its value; -1: none
+	Key string // label
+	N   int    // minimum number of different values
+
+	valueNumbers []int32 // by offer minus Pool.from: number of its value; -1: none
 }
 
-// count numbers the values of the labels that have minValues.
-func (st *Stock) count(p *Pool) {
+// numberValues numbers the values of the labels that have minValues in the pool.
+func (st *Stock) numberValues(p *Pool) {
 	for i := range p.MinValues {
 		l := &p.MinValues[i]
-		l.kind = make([]int32, p.to-p.from)
-		for k := range l.kind {
-			l.kind[k] = -1
+		l.valueNumbers = make([]int32, p.to-p.from)
+		for k := range l.valueNumbers {
+			l.valueNumbers[k] = -1
 		}
 		for k, set := range st.Labels.Of(l.Key).Sets {
 			set.Each(func(o int) {
 				if o >= p.from && o < p.to {
-					l.kind[o-p.from] = int32(k)
+					l.valueNumbers[o-p.from] = int32(k)
 				}
 			})
 		}
@@ -60,12 +61,12 @@ func (p *Pool) missing(offers bitset.Set) string {
 	return ""
 }
 
-// values returns how many different values these offers have.
+// values returns how many different values of the label these offers of the pool have.
 func (l *MinValue) values(offers bitset.Set, p *Pool) int {
 	seen := map[int32]bool{}
 	for o := p.from; o < p.to; o++ {
-		if offers.Has(o) && l.kind[o-p.from] >= 0 {
-			seen[l.kind[o-p.from]] = true
+		if offers.Has(o) && l.valueNumbers[o-p.from] >= 0 {
+			seen[l.valueNumbers[o-p.from]] = true
 		}
 	}
 	return len(seen)

@@ -5,9 +5,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// These constants are the cost of one requirement of a pod for the solver, in points. They are measured ratios, rounded. A rule about
-// other pods costs most, because the solver matches it with labels and counts pods for it on nodes. The solver compares a host port or an
-// extended resource on each node. It only looks up a value.
+// These constants are the cost of one requirement of a pod for the solver, in points. They are measured ratios,
+// rounded. A rule about other pods costs most, because the solver matches it with labels and counts pods for it on
+// nodes. A host port or an extended resource costs less: the solver compares it on each node. A label or a toleration
+// costs least: the solver only looks it up.
 const (
 	rulePoints       = 8 // a spread constraint, affinity term or anti-affinity term
 	volumePoints     = 8 // a shared volume claim
@@ -17,18 +18,19 @@ const (
 	portPoints       = 2 // a host port
 	keyPoints        = 1 // a label in a term or selector
 	tolerationPoints = 1 // a toleration
-	valuesPerPoint   = 8 // values of a label, or namespaces of a term
+	valuesPerPoint   = 8 // this many values of a label, or namespaces of a term, are one point
 
 	ordinaryPoints = 64 // an ordinary pod has at most this many points
 	unitPoints     = 16 // points for each further unit of cost, beyond ordinaryPoints
 )
 
-// Cost estimates the cost of the pod for the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more for each further 16
-// points. A pod with 50 anti-affinity terms costs about 28, one with 200 host ports 22, and one with 10,000 node affinity terms 1,872.
-// Cost is a pure function. Its time is proportional to the number of the pod's terms.
+// Cost estimates the cost of the pod for the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more
+// for each further 16 points. A pod with 50 anti-affinity terms of two labels each costs 28, one with 200 host ports
+// 22, and one with 10,000 node affinity terms 1,872. Cost is a pure function. Its time is proportional to the number of
+// the pod's terms.
 //
-// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class has this cost once, and each further pod of the
-// class costs almost nothing.
+// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class has this cost once, and each
+// further pod of the class costs almost nothing.
 func Cost(p *cluster.Pod) int {
 	points := demandPoints(p)
 	return 1 + max(0, points-ordinaryPoints)/unitPoints

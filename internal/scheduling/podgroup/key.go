@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
+// newSignature returns the signature of the pod.
 func newSignature(p *cluster.Pod) Signature {
 	s := Signature{Required: p.Required, Preferred: slices.Clone(p.Preferred), Tolerations: p.Tolerations}
 	slices.SortStableFunc(s.Preferred, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
@@ -33,6 +34,7 @@ func signatureKey(b []byte, p *cluster.Pod) []byte {
 	return b
 }
 
+// appendRequirements appends a key that is equal only for equal requirements.
 func appendRequirements(b []byte, r requirements.Requirements) []byte {
 	b = hashkey.Int(b, len(r))
 	if len(r) == 0 {

@@ -8,9 +8,9 @@ import (
 // Ports numbers lists of host ports, and reports which lists conflict on one node. The zero value has no list. Only
 // Number changes a Ports, so the other methods may be called concurrently between calls of Number.
 type Ports struct {
-	numbers map[string]int
-	clashes [][]uint64 // by list: the lists that conflict with it, as bits
-	taken   map[portKey]*takers
+	numbers map[string]int // number of each list, by its ports
+	clashes [][]uint64     // by list: the lists that conflict with it, as bits
+	users   map[portKey]*portUsers
 }
 
 // portKey is a port and its protocol, without the address.
@@ -19,10 +19,11 @@ type portKey struct {
 	protocol string
 }
 
-// takers are the lists with a port, as bits: all lists, the lists with the port on all addresses, and the lists by single address.
-type takers struct {
+// portUsers are the lists that have a port, as bits: all of them, those with the port on all addresses, and the others
+// by address.
+type portUsers struct {
 	all, everywhere []uint64
-	by              map[string][]uint64
+	byIP            map[string][]uint64
 }
 
 // NoPorts is the number of the empty list.
@@ -34,7 +35,7 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 		return NoPorts
 	}
 	if p.numbers == nil {
-		p.numbers, p.taken, p.clashes = map[string]int{}, map[portKey]*takers{}, [][]uint64{nil}
+		p.numbers, p.users, p.clashes = map[string]int{}, map[portKey]*portUsers{}, [][]uint64{nil}
 	}
 	var key []byte
 	for _, h := range list {
@@ -46,15 +47,15 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	n := len(p.clashes)
 	p.numbers[string(key)] = n
 	for _, h := range list {
-		p.enter(n, h)
+		p.record(n, h)
 	}
-	var mine []uint64
+	var conflicts []uint64
 	for _, h := range list {
-		mine = p.taken[portKey{h.Port, h.Protocol}].conflicting(mine, h)
+		conflicts = p.users[portKey{h.Port, h.Protocol}].conflicting(conflicts, h)
 	}
-	p.clashes = append(p.clashes, mine)
+	p.clashes = append(p.clashes, conflicts)
 	for other := range n {
-		if hasBit(mine, other) {
+		if hasBit(conflicts, other) {
 			p.clashes[other] = withBit(p.clashes[other], n)
 		}
 	}
@@ -66,38 +67,38 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
 	var out []cluster.HostPort
 	for i := range list {
-		if p.taken[portKey{list[i].Port, list[i].Protocol}] != nil {
+		if p.users[portKey{list[i].Port, list[i].Protocol}] != nil {
 			out = append(out, list[i])
 		}
 	}
 	return out
 }
 
-// enter records that the list has the port.
-func (p *Ports) enter(list int, h cluster.HostPort) {
+// record records that the list has the port.
+func (p *Ports) record(list int, h cluster.HostPort) {
 	key := portKey{h.Port, h.Protocol}
-	t := p.taken[key]
+	t := p.users[key]
 	if t == nil {
-		t = &takers{}
-		p.taken[key] = t
+		t = &portUsers{}
+		p.users[key] = t
 	}
 	t.all = withBit(t.all, list)
 	if h.Everywhere() {
 		t.everywhere = withBit(t.everywhere, list)
 		return
 	}
-	if t.by == nil {
-		t.by = map[string][]uint64{}
+	if t.byIP == nil {
+		t.byIP = map[string][]uint64{}
 	}
-	t.by[h.IP] = withBit(t.by[h.IP], list)
+	t.byIP[h.IP] = withBit(t.byIP[h.IP], list)
 }
 
-// conflicting adds to the set the lists that conflict with the port.
-func (t *takers) conflicting(to []uint64, h cluster.HostPort) []uint64 {
+// conflicting returns the set with the lists added that conflict with the port.
+func (t *portUsers) conflicting(set []uint64, h cluster.HostPort) []uint64 {
 	if h.Everywhere() {
-		return withBits(to, t.all)
+		return withBits(set, t.all)
 	}
-	return withBits(withBits(to, t.everywhere), t.by[h.IP])
+	return withBits(withBits(set, t.everywhere), t.byIP[h.IP])
 }
 
 // Clash reports whether two lists, given by their numbers, conflict on one node.
@@ -105,7 +106,7 @@ func (p *Ports) Clash(a, b int) bool {
 	return a != NoPorts && b != NoPorts && hasBit(p.clashes[a], b)
 }
 
-// ClashAny reports whether list a conflicts with any list in others.
+// ClashAny reports whether list a conflicts with any list in others. All lists are given by their numbers.
 func (p *Ports) ClashAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false
@@ -121,6 +122,7 @@ func (p *Ports) ClashAny(a int, others []int) bool {
 
 func hasBit(set []uint64, n int) bool { return n>>6 < len(set) && set[n>>6]&(1<<(n&63)) != 0 }
 
+// withBit returns the set with n added. It may change the given set.
 func withBit(set []uint64, n int) []uint64 {
 	for len(set) <= n>>6 {
 		set = append(set, 0)
@@ -129,6 +131,7 @@ func withBit(set []uint64, n int) []uint64 {
 	return set
 }
 
+// withBits returns the set with all of more added. It may change the given set.
 func withBits(set, more []uint64) []uint64 {
 	for len(set) < len(more) {
 		set = append(set, 0)

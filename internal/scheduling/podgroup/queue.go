@@ -18,7 +18,7 @@ type Class struct {
 	Ask      resources.Vector   // requests of one pod, over Queue.Dims
 	Amounts  resources.Amounts  // requests of one pod
 	Ports    []cluster.HostPort // host ports of one pod; empty: none
-	Lists    []int              // number of the list of its host ports in Queue.Ports; empty: no host ports
+	Lists    []int              // one element: the number of the list of its host ports in Queue.Ports; empty: no host ports
 	Priority int32              // priority of the pods
 	Pods     []*cluster.Pod     // the pods, sorted by namespace, name and UID
 }
@@ -38,7 +38,7 @@ type Queue struct {
 	Topology    *topology.Index      // groups and profiles of the topology rules
 	Ports       *Ports               // numbered lists of host ports
 	Unplannable []Unplannable        // pods that cannot be planned; they are in no class
-	Deferred    []*cluster.Pod       // pods that must wait for another plan: they have too many rules about other pods
+	Deferred    []*cluster.Pod       // pods in no class that must wait for another plan, because they have too many rules about other pods
 	Omissions   []Omission           // pods in the classes with ignored preferences
 
 	unoffered map[string]bool // the resources that the dimension Unoffered replaces
@@ -59,8 +59,8 @@ type Unplannable struct {
 // New groups the pods of the snapshot, without knowledge of the resources of instance types; see NewFor.
 func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
 
-// NewFor groups the pods of the snapshot. offered returns the extended resources that instance types have; it is called only if pods
-// request more than 8 kinds of resources. If offered is nil, each resource has its own dimension.
+// NewFor groups the pods of the snapshot. offered returns the extended resources that instance types have; NewFor calls
+// it only if pods request more than 8 kinds of resources. If offered is nil, each resource has its own dimension.
 func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
 	q.collapse(s, offered)
@@ -85,14 +85,14 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 		}
 		wanted = append(wanted, topology.PodRef{Pod: p, Nodes: sig})
 	}
-	q.Topology = topology.NewIndex(wanted, residentsOf(s), func() []*cluster.Kind { return kindsOf(s) })
-	wanted = q.hold(wanted)
-	of := make([]int, len(wanted)) // by pod: its class
-	var counts []int
+	q.Topology = topology.NewIndex(wanted, avoidingResidents(s), func() []*cluster.Kind { return kindsOf(s) })
+	wanted = q.withoutDeferred(wanted)
+	classOf := make([]int, len(wanted)) // by pod: its class
+	var counts []int                    // by class: number of pods
 	for i, p := range wanted {
 		if i > 0 && q.alike(wanted[i-1:i+1], q.Topology.Of[i-1:i+1]) {
-			of[i] = of[i-1]
-			counts[of[i]]++
+			classOf[i] = classOf[i-1]
+			counts[classOf[i]]++
 			continue
 		}
 		profile := q.Topology.Of[i]
@@ -106,14 +106,14 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 				Ports: p.HostPorts, Priority: p.Priority,
 			}), append(counts, 0)
 		}
-		of[i] = c
+		classOf[i] = c
 		counts[c]++
 	}
-	pods := make([]*cluster.Pod, len(wanted))
+	pods := make([]*cluster.Pod, len(wanted)) // memory for the pods of all classes
 	for c, n := range counts {
 		q.Classes[c].Pods, pods = pods[:0:n], pods[n:]
 	}
-	for i, c := range of {
+	for i, c := range classOf {
 		q.Classes[c].Pods = append(q.Classes[c].Pods, wanted[i].Pod)
 	}
 	q.sort()
@@ -125,30 +125,31 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	return q
 }
 
-// hold returns the pods without those that have too many rules for the index. It appends these to q.Deferred, and appends pods with
-// ignored preferences to q.Omissions.
-func (q *Queue) hold(wanted []topology.PodRef) []topology.PodRef {
-	b, kept := q.Topology, 0
-	if b.Deferred == nil {
+// withoutDeferred returns the pods without those that have too many rules for the index. It appends these to
+// q.Deferred, and appends pods with ignored preferences to q.Omissions.
+func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
+	index, kept := q.Topology, 0
+	if index.Deferred == nil {
 		return wanted
 	}
 	for i, p := range wanted {
-		if b.Deferred[i] {
+		if index.Deferred[i] {
 			q.Deferred = append(q.Deferred, p.Pod)
 			continue
 		}
-		if n := b.Omitted[i]; n > 0 {
+		if n := index.Omitted[i]; n > 0 {
 			q.Omissions = append(q.Omissions, Omission{Pod: p.Pod, Preferences: n})
 		}
-		wanted[kept], b.Of[kept] = p, b.Of[i]
+		wanted[kept], index.Of[kept] = p, index.Of[i]
 		kept++
 	}
-	b.Of = b.Of[:kept]
+	index.Of = index.Of[:kept]
 	return wanted[:kept]
 }
 
-// alike reports whether two pods are certainly of one class. It may be false for equal pods: it only needs to recognize pods of
-// one workload, which are mostly adjacent.
+// alike reports whether two pods, the only elements of pods, are certainly of one class. profiles are the numbers of
+// their profiles. alike may be false for equal pods: it only needs to recognize pods of one workload, which are mostly
+// adjacent.
 func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
 	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
@@ -195,8 +196,9 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// residentsOf returns each kind of pods with required anti-affinity once, of pods on nodes and of DaemonSet pods.
-func residentsOf(s cluster.Snapshot) []cluster.Resident {
+// avoidingResidents returns each kind of pods with required anti-affinity once, among the pods on nodes and the
+// DaemonSet pods.
+func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {
 		order[i] = &s.Nodes[i]

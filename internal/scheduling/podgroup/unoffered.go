@@ -9,29 +9,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Unoffered is the name of one dimension that replaces all resources which no node and no instance type has, if pods
-// request many such resources. Otherwise each such resource would lengthen every vector. A pod that requests any of them requests 1 of
-// Unoffered.
+// Unoffered is the name of one dimension that replaces all extended resources that no node and no instance type has, if
+// pods request many such resources. Otherwise each such resource would lengthen every vector. A pod that requests any
+// of them requests 1 of Unoffered.
 const Unoffered = "unoffered"
 
-// mostUnoffered is the maximum number of such resources that each have a dimension.
+// mostUnoffered is the maximum number of these resources that each keep a dimension of their own.
 const mostUnoffered = 8
 
-// collapse replaces the resources that no node and no instance type has by one dimension, if there are many. offered returns the extended
-// resources of instance types; nil means unknown.
+// collapse replaces the resources that no node and no instance type has by the dimension Unoffered, if there are many.
+// offered returns the extended resources of instance types; nil means unknown.
 func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
 	if offered == nil || len(q.Dims) <= mostUnoffered {
 		return
 	}
-	have := maps.Clone(offered())
+	known := maps.Clone(offered())
 	for i := range s.Nodes {
 		for _, e := range s.Nodes[i].Allocatable.Extended {
-			have[e.Name] = true
+			known[e.Name] = true
 		}
 	}
 	q.unoffered = map[string]bool{}
 	for _, name := range q.Dims {
-		if !isBasic(name) && !have[name] && !strings.HasPrefix(name, resources.AttachableVolumes) {
+		if !isBasic(name) && !known[name] && !strings.HasPrefix(name, resources.AttachableVolumes) {
 			q.unoffered[name] = true
 		}
 	}
@@ -51,7 +51,7 @@ func isBasic(name string) bool {
 	return false
 }
 
-// Ask returns the amounts as a vector over the queue's dimensions.
+// Ask returns the amounts as a vector over the queue's dimensions, of which Unoffered is the last.
 func (q *Queue) Ask(a resources.Amounts) resources.Vector {
 	v := q.Dims.Of(a)
 	if q.FirstUnoffered(a) != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// absurd is an amount that no instance has: 64 TiB, while the largest instance has 24 TiB. Multiplied by a number of pods, an amount
-// below absurd does not overflow.
+// absurd is the highest amount of a resource that is believed. In bytes, it is 64 TiB, while the largest instance has
+// 24 TiB. The sum over up to 131,072 (2^17) pods of such amounts does not overflow.
 const absurd = math.MaxInt64 >> 17
 
 // unplannable returns why the pod cannot be planned, or "".
@@ -31,7 +31,7 @@ func unplannable(p *cluster.Pod) string {
 	return ""
 }
 
-// absurdity returns a message about the first amount that is certainly a mistake, or "".
+// absurdity returns a message about the first amount that is negative or above absurd, or "".
 func absurdity(r *resources.Amounts) string {
 	for _, name := range r.Names() {
 		switch n := r.Of(name); {

@@ -14,10 +14,12 @@ type Place struct {
 	Price   float64 // lowest price of an offering relative to its size; +Inf: only existing nodes
 }
 
-// Assign returns how many of n pods of a profile go to each place, and adds them
-// to the domain counts. It satisfies every required rule. Among the allowed places it prefers, in this order:
+// Assign returns how many of n pods of a profile go to each place, and adds them to the domain counts. It satisfies
+// every required rule. Among the allowed places it prefers, in this order:
 //
+//   - places with room for all n pods, if a required affinity keeps the pods together;
 //   - places with free room on existing nodes, because kube-scheduler will put the pods there;
+//   - places where the pods violate no spread of other pods;
 //   - places that satisfy the preferences;
 //   - places of lower rank;
 //   - places with the fewest pods of preferred spreads;
@@ -53,8 +55,9 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	return a.counts
 }
 
-// Refusal returns the first required rule that does not allow one more pod of the profile in the
-// domains; nil if all do. If it is a rule of other pods, only Group and Kind are set.
+// Refusal returns the first required rule of the profile that does not allow one more pod in the domains, one domain
+// for each of p.Keys; nil if all rules do. If only an anti-affinity of other pods does not allow it, it returns a rule
+// with only Group and Kind.
 func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -94,7 +97,8 @@ func (c *DomainCounts) Reaches(p *Profile, domains []int) bool {
 	return true
 }
 
-// near reports whether the domain satisfies an affinity rule of the profile.
+// near reports whether the domain satisfies an affinity rule of the profile. The first pod with an unbound volume claim
+// may go to any domain, and so may the first pod of all groups of its affinity (see first).
 func (c *DomainCounts) near(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
@@ -123,6 +127,7 @@ func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
 	return nil
 }
 
+// one returns 1 for true and 0 for false.
 func one(yes bool) int {
 	if yes {
 		return 1
@@ -166,9 +171,9 @@ func (a *assignment) pass(n int) int {
 		if a.single {
 			step = 1
 		}
-		low := a.fewest()
+		before := a.fewest()
 		a.domainCounts.Add(a.profile, a.places[i].Domains, step)
-		if a.fewest() != low {
+		if a.fewest() != before {
 			a.reorder()
 		}
 		a.counts[i] += step
@@ -212,19 +217,20 @@ func (a *assignment) fewest() int {
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
 	place     int
-	small     bool // the pods must stay together, and not all of them have room here
-	full      bool // no free room on existing nodes
+	small     bool // the pods must stay together, and this place has no room for all of them
+	full      bool // no free room left on existing nodes
 	strains   int  // number of spreads of other pods that a pod here would violate
 	penalty   int  // sum of the weights of the preferences that the place does not satisfy
 	rank      int
-	preferred int // pods of the groups of preferred spreads
+	preferred int // number of pods in the domains, summed over the groups of preferred spreads
 	step      int // step of the price, so that small price differences do not make a spread uneven
-	pods      int // pods of the groups of required spreads
+	pods      int // number of pods in the domains, summed over the groups of required spreads
 	price     float64
-	crowd     int // pods of the groups of spreads that count the pods themselves
+	crowd     int // number of pods in the domains, summed over the spreads that count the pods of the profile
 	load      int // pods assigned to the domains of the place so far
 }
 
+// before reports whether the place of e is better than that of f.
 func (e *placeEntry) before(f *placeEntry) bool {
 	switch {
 	case e.small != f.small:
@@ -253,11 +259,12 @@ func (e *placeEntry) before(f *placeEntry) bool {
 	return e.place < f.place
 }
 
+// entry returns the place with index i, with its current sort criteria.
 func (a *assignment) entry(i int) placeEntry {
 	at := &a.places[i]
 	e := placeEntry{place: i, full: a.counts[i] >= at.Free, price: at.Price, rank: at.Rank, step: priceStep(at.Price)}
 	e.small = a.gather && at.Most < a.all
-	e.strains, e.crowd = a.domainCounts.strains(a.profile, at.Domains), a.domainCounts.crowd(a.profile, at.Domains)
+	e.strains, e.crowd = a.domainCounts.strains(a.profile, at.Domains), a.domainCounts.spreadPods(a.profile, at.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
 		k, d := &a.domainCounts.counts[r.Group], at.Domains[r.key]
@@ -284,7 +291,8 @@ func (a *assignment) entry(i int) placeEntry {
 	return e
 }
 
-// priceStep returns the number of the price's step; each step is 10 % wide.
+// priceStep returns the number of the price's step. Each step is 10 % wide; a price of 0 is below all steps, and +Inf
+// above.
 func priceStep(price float64) int {
 	switch {
 	case price <= 0:

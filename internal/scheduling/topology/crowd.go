@@ -7,19 +7,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// crowd has all pods that rules can count. Pods that no selector distinguishes are one member. So a rule
-// is a set of members, and rules that select the same members are equal, even if their selectors differ.
+// crowd has all pods that rules can count. Pods that no selector distinguishes are one member. So the pods that a rule
+// counts are a set of members, and rules that select the same members are equal, even if their selectors differ.
 type crowd struct {
 	labels  []string       // the label keys that selectors use, sorted
-	numbers map[string]int // number of each member, by result of sight
-	sights  []string       // by member: its key in numbers
-	weight  []int          // by member: number of pods to schedule with distinct rules; 0: only residents
+	numbers map[string]int // number of each member, by result of memberKey
+	keys    []string       // by member: its key in numbers
+	weight  []int          // by member: number of pods to schedule, of which adjacent pods with equal rules are one; 0: only residents
 
-	spaces map[string][]int // numbers of the members, by namespace
-	traits map[string]*trait
+	spaces map[string][]int  // numbers of the members, by namespace
+	traits map[string]*trait // by label key
 }
 
-// trait has the members with a label: all of them, and by value.
+// trait has the members with a label: all of them, and those with each value.
 type trait struct {
 	has    []int
 	values map[string][]int
@@ -29,8 +29,9 @@ func newCrowd(labels []string) *crowd {
 	return &crowd{labels: labels, numbers: map[string]int{}, spaces: map[string][]int{}, traits: map[string]*trait{}}
 }
 
-// sight appends the properties of a pod that selectors over these label keys can distinguish: its namespace and the values of the labels.
-func sight(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
+// memberKey appends the properties of a pod that selectors over these label keys can distinguish: its namespace and the
+// values of the labels.
+func memberKey(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
 	b = hashkey.Text(b, namespace)
 	for i, k := range labels {
 		if value, ok := of[k]; ok {
@@ -42,14 +43,14 @@ func sight(b []byte, labels []string, namespace string, of requirements.Labels) 
 
 // add returns the number of the member for pods with this namespace and labels. It adds the member if it is new.
 func (c *crowd) add(namespace string, of requirements.Labels) int {
-	key := sight(nil, c.labels, namespace, of)
+	key := memberKey(nil, c.labels, namespace, of)
 	n, ok := c.numbers[string(key)]
 	if ok {
 		return n
 	}
-	n = len(c.sights)
+	n = len(c.keys)
 	c.numbers[string(key)] = n
-	c.sights, c.weight = append(c.sights, string(key)), append(c.weight, 0)
+	c.keys, c.weight = append(c.keys, string(key)), append(c.weight, 0)
 	c.spaces[namespace] = append(c.spaces[namespace], n)
 	for _, k := range c.labels {
 		value, ok := of[k]
@@ -68,7 +69,7 @@ func (c *crowd) add(namespace string, of requirements.Labels) int {
 }
 
 // nothing returns an empty set of members.
-func (c *crowd) nothing() bitset.Set { return bitset.New(len(c.sights)) }
+func (c *crowd) nothing() bitset.Set { return bitset.New(len(c.keys)) }
 
 // matched returns the members that the term counts.
 func (c *crowd) matched(t *cluster.Term) bitset.Set {
@@ -77,7 +78,7 @@ func (c *crowd) matched(t *cluster.Term) bitset.Set {
 		return out
 	}
 	if t.AllNamespaces {
-		out.AddRange(0, len(c.sights))
+		out.AddRange(0, len(c.keys))
 	} else {
 		for _, namespace := range t.Namespaces {
 			addAll(out, c.spaces[namespace])
@@ -89,7 +90,7 @@ func (c *crowd) matched(t *cluster.Term) bitset.Set {
 	return out
 }
 
-// narrow removes from the set the members whose value of the label v does not accept.
+// narrow removes members from the set: those whose value of the label key, or whose lack of it, v does not accept.
 func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
 	t := c.traits[key]
 	if t == nil {
@@ -117,7 +118,7 @@ func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
 	}
 	if v.Absent {
 		absent := c.nothing()
-		absent.AddRange(0, len(c.sights))
+		absent.AddRange(0, len(c.keys))
 		for _, n := range t.has {
 			absent.Remove(n)
 		}
@@ -126,6 +127,7 @@ func (c *crowd) narrow(set bitset.Set, key string, v requirements.Values) {
 	set.And(accepted)
 }
 
+// addAll adds the members to the set.
 func addAll(set bitset.Set, members []int) {
 	for _, n := range members {
 		set.Add(n)

@@ -4,21 +4,21 @@ package topology
 // from 0.
 type DomainCounts struct {
 	index   *Index
-	domains map[string]int // number of domains, by label
-	counts  []count        // by group
-	load    map[string][]int
+	domains map[string]int   // number of domains, by label
+	counts  []count          // by group
+	load    map[string][]int // by label and domain: number of pods added by Add
 }
 
 // count has the numbers of pods of one group, by domain.
 type count struct {
 	matched    []int       // pods that the group counts
 	owners     []int       // pods with a required anti-affinity to the group
-	skewLimits []skewLimit // strictest spread over the group of a pod in the domain
+	skewLimits []skewLimit // strictest spread over the group of any pod in the domain
 	total      int         // sum of matched
-	counted    []bool
-	of         int // number of domains that count
-	low        int // minimum of matched among the domains that count
-	atLow      int // number of domains that count and have exactly low pods
+	counted    []bool      // whether the domain counts for low
+	of         int         // number of domains that count
+	low        int         // minimum of matched among the domains that count
+	atLow      int         // number of domains that count and have exactly low pods
 }
 
 // skewLimit is the strictest spread over a group of any pod in a domain.
@@ -69,8 +69,8 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	return &out
 }
 
-// SetCounted sets which domains count for the minimum of a Spread group: the domains
-// with a node that the owner of the rule accepts. Before the first call, all domains count.
+// SetCounted sets which domains count for the minimum of the group of a Spread: those with a node that the owner of the
+// rule accepts, now or after a launch. Before the first call, all domains count.
 func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
@@ -80,7 +80,7 @@ func (c *DomainCounts) SetCounted(group int, domains []bool) {
 func (c *DomainCounts) AddPods(group, domain, n int) { c.counts[group].add(domain, n) }
 
 // AddOwners adds n pods with a required anti-affinity to the group.
-func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].own(domain, n) }
+func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].addOwners(domain, n) }
 
 // Add adds n pods of a profile to the given domains, one domain for each of p.Keys. A negative n removes pods, but not
 // their skew limits.
@@ -95,9 +95,9 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 		switch {
 		case r.Weight > 0:
 		case r.Kind == AntiAffinity:
-			c.counts[r.Group].own(domains[r.key], n)
+			c.counts[r.Group].addOwners(domains[r.key], n)
 		case r.Kind == Spread && n > 0:
-			c.counts[r.Group].skewLimits[domains[r.key]].hold(r)
+			c.counts[r.Group].skewLimits[domains[r.key]].tighten(r)
 		}
 	}
 	for i, key := range p.Keys {
@@ -105,16 +105,16 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	}
 }
 
-// hold tightens the limit for a pod with the rule in the domain.
-func (t *skewLimit) hold(r *Rule) {
+// tighten tightens the limit for a pod with the rule in the domain.
+func (t *skewLimit) tighten(r *Rule) {
 	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
 		t.maxSkew = r.MaxSkew
 	}
 	t.minDomains = max(t.minDomains, r.MinDomains)
 }
 
-// IsFewest reports whether one of the given groups counts the pods of the profile and has its minimum in the
-// given domains.
+// IsFewest reports whether one of the given groups counts the pods of the profile, and no domain that counts has fewer
+// pods of that group than the given domains.
 func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
@@ -151,8 +151,8 @@ func (c *DomainCounts) strains(p *Profile, domains []int) int {
 	return n
 }
 
-// crowd returns the number of pods in these domains, summed over the spreads that count the profile's pods.
-func (c *DomainCounts) crowd(p *Profile, domains []int) int {
+// spreadPods returns the number of pods in these domains, summed over the spreads that count the profile's pods.
+func (c *DomainCounts) spreadPods(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && c.index.Groups[g].Kind == Spread {
@@ -171,12 +171,16 @@ func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 // nowhere reports whether the number stands for nodes without the label.
 func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
 
-func (k *count) own(domain, n int) {
+// addOwners adds n pods with a required anti-affinity to the group, unless the number stands for nodes without the
+// label.
+func (k *count) addOwners(domain, n int) {
 	if !k.nowhere(domain) {
 		k.owners[domain] += n
 	}
 }
 
+// add adds n pods that the group counts, unless the number stands for nodes without the label. A negative n removes
+// pods.
 func (k *count) add(domain, n int) {
 	if k.nowhere(domain) {
 		return
@@ -195,6 +199,7 @@ func (k *count) add(domain, n int) {
 	}
 }
 
+// recount recomputes of, low and atLow.
 func (k *count) recount() {
 	k.of, k.low, k.atLow = 0, 0, 0
 	for d, n := range k.matched {

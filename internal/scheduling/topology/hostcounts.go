@@ -9,14 +9,15 @@ import (
 // zero value is an empty node.
 type HostCounts struct {
 	entries []tallied
-	places  []int32 // hash table by group: index in entries plus one; nil up to fewEntries entries
+	slots   []int32 // hash table by group: index in entries plus one; 0: free; nil up to fewEntries entries
 }
 
+// tallied has the counts of one group on the node.
 type tallied struct {
 	group   int
 	matched int // pods that the group counts
 	owners  int // pods with a required anti-affinity to the group
-	most    int // the lowest limit on matched of any pod with a spread over the group; 0: no such pod
+	most    int // the lowest maxSkew of the pods with a spread over the group; 0: no such pod
 }
 
 // fewEntries is the maximum number of entries that are searched without a hash table.
@@ -24,9 +25,10 @@ const fewEntries = 8
 
 // Clone returns a copy that can be changed independently.
 func (t HostCounts) Clone() HostCounts {
-	return HostCounts{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
+	return HostCounts{entries: slices.Clone(t.entries), slots: slices.Clone(t.slots)}
 }
 
+// of returns the counts of the group; zeros if it has no entry.
 func (t *HostCounts) of(group int) tallied {
 	if i := t.find(group); i >= 0 {
 		return t.entries[i]
@@ -34,6 +36,7 @@ func (t *HostCounts) of(group int) tallied {
 	return tallied{}
 }
 
+// at returns the entry of the group for changes. It adds the entry if there is none.
 func (t *HostCounts) at(group int) *tallied {
 	i := t.find(group)
 	if i < 0 {
@@ -46,7 +49,7 @@ func (t *HostCounts) at(group int) *tallied {
 
 // find returns the index of the group's entry, or -1.
 func (t *HostCounts) find(group int) int {
-	if t.places == nil {
+	if t.slots == nil {
 		for i := range t.entries {
 			if t.entries[i].group == group {
 				return i
@@ -54,17 +57,17 @@ func (t *HostCounts) find(group int) int {
 		}
 		return -1
 	}
-	for at := t.home(group); ; at = (at + 1) & (len(t.places) - 1) {
-		i := int(t.places[at]) - 1
+	for at := t.home(group); ; at = (at + 1) & (len(t.slots) - 1) {
+		i := int(t.slots[at]) - 1
 		if i < 0 || t.entries[i].group == group {
 			return i
 		}
 	}
 }
 
-// home returns the index in places where the search for a group starts.
+// home returns the index in slots at which the search for a group starts.
 func (t *HostCounts) home(group int) int {
-	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
+	return int(uint32(group)*0x9e3779b1>>8) & (len(t.slots) - 1)
 }
 
 // note adds the last entry, which has index i, to the hash table. It grows the table so that at most half of it is used.
@@ -72,22 +75,23 @@ func (t *HostCounts) note(i int) {
 	if len(t.entries) <= fewEntries {
 		return
 	}
-	if 2*len(t.entries) <= len(t.places) {
+	if 2*len(t.entries) <= len(t.slots) {
 		t.enter(i)
 		return
 	}
-	t.places = make([]int32, max(4*fewEntries, 2*len(t.places)))
+	t.slots = make([]int32, max(4*fewEntries, 2*len(t.slots)))
 	for i := range t.entries {
 		t.enter(i)
 	}
 }
 
+// enter puts the entry with index i into the first free slot of the hash table.
 func (t *HostCounts) enter(i int) {
 	at := t.home(t.entries[i].group)
-	for t.places[at] != 0 {
-		at = (at + 1) & (len(t.places) - 1)
+	for t.slots[at] != 0 {
+		at = (at + 1) & (len(t.slots) - 1)
 	}
-	t.places[at] = int32(i + 1)
+	t.slots[at] = int32(i + 1)
 }
 
 // Matched returns how many pods the group counts on the node.
@@ -123,9 +127,9 @@ type Limits struct {
 	// 0 if there are fewer nodes than minDomains. If Fewest is nil, the number is 0, because a
 	// new node without such pods is always possible.
 	Fewest func(group, minDomains int) int
-	// Strict is true if preferences with a weight above Light are treated like required rules.
+	// Strict is true if preferences with a weight above DroppedWeight are treated like required rules.
 	Strict        bool
-	DroppedWeight int
+	DroppedWeight int // the highest weight of the preferences that are ignored, if Strict
 	// HasPod reports whether some node has a pod of the group, so that preferred affinity to the group
 	// can be satisfied. If HasPod is nil, no node has such a pod.
 	HasPod func(group int) bool
@@ -162,8 +166,8 @@ func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	return max(room, 0)
 }
 
-// ownRoom returns how many more pods with the rule the rule allows on a node, if the group of the rule
-// already counts matched pods there.
+// ownRoom returns how many more pods with the rule r the node may take by this rule alone. matched is how many pods of
+// the group of the rule it has.
 func ownRoom(matched int, r *Rule, l Limits) int {
 	near := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
 	switch {
@@ -177,6 +181,7 @@ func ownRoom(matched int, r *Rule, l Limits) int {
 	return math.MaxInt
 }
 
+// spreadRoom is ownRoom for a spread.
 func spreadRoom(matched int, r *Rule, l Limits) int {
 	most := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
 	if r.Self {
@@ -188,6 +193,7 @@ func spreadRoom(matched int, r *Rule, l Limits) int {
 	return math.MaxInt
 }
 
+// fewest calls Fewest. It returns 0 if Fewest is nil.
 func (l Limits) fewest(group, minDomains int) int {
 	if l.Fewest == nil {
 		return 0
@@ -196,7 +202,7 @@ func (l Limits) fewest(group, minDomains int) int {
 }
 
 // MaxPerNode returns the maximum number of pods of the profile on any node by the strictest required rule of the
-// profile, and the group of that rule; math.MaxInt if no rule limits the number. A spread limits a node to its
+// profile, and the group of that rule; math.MaxInt and 0 if no rule limits the number. A spread limits a node to its
 // maxSkew only if some node never has a pod of the group. counts reports for which groups that is true; nil: for all.
 func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
 	most = math.MaxInt

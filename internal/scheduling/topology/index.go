@@ -38,7 +38,7 @@ type Group struct {
 	Hard bool
 
 	terms []cluster.Term // a pod of the group matches all of them
-	set   int            // replaces terms in a wide Index: number of the set of pods
+	set   int            // replaces terms in a wide Index (see wide): number of the set of pods
 	keys  int            // replaces Keys in a wide Index, if there are many: number of the list
 }
 
@@ -126,17 +126,17 @@ type Index struct {
 	Deferred []bool
 
 	numbers map[string]int   // by result of groupKey: number of the group
-	anchors map[string][]int // by a label that their pods must have ("key\x00value"): groups
-	loose   []int            // groups without such a label
+	anchors map[string][]int // the groups with a label that their pods must have, by this label ("key\x00value")
+	loose   []int            // the groups without such a label
 	labels  []string         // the label keys that selectors use
-	seen    map[string][]int // cache of GroupsOf, by result of sight
+	seen    map[string][]int // cache of GroupsOf, by result of memberKey
 
 	matches map[*cluster.Kind]*Matches
 	avoids  map[*cluster.Kind][]int // in a wide Index: the groups of a resident's anti-affinity terms
-	// accepts has, by group of a spread, the node requirements of its owner. apartOf caches
-	// isAway: whether pods with other node requirements can be on no node that the owner accepts.
+	// accepts has, by group of a spread, the node requirements of its owner. away is the cache of isAway, by group and
+	// signature of the pod.
 	accepts map[int][]requirements.Requirements
-	apartOf map[[2]int]bool
+	away    map[[2]int]bool
 }
 
 // Plain is the number of the profile of pods without topology rules that no group counts.
@@ -165,7 +165,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 			b.avoid(&r.Avoids[i])
 		}
 	}
-	b.index()
+	b.prepareLookup()
 	if b.isTedious(pods, like, kinds) {
 		return newWide(pods, like, residents, kinds())
 	}
@@ -189,26 +189,28 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 	return b
 }
 
+// emptyIndex returns an Index for this number of pods, without groups, in which each pod has the plain profile.
 func emptyIndex(pods int) *Index {
 	return &Index{
 		Profiles: []Profile{{}}, Of: make([]int, pods),
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
-		accepts: map[int][]requirements.Requirements{}, apartOf: map[[2]int]bool{},
+		accepts: map[int][]requirements.Requirements{}, away: map[[2]int]bool{},
 	}
 }
 
 // profiler adds profiles to an Index, each once.
 type profiler struct {
 	*Index
-	known map[string]int
-	key   []byte
+	known map[string]int // number of each profile, by result of profileKey
+	key   []byte         // reused memory
 }
 
 func newProfiler(b *Index) *profiler { return &profiler{Index: b, known: map[string]int{"": Plain}} }
 
-// number returns the number of the profile of a pod with these rules; in are the groups that count the pod.
+// number returns the number of the profile of a pod with these rules. in are the groups that count the pod by its
+// labels.
 func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
-	in = r.where(in, p)
+	in = r.withoutAway(in, p)
 	if len(p.Volumes) > 0 {
 		in = r.withVolumes(in, p.Volumes)
 	}
@@ -279,7 +281,7 @@ func (b *Index) rules(p PodRef) []Rule {
 		out = append(out, b.rule(p, Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
 	}
 	for _, t := range p.AntiAffinity {
-		out = append(out, b.rule(p, apart(&t), t.Weight))
+		out = append(out, b.rule(p, antiAffinityGroup(&t), t.Weight))
 	}
 	for _, v := range p.Volumes {
 		r := b.rule(p, volumeGroup(v), 0)
@@ -302,21 +304,24 @@ func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	return slices.Compact(out)
 }
 
+// rule returns the rule of the pod about the group. It adds the group if it is new. weight is 0 for a required rule.
 func (b *Index) rule(p PodRef, g Group, weight int) Rule {
 	return Rule{Group: b.number(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
 }
 
-func apart(t *cluster.Term) Group {
+// antiAffinityGroup returns the group of an anti-affinity term, without its number.
+func antiAffinityGroup(t *cluster.Term) Group {
 	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
 
 // avoid adds the group of a resident's anti-affinity term.
-func (b *Index) avoid(t *cluster.Term) { b.number(apart(t)) }
+func (b *Index) avoid(t *cluster.Term) { b.number(antiAffinityGroup(t)) }
 
-// volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone.
+// volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone. Its term only
+// identifies the claim and matches no pod by labels.
 func volumeGroup(claim string) Group {
-	nobody := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
-	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
+	none := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
+	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{none}}
 }
 
 // Zone is the label with a node's availability zone.
@@ -337,13 +342,13 @@ func (b *Index) number(g Group) int {
 
 // AntiAffinityGroup returns the number of the group of an anti-affinity term; false if the Index has no such group.
 func (b *Index) AntiAffinityGroup(t *cluster.Term) (int, bool) {
-	g := apart(t)
+	g := antiAffinityGroup(t)
 	n, ok := b.numbers[string(groupKey(nil, &g))]
 	return n, ok
 }
 
-// index prepares GroupsOf.
-func (b *Index) index() {
+// prepareLookup prepares GroupsOf: it sets anchors, loose and labels.
+func (b *Index) prepareLookup() {
 	keys := map[string]bool{}
 	for n := range b.Groups {
 		g := &b.Groups[n]
@@ -376,7 +381,7 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
 	}
-	key := sight(nil, b.labels, namespace, labels)
+	key := memberKey(nil, b.labels, namespace, labels)
 	if out, ok := b.seen[string(key)]; ok {
 		return out
 	}
@@ -399,9 +404,9 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	return out
 }
 
-// where returns the groups without the spreads whose owners accept no node on which the pod can
-// be, because such spreads never count the pod.
-func (b *Index) where(in []int, p PodRef) []int {
+// withoutAway returns the groups without the spreads whose owners accept no node on which the pod can be, because such
+// spreads never count the pod.
+func (b *Index) withoutAway(in []int, p PodRef) []int {
 	away := func(n int) bool {
 		g := &b.Groups[n]
 		return g.Kind == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
@@ -412,21 +417,22 @@ func (b *Index) where(in []int, p PodRef) []int {
 	return slices.DeleteFunc(slices.Clone(in), away)
 }
 
-// isAway reports whether no node can run both the pod and the owner of the spread.
+// isAway reports whether no node can run both the pod and the owner of the group, a spread.
 func (b *Index) isAway(group int, p PodRef) bool {
 	key := [2]int{group, p.Nodes}
-	away, ok := b.apartOf[key]
+	away, ok := b.away[key]
 	if !ok {
-		theirs := b.accepts[group]
-		away = len(theirs) > 0 && len(p.Required) > 0
-		for _, x := range theirs {
+		ofOwner := b.accepts[group]
+		away = len(ofOwner) > 0 && len(p.Required) > 0
+		for _, x := range ofOwner {
 			away = away && !slices.ContainsFunc(p.Required, func(y requirements.Requirements) bool { return x.Conflict(y) == "" })
 		}
-		b.apartOf[key] = away
+		b.away[key] = away
 	}
 	return away
 }
 
+// withVolumes returns the groups in, and the groups of the unbound volume claims, sorted.
 func (b *Index) withVolumes(in []int, claims []string) []int {
 	out := slices.Clone(in)
 	for _, claim := range claims {
@@ -437,7 +443,7 @@ func (b *Index) withVolumes(in []int, claims []string) []int {
 	return out
 }
 
-// profile returns the profile of pods with these rules; in are the groups that count the pods.
+// profile returns the profile of pods with these rules. in are the groups that count the pods.
 func (b *Index) profile(rules []Rule, in []int) Profile {
 	var p Profile
 	keys := map[string]bool{}

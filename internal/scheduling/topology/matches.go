@@ -4,7 +4,7 @@ import "github.com/joiner-sh/joiner/internal/model/cluster"
 
 // Matches has the groups of an Index that matter for residents of one kind.
 type Matches struct {
-	In     []int // the groups that count them, sorted
+	In     []int // the groups that count the residents, sorted
 	Avoids []int // the groups of their anti-affinity terms, in the order of the terms; terms without a group are left out
 }
 
@@ -31,9 +31,9 @@ func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 	return s
 }
 
-// forget drops the groups with numbers from own on that count none of the pods that were matched so far. These are
-// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. forget updates the
-// matches of earlier pods to the new numbers.
+// forget drops groups that count none of the pods to schedule, all of which must have been matched before by GroupsOf.
+// It only drops groups with numbers from own on. These are anti-affinity rules of running pods that exclude no pending
+// pod; there may be thousands. forget updates the matches of the pods to the new numbers.
 func (b *Index) forget(own int) {
 	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
 	for _, in := range b.seen {

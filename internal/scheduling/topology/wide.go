@@ -28,15 +28,15 @@ const (
 // preferences can be combined into one rule.
 const mostLevels = 8
 
-// wide builds an Index for many selectors. A rule is the set of pods that it counts, so rules with the same set are one rule. A
-// pod's anti-affinity terms over one label are one rule. Plans are the same as with an ordinary Index, except for preferences of pods with
-// more than mostLevels weights.
+// wide builds an Index for many selectors. A rule is the set of pods that it counts, so rules with the same set are one
+// rule. A pod's anti-affinity terms over one label are one rule. Plans are the same as with an ordinary Index, except
+// for the preferences of pods with more than mostLevels weights, and for pods beyond mostPreferred or mostRequired.
 type wide struct {
 	*Index
-	crowd  *crowd
-	sets   map[string]int // number of each set of members, by key of the set
-	lists  map[string]int // number of each list of labels, by key of the list
-	counts []bitset.Set   // by group: its members; empty for groups of volumes
+	crowd   *crowd
+	sets    map[string]int // number of each set of members, by key of the set
+	lists   map[string]int // number of each list of labels, by key of the list
+	members []bitset.Set   // by group: its members; empty for groups of volumes
 
 	preferred, required int // pairs of a rule and a counted pod so far
 }
@@ -48,14 +48,15 @@ type draft struct {
 	members bitset.Set
 }
 
-// isWide reports whether some pod has more rules than the Index compares one by one.
+// isWide reports whether some pod or resident has more rules than the Index compares one by one.
 func isWide(pods []PodRef, residents []cluster.Resident) bool {
 	many := func(p PodRef) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
 	avoids := func(r cluster.Resident) bool { return len(r.Avoids) > mostRules }
 	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
 }
 
-// isTedious reports whether an ordinary Index would compare the pods and kinds with too many selectors.
+// isTedious reports whether an ordinary Index would compare pods and kinds of residents with too many selectors. It is
+// false if kinds is nil.
 func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
 	if kinds == nil || len(b.Groups)*len(pods) <= mostMatches && len(b.loose) == 0 {
 		return false
@@ -66,7 +67,7 @@ func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Ki
 		if like[i] {
 			continue
 		}
-		if key = sight(key[:0], b.labels, p.Namespace, p.Labels); seen[string(key)] {
+		if key = memberKey(key[:0], b.labels, p.Namespace, p.Labels); seen[string(key)] {
 			continue
 		}
 		seen[string(key)] = true
@@ -89,20 +90,20 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
 	w.crowd = newCrowd(w.labels)
-	of := make([]int, len(pods)) // by pod: number of its member in the crowd
+	memberOf := make([]int, len(pods)) // by pod: number of its member in the crowd
 	for i, p := range pods {
 		if like[i] {
-			of[i] = of[i-1]
+			memberOf[i] = memberOf[i-1]
 			continue
 		}
-		of[i] = w.crowd.add(p.Namespace, p.Labels)
-		w.crowd.weight[of[i]]++
+		memberOf[i] = w.crowd.add(p.Namespace, p.Labels)
+		w.crowd.weight[memberOf[i]]++
 	}
 	for _, k := range kinds {
 		w.crowd.add(k.Namespace, k.Labels)
 	}
-	rules := w.rulesOf(pods, like, of)
-	w.avoidances(residents)
+	rules := w.rulesOf(pods, like, memberOf)
+	w.addAvoidances(residents)
 	ins := w.memberships()
 	profiles := newProfiler(w.Index)
 	for i, p := range pods {
@@ -111,7 +112,7 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 		case like[i] && len(p.Volumes) == 0:
 			w.Of[i] = w.Of[i-1]
 		default:
-			w.Of[i] = profiles.number(rules[i], ins[of[i]], p)
+			w.Of[i] = profiles.number(rules[i], ins[memberOf[i]], p)
 		}
 	}
 	return w.Index
@@ -146,9 +147,9 @@ func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// rulesOf returns the rules of each pod. Pods whose rules count the fewest pods are processed first, so limits affect the pods whose
-// rules count the most.
-func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
+// rulesOf returns the rules of each pod. memberOf has, by pod, the number of its member. Pods whose rules count the
+// fewest pods are processed first, so limits affect the pods whose rules count the most.
+func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 	var order []int
 	costs := make([]int, len(pods))
 	for i, p := range pods {
@@ -156,7 +157,7 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 			continue
 		}
 		order = append(order, i)
-		drafts := w.drafts(p, of[i])
+		drafts := w.drafts(p, memberOf[i])
 		for k := range drafts {
 			costs[i] += 1 + w.crowd.weigh(drafts[k].members)
 		}
@@ -164,8 +165,8 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
 	rules := make([][]Rule, len(pods))
 	for _, i := range order {
-		drafts := w.drafts(pods[i], of[i])
-		preferred, required := w.charge(drafts)
+		drafts := w.drafts(pods[i], memberOf[i])
+		preferred, required := w.newPairs(drafts)
 		if w.required+required > mostRequired {
 			w.Deferred[i] = true
 			continue
@@ -190,8 +191,9 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	return rules
 }
 
-// charge returns how many pairs of a rule and a counted pod the drafts with new groups would add, for preferred and required rules.
-func (w *wide) charge(drafts []draft) (preferred, required int) {
+// newPairs returns how many pairs of a rule and a counted pod the drafts would add, for preferred and required rules.
+// Only drafts with new groups add pairs.
+func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 	for i := range drafts {
 		d := &drafts[i]
 		if d.rule.Volume {
@@ -201,7 +203,7 @@ func (w *wide) charge(drafts []draft) (preferred, required int) {
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
 			continue
 		}
-		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1
+		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1 // the set itself costs one pair for each mostRules words
 		if d.rule.Weight > 0 {
 			preferred += n
 		} else {
@@ -228,18 +230,18 @@ func (w *wide) enter(d draft, p PodRef) Rule {
 	if d.rule.Kind == Spread && !d.group.AnyNode {
 		w.accepts[d.rule.Group] = p.Required
 	}
-	w.note(d)
+	w.recordMembers(d)
 	return d.rule
 }
 
-// note records the members of the draft's group, if the group is new.
-func (w *wide) note(d draft) {
-	for len(w.counts) < len(w.Groups) {
-		w.counts = append(w.counts, d.members)
+// recordMembers records the members of the draft's group, if the group is new.
+func (w *wide) recordMembers(d draft) {
+	for len(w.members) < len(w.Groups) {
+		w.members = append(w.members, d.members)
 	}
 }
 
-// drafts returns the pod's rules before the limits of the Index are applied.
+// drafts returns the pod's rules before the limits of the Index are applied. member is the number of the pod's member.
 func (w *wide) drafts(p PodRef, member int) []draft {
 	var out []draft
 	beside := w.besides(p.Spread)
@@ -260,8 +262,8 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 		}
 		out = append(out, d)
 	}
-	out = append(out, w.near(p.Affinity)...)
-	out = append(out, w.apart(p.AntiAffinity)...)
+	out = append(out, w.affinityDrafts(p.Affinity)...)
+	out = append(out, w.antiAffinityDrafts(p.AntiAffinity)...)
 	for i := range out {
 		out[i].rule.Self = out[i].members.Has(member)
 	}
@@ -271,9 +273,10 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 	return out
 }
 
-// besides returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all required spreads
-// share one list of labels, and all preferred spreads another; number identifies the list. A shared list also contains the spread's own
-// label, which changes nothing: a node without this label does not count anyway.
+// besides returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules spreads, all
+// required spreads share one list of labels, and all preferred spreads another. number identifies a shared list; 0
+// means that the list is not shared. A shared list also contains the spread's own label, which changes nothing: a node
+// without this label does not count anyway.
 func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
 	if len(all) <= mostRules {
 		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
@@ -304,9 +307,9 @@ func (w *wide) listNumber(list []string) int {
 	return n
 }
 
-// near returns the rules of affinity terms. Required terms with the same topology key are one rule, because
+// affinityDrafts returns the rules of affinity terms. Required terms with the same topology key are one rule, because
 // one pod must match all of them. Preferred terms that count the same pods are one rule.
-func (w *wide) near(terms []cluster.Term) []draft {
+func (w *wide) affinityDrafts(terms []cluster.Term) []draft {
 	var required bitset.Set
 	var out []draft
 	levels := levelsOf(terms)
@@ -333,7 +336,7 @@ func (w *wide) near(terms []cluster.Term) []draft {
 			return o.group.Key == t.Key && o.group.Hard == d.group.Hard && slices.Equal(o.members, d.members)
 		}
 		if k := slices.IndexFunc(out, same); k >= 0 {
-			out[k].rule.Weight = together(t.Key, out[k].rule.Weight, d.rule.Weight)
+			out[k].rule.Weight = combinedWeight(t.Key, out[k].rule.Weight, d.rule.Weight)
 			continue
 		}
 		out = append(out, d)
@@ -341,19 +344,20 @@ func (w *wide) near(terms []cluster.Term) []draft {
 	return out
 }
 
-// together returns the weight of the combination of two preferred rules about the same pods. It is the sum of the weights, but for hosts
-// the larger weight, because preferences about hosts are dropped one by one, lightest first.
-func together(key string, a, b int) int {
+// combinedWeight returns the weight of the combination of two preferred rules about the same pods. It is the sum of the
+// weights. For rules over host names it is the larger weight, because preferences about hosts are dropped one by one,
+// lightest first.
+func combinedWeight(key string, a, b int) int {
 	if key == Hostname {
 		return max(a, b)
 	}
 	return a + b
 }
 
-// apart returns the rules of anti-affinity terms. An anti-affinity to the pods of two terms is an anti-affinity to
-// the union of both, so required terms over one label are one rule. Preferred terms of similar weight are
-// combined in the same way.
-func (w *wide) apart(terms []cluster.Term) []draft {
+// antiAffinityDrafts returns the rules of anti-affinity terms. An anti-affinity to the pods of two terms is an
+// anti-affinity to the union of both, so required terms over one label are one rule. Preferred terms of similar weight
+// are combined in the same way.
+func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 	levels := levelsOf(terms)
 	var out []draft
 	for i := range terms {
@@ -393,11 +397,11 @@ func levelsOf(terms []cluster.Term) map[int]int {
 	return out
 }
 
-// avoidances adds the required anti-affinity of residents that matches any of the pods.
-func (w *wide) avoidances(residents []cluster.Resident) {
+// addAvoidances adds the required anti-affinity of residents that matches any of the pods.
+func (w *wide) addAvoidances(residents []cluster.Resident) {
 	w.avoids = map[*cluster.Kind][]int{}
 	for _, r := range residents {
-		for _, d := range w.apart(r.Avoids) {
+		for _, d := range w.antiAffinityDrafts(r.Avoids) {
 			if d.group.Hard && w.crowd.weigh(d.members) > 0 {
 				d.group.set = w.setNumber(d.members)
 				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.enter(d, PodRef{}).Group)
@@ -408,11 +412,11 @@ func (w *wide) avoidances(residents []cluster.Resident) {
 
 // memberships returns the groups that count each member, sorted. It also caches the groups for GroupsOf.
 func (w *wide) memberships() [][]int {
-	ins := make([][]int, len(w.crowd.sights))
-	for g, members := range w.counts {
+	ins := make([][]int, len(w.crowd.keys))
+	for g, members := range w.members {
 		members.Each(func(i int) { ins[i] = append(ins[i], g) })
 	}
-	for i, key := range w.crowd.sights {
+	for i, key := range w.crowd.keys {
 		w.seen[key] = ins[i]
 	}
 	return ins
