@@ -75,8 +75,8 @@ func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, 
 	return found, nil, nil
 }
 
-// variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, wrong is the reason. The
-// paths of the parameters are from the EKS and Bottlerocket user guides.
+// variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, wrong is the reason.
+// The paths of the parameters are from the EKS and Bottlerocket user guides.
 func variantsOf(alias, version string) (variants []variant, wrong string) {
 	family, release, ok := strings.Cut(alias, "@")
 	family = strings.ToLower(family)

@@ -92,8 +92,8 @@ type Image struct {
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived from
-	// the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
+	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived
+	// from the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
 	Accelerated string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64
@@ -117,8 +117,8 @@ func (i Image) Accepts(labels requirements.Labels) bool {
 	return wrong == nil && needs.Accepts(labels)
 }
 
-// For returns the first image that accepts an instance type with these labels; false if there is none. images must be in
-// the order of Images.
+// For returns the first image that accepts an instance type with these labels; false if there is none. images must be
+// in the order of Images.
 func For(images []Image, labels requirements.Labels) (Image, bool) {
 	for _, i := range images {
 		if i.Accepts(labels) {
@@ -128,9 +128,9 @@ func For(images []Image, labels requirements.Labels) (Image, bool) {
 	return Image{}, false
 }
 
-// Images resolves the terms for a control plane with the Kubernetes version, "1.33". Of several images for the same types
-// it keeps one: the newest that is not deprecated, or the newest if all are. The result is sorted newest first, then by
-// ID. The second result has the terms that matched no image.
+// Images resolves the terms for a control plane with the Kubernetes version, "1.33". Of several images for the same
+// types it keeps one: the newest that is not deprecated, or the newest if all are. The result is sorted newest first,
+// then by ID. The second result has the terms that matched no image.
 func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
 	var found []Image
 	var unmatched []Unmatched

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// describe returns the images with the ids, or without ids those that the term's name and tags select. If there are none,
-// it returns the reason. more holds requirements of images besides their architecture, by image ID.
+// describe returns the images with the ids, or without ids those that the term's name and tags select. If there are
+// none, it returns the reason. more holds requirements of images besides their architecture, by image ID.
 func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
@@ -77,9 +77,9 @@ func filters(t Term, ids []string) []awstypes.Filter {
 	return out
 }
 
-// owners returns the owners to which a search is limited; nil for no limit. A search by name is limited to trusted owners,
-// because any account may publish an image under any name. A search by tags needs no limit, because each account sees
-// only its own tags.
+// owners returns the owners to which a search is limited; nil for no limit. A search by name is limited to trusted
+// owners, because any account may publish an image under any name. A search by tags needs no limit, because each
+// account sees only its own tags.
 func owners(t Term) []string {
 	switch {
 	case t.Owner != "":

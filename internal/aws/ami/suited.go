@@ -16,8 +16,8 @@ var accelerators = []struct{ word, label string }{
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
 }
 
-// acceleratedBy returns the label of the instance types with the accelerators for which an image has drivers. It is empty
-// for a plain image.
+// acceleratedBy returns the label of the instance types with the accelerators for which an image has drivers. It is
+// empty for a plain image.
 func acceleratedBy(name, description string) string {
 	for _, text := range []string{name, description} {
 		words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
@@ -30,8 +30,8 @@ func acceleratedBy(name, description string) string {
 	return ""
 }
 
-// suited adds requirements to images that are for the same instance types and of which some, but not all, have drivers. An
-// image with drivers is then for the types with these accelerators, and the images without drivers are for the types
+// suited adds requirements to images that are for the same instance types and of which some, but not all, have drivers.
+// An image with drivers is then for the types with these accelerators, and the images without drivers are for the types
 // without.
 func suited(images []Image) []Image {
 	groups := map[string][]int{}

@@ -12,8 +12,8 @@ type verdict struct {
 	hint   string
 }
 
-// byCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS, SSM, STS and
-// Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep
+// byCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS, SSM, STS
+// and Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep
 // working.
 func byCode(code string) (verdict, bool) {
 	for _, group := range groups() {
@@ -162,8 +162,8 @@ func (e *Error) classifyCode(status int) {
 	}
 }
 
-// byMessage classifies errors by the text of EC2's message, because EC2 uses one code for several of them. It returns false
-// if the code decides.
+// byMessage classifies errors by the text of EC2's message, because EC2 uses one code for several of them. It returns
+// false if the code decides.
 func byMessage(code, message string) (verdict, bool) {
 	m := strings.ToLower(message)
 	has := func(words ...string) bool {

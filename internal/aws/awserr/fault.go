@@ -19,8 +19,8 @@ type Kind string
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
-	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry
-	// rarely.
+	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it;
+	// retry rarely.
 	Misconfigured Kind = "Misconfigured"
 	// Throttled: too many calls. Retry later, and less often.
 	Throttled Kind = "Throttled"
@@ -139,8 +139,8 @@ func Misuse(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error whose kind is most specific about the user's next step, see order, and the first of several with
-// this kind. It is nil without errors.
+// Worst returns the error whose kind is most specific about the user's next step, see order, and the first of several
+// with this kind. It is nil without errors.
 func Worst(errs ...*Error) *Error {
 	var worst *Error
 	for _, e := range errs {

@@ -128,8 +128,8 @@ func hasType[T error](err error) bool {
 	return errors.As(err, &t)
 }
 
-// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the text contains
-// the name of its step.
+// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the text
+// contains the name of its step.
 func isCredentials(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||

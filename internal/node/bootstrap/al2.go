@@ -52,8 +52,8 @@ func (n Node) script() string {
 	return b.String()
 }
 
-// kubeletFlags returns labels, taints and settings as flags of the kubelet. It adds no quotes: no value has a space, and
-// systemd would pass some of the quotes on to the kubelet.
+// kubeletFlags returns labels, taints and settings as flags of the kubelet. It adds no quotes: no value has a space,
+// and systemd would pass some of the quotes on to the kubelet.
 func (n Node) kubeletFlags() []string {
 	k := n.Kubelet
 	flags := []string{"--node-labels=" + pairs(n.labels(), "=")}

@@ -64,8 +64,8 @@ func boundaryFor(parts []part) string {
 	}
 }
 
-// userParts returns the user's own user data as parts: the parts of a MIME message, or any other text as one part. kindOf
-// returns the content type of that one part.
+// userParts returns the user's own user data as parts: the parts of a MIME message, or any other text as one part.
+// kindOf returns the content type of that one part.
 func userParts(text string, kindOf func(string) string) ([]part, error) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if strings.TrimSpace(text) == "" {

@@ -69,8 +69,8 @@ func Unregistered() requirements.Taint {
 	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
-// labelNoSync prevents the controller from changing taints at registration. The user data has set all taints of the node,
-// so a missing taint was removed on purpose.
+// labelNoSync prevents the controller from changing taints at registration. The user data has set all taints of the
+// node, so a missing taint was removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
 // MaxBytes is EC2's limit for user data, in bytes before base64.
@@ -123,8 +123,8 @@ func (n Node) write() (string, error) {
 	return "", fmt.Errorf("unknown AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
 }
 
-// check returns an error for an unknown fact about the cluster, and for a value that the format of the AMI family cannot
-// hold.
+// check returns an error for an unknown fact about the cluster, and for a value that the format of the AMI family
+// cannot hold.
 func (n Node) check() error {
 	c := n.Cluster
 	for _, f := range []struct{ name, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"certificate authority", c.CA}} {
@@ -201,8 +201,8 @@ func (n Node) labels() requirements.Labels {
 	return out
 }
 
-// reserved reports whether the controller must set the label instead of the kubelet: its domain is kubernetes.io, k8s.io
-// or a subdomain. The NodeRestriction admission plugin forbids a kubelet most labels of these domains.
+// reserved reports whether the controller must set the label instead of the kubelet: its domain is kubernetes.io,
+// k8s.io or a subdomain. The NodeRestriction admission plugin forbids a kubelet most labels of these domains.
 func reserved(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {

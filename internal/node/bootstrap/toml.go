@@ -30,9 +30,9 @@ type tomlEntry struct {
 	value string   // as written in the document
 }
 
-// parseTOML parses a document. Dotted keys and inline tables become separate tables, so that their keys can be set one by
-// one. It rejects a text that TOML 1.0 rejects, because the instance would reject that text too. It does not check whether
-// the numbers of a date or time are possible.
+// parseTOML parses a document. Dotted keys and inline tables become separate tables, so that their keys can be set one
+// by one. It rejects a text that TOML 1.0 rejects, because the instance would reject that text too. It does not check
+// whether the numbers of a date or time are possible.
 func parseTOML(text string) (*tomlDoc, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
@@ -75,8 +75,8 @@ func parseTOML(text string) (*tomlDoc, error) {
 	}
 }
 
-// open returns the table of the document at t's path, for the keys that follow its header. If there is none yet, or if t
-// is in a list, open adds t to the document and returns t.
+// open returns the table of the document at t's path, for the keys that follow its header. If there is none yet, or if
+// t is in a list, open adds t to the document and returns t.
 func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	if !t.list && !d.inList(t.path) {
 		if i := d.index(t.path); i >= 0 {
@@ -108,8 +108,8 @@ func (d *tomlDoc) inList(path []string) bool {
 	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.list && below(path, t.path) })
 }
 
-// set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything below
-// the key. If a parent of the key is not a table, set records that parent in d.blocked.
+// set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything
+// below the key. If a parent of the key is not a table, set records that parent in d.blocked.
 func (d *tomlDoc) set(table, key, value string) {
 	at := append(dotted(table), unquoteKey(key))
 	if above := d.obstacle(at); above != nil && d.blocked == nil {

@@ -106,8 +106,8 @@ func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	return c
 }
 
-// obstacle returns the first parent of path that is a value or a list of tables, so that path cannot be set; nil if there
-// is none.
+// obstacle returns the first parent of path that is a value or a list of tables, so that path cannot be set; nil if
+// there is none.
 func (d *tomlDoc) obstacle(path []string) []string {
 	for i := 1; i < len(path); i++ {
 		above := path[:i]

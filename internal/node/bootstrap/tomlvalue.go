@@ -122,8 +122,8 @@ func (s *tomlScanner) quoted() error {
 	return errEnd
 }
 
-// letter skips one character of a string, or one escape. escapes is true if the string may have escapes, lines if it may
-// have several lines.
+// letter skips one character of a string, or one escape. escapes is true if the string may have escapes, lines if it
+// may have several lines.
 func (s *tomlScanner) letter(escapes, lines bool) error {
 	if s.peek() == '\n' && !lines {
 		return errors.New("a string does not end on its line")

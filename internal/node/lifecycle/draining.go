@@ -73,9 +73,9 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending returns the next step to terminate the instance, and false. It returns true once the instance is terminated, or
-// if it belongs to another owner. An instance without owner tags is not terminated either, but the NodeClaim stays until
-// that instance is gone, because no other object refers to the instance.
+// ending returns the next step to terminate the instance, and false. It returns true once the instance is terminated,
+// or if it belongs to another owner. An instance without owner tags is not terminated either, but the NodeClaim stays
+// until that instance is gone, because no other object refers to the instance.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine

@@ -98,7 +98,8 @@ func launched(seen Seen, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new one.
+		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new
+		// one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -159,8 +160,8 @@ func ready(seen Seen, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
-// alive returns the step for the states that all phases with an instance handle alike, and true. It returns false if the
-// caller, the function of the phase, decides the step.
+// alive returns the step for the states that all phases with an instance handle alike, and true. It returns false if
+// the caller, the function of the phase, decides the step.
 func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
 	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
@@ -175,7 +176,8 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 		// No pod can run on an instance without a Node, and nothing else would terminate it.
 		return step.delete(ReasonNodeDeleted), true
 	case gone && !seen.Node.Ready:
-		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
+		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually
+		// consistent.
 		return step.delete(ReasonMachineGone), true
 	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true
@@ -208,8 +210,8 @@ func lostAt(n Node) time.Time {
 	return n.Lost.Add(LostTimeout)
 }
 
-// confirmAt returns when a Node that is not confirmed yet is compared with its instance again; zero if no Node waits for
-// confirmation.
+// confirmAt returns when a Node that is not confirmed yet is compared with its instance again; zero if no Node waits
+// for confirmation.
 func (n Node) confirmAt(now time.Time) time.Time {
 	if n.Unconfirmed == "" {
 		return time.Time{}

@@ -33,7 +33,8 @@ func (o Outcomes) IsHealthy() bool {
 	return failed*2 < recorded
 }
 
-// OutcomesOf returns outcomes whose IsHealthy returns healthy. The caller has only stored that result, not the launches.
+// OutcomesOf returns outcomes whose IsHealthy returns healthy. The caller has only stored that result, not the
+// launches.
 func OutcomesOf(healthy bool) Outcomes {
 	if healthy {
 		return Outcomes{}.With(true)

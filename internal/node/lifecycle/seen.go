@@ -1,4 +1,5 @@
-// Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its instance.
+// Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its
+// instance.
 //
 // In: the observed state of a NodeClaim, its instance and its Node, and the time.
 // Out: the phase of the node and one action.

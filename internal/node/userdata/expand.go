@@ -67,8 +67,8 @@ func (v *Variables) Assign(name, value string) {
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get implements expand.Environ. It returns Mark for an ambient variable and for an array, and for any variable that is not
-// assigned if v.Foreign. Other variables that are not assigned are unset, and recorded as missed.
+// Get implements expand.Environ. It returns Mark for an ambient variable and for an array, and for any variable that is
+// not assigned if v.Foreign. Other variables that are not assigned are unset, and recorded as missed.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -103,8 +103,8 @@ func (v *Variables) config() *expand.Config {
 	}
 }
 
-// Fields expands one word of a command into one or more words. The result is one word with the text Vanished if the word
-// expands to nothing, and one word with the text Mark if it cannot be expanded.
+// Fields expands one word of a command into one or more words. The result is one word with the text Vanished if the
+// word expands to nothing, and one word with the text Mark if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	v.missed = nil
 	if !isTame(w) {
@@ -127,8 +127,8 @@ func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 // Vanished is the text of a word that expands to no word.
 const Vanished = "\uE001"
 
-// Literal expands a word that the shell never splits, such as a variable's value. The result is Mark if the word cannot be
-// expanded.
+// Literal expands a word that the shell never splits, such as a variable's value. The result is Mark if the word cannot
+// be expanded.
 func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
 	if w == nil {
@@ -170,8 +170,8 @@ func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	return expansion()
 }
 
-// isTame reports whether a word can be expanded at little cost. Braces and replacements can expand a short word to a very
-// long text, and so can many variables, each of which may have MaxValue bytes: at most 32 are accepted.
+// isTame reports whether a word can be expanded at little cost. Braces and replacements can expand a short word to a
+// very long text, and so can many variables, each of which may have MaxValue bytes: at most 32 are accepted.
 func isTame(w *syntax.Word) bool {
 	expansions, tame := 0, true
 	syntax.Walk(w, func(n syntax.Node) bool {

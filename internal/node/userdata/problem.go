@@ -62,13 +62,13 @@ const (
 	NeverJoins Harm = "never joins" // no instance becomes a node
 	JoinsAmiss Harm = "joins amiss" // instances join, but not as the user intended
 
-	// UnlessStarted stands for NeverJoins unless another part of the user data starts the kubelet. Package reading replaces
-	// this value before it returns the Reading.
+	// UnlessStarted stands for NeverJoins unless another part of the user data starts the kubelet. Package reading
+	// replaces this value before it returns the Reading.
 	UnlessStarted Harm = "?"
 )
 
-// Problem is one error in user data. From the user data its texts quote names only, of options, flags, settings, variables,
-// taints and clusters, and values that are no secrets, such as numbers and addresses.
+// Problem is one error in user data. From the user data its texts quote names only, of options, flags, settings,
+// variables, taints and clusters, and values that are no secrets, such as numbers and addresses.
 type Problem struct {
 	Kind      Kind      `json:"kind"`          // what is wrong
 	Certainty Certainty `json:"certainty"`     // how certain the problem is

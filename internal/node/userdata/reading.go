@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften lowers the certainty of the problems from index first on to Likely where it is Certain. If sure is true, that is
-// if the instance runs their text in any case, Soften changes nothing.
+// Soften lowers the certainty of the problems from index first on to Likely where it is Certain. If sure is true, that
+// is if the instance runs their text in any case, Soften changes nothing.
 func (r *Reader) Soften(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {

@@ -41,8 +41,8 @@ func (r *Reader) NamedByInstance(spot Spot, what string) {
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
 }
 
-// ScriptHarm returns the harm of a user's script that is not run. For all families but Custom, Joiner's own part makes the
-// instance join, so that only the user's additions are lost.
+// ScriptHarm returns the harm of a user's script that is not run. For all families but Custom, Joiner's own part makes
+// the instance join, so that only the user's additions are lost.
 func (r *Reader) ScriptHarm() Harm {
 	if r.In.Family == FamilyCustom {
 		return UnlessStarted

@@ -65,8 +65,8 @@ func Gunzip(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// FormOf returns the form of a text, one of the constants Form…: by its first line, as cloud-init does, and otherwise by
-// lines that are typical of a form.
+// FormOf returns the form of a text, one of the constants Form…: by its first line, as cloud-init does, and otherwise
+// by lines that are typical of a form.
 func FormOf(body string) string {
 	body = strings.TrimLeft(body, "\ufeff\n\r\t ")
 	lower := strings.ToLower(body[:min(len(body), 64)])

@@ -144,9 +144,9 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	s.Config[field], s.Spots[field] = value, spot
 }
 
-// neededSettings returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a setting
-// that identifies the cluster is missing. Only for the family Custom may these settings be missing, as Joiner writes them
-// for Bottlerocket.
+// neededSettings returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
+// setting that identifies the cluster is missing. Only for the family Custom may these settings be missing, as Joiner
+// writes them for Bottlerocket.
 func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},

@@ -178,8 +178,8 @@ func bootstrapContainer(within rule) rule {
 // defaultSource is the first release with an image for bootstrap containers without a source.
 var defaultSource = [2]int{1, 31}
 
-// timeServers accepts a list of hosts. If the image may be newer than newestImage, it also accepts a list of tables and a
-// table of tables.
+// timeServers accepts a list of hosts. If the image may be newer than newestImage, it also accepts a list of tables and
+// a table of tables.
 func timeServers(c *settingsCheck, name, path string, value any) {
 	server := fields(map[string]rule{"address": link, "directive": oneOf("server pool"), "options": listOf(line)}, "address")
 	all, ok := value.([]any)

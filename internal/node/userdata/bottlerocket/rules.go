@@ -268,9 +268,9 @@ func isHostName(s string) bool {
 	return true
 }
 
-// isLink reports whether Bottlerocket accepts a text as a URL. Blanks are not accepted within it. A text that begins like
-// a scheme other than webSchemes is always accepted: a host with a port, such as "proxy:3128", begins so too. Any other
-// text needs a host.
+// isLink reports whether Bottlerocket accepts a text as a URL. Blanks are not accepted within it. A text that begins
+// like a scheme other than webSchemes is always accepted: a host with a port, such as "proxy:3128", begins so too. Any
+// other text needs a host.
 func isLink(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {

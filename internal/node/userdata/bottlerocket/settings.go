@@ -30,8 +30,8 @@ var settingFields = map[string]string{
 // numbersAsText are settings that Bottlerocket expects as text and the kubelet as numbers.
 var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-threshold-percent"}
 
-// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. Because of one
-// such setting Bottlerocket applies none of the settings, and the node never joins.
+// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. Because of
+// one such setting Bottlerocket applies none of the settings, and the node never joins.
 func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
 	groups, c := settingGroups(), &settingsCheck{r: r, spots: spots}
 	known := slices.Sorted(maps.Keys(groups))
@@ -83,8 +83,8 @@ func unknownSetting(r *userdata.Reader, path, key string, known []string, spot u
 	}
 }
 
-// releaseOf returns the release in an image's name, {1, 46} for "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef" and for
-// "bottlerocket-v1.46.0". ok is false for other names.
+// releaseOf returns the release in an image's name, {1, 46} for "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef" and
+// for "bottlerocket-v1.46.0". ok is false for other names.
 func releaseOf(image string) (release [2]int, ok bool) {
 	if !strings.HasPrefix(image, "bottlerocket-") {
 		return release, false

@@ -74,8 +74,8 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 	}
 }
 
-// unreadable returns the harm of a message that cannot be read. It has no part by Joiner for the family Custom, where the
-// image may start the kubelet by itself. For the other families Joiner's part is lost as well.
+// unreadable returns the harm of a message that cannot be read. It has no part by Joiner for the family Custom, where
+// the image may start the kubelet by itself. For the other families Joiner's part is lost as well.
 func unreadable(r *userdata.Reader) userdata.Harm {
 	if r.In.Family == userdata.FamilyCustom {
 		return userdata.UnlessStarted
@@ -162,8 +162,8 @@ func headers(message string) (textproto.MIMEHeader, string, bool) {
 	return out, "", true
 }
 
-// splitAt returns the pieces of a body between the lines of its boundary. closed reports whether the closing boundary is
-// present.
+// splitAt returns the pieces of a body between the lines of its boundary. closed reports whether the closing boundary
+// is present.
 func splitAt(body, boundary string) (pieces []string, closed bool) {
 	var piece strings.Builder
 	inside := false

@@ -46,8 +46,8 @@ type configCheck struct {
 	start userdata.Start
 }
 
-// JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which it does not start. It checks only
-// the configuration of a NodeConfig.
+// JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which it does not start. It checks
+// only the configuration of a NodeConfig.
 func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	if s.By != userdata.ByNodeadm {
 		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
@@ -292,8 +292,8 @@ func (c *configCheck) gates(value any) {
 	}
 }
 
-// judgeGate reports a feature gate with which the kubelet does not start: it is unknown, belongs to nodeadm, or is set to
-// another value than its fixed one.
+// judgeGate reports a feature gate with which the kubelet does not start: it is unknown, belongs to nodeadm, or is set
+// to another value than its fixed one.
 func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)

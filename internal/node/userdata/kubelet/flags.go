@@ -115,8 +115,8 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 	return out, stray
 }
 
-// JudgeFlags reports stray words, and flags that are unknown, removed, without their value or with a wrong one: the kubelet
-// does not start with any of these.
+// JudgeFlags reports stray words, and flags that are unknown, removed, without their value or with a wrong one: the
+// kubelet does not start with any of these.
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
@@ -171,7 +171,8 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 	}
 }
 
-// since returns " since Kubernetes 1.N" for the version that removed a flag; empty for newest, which may not be the first.
+// since returns " since Kubernetes 1.N" for the version that removed a flag; empty for newest, which may not be the
+// first.
 func since(minor int) string {
 	if minor == newest {
 		return ""
@@ -179,8 +180,8 @@ func since(minor int) string {
 	return " since Kubernetes 1." + strconv.Itoa(minor)
 }
 
-// unknownFlag reports a flag that no kubelet has. The problem is certain if the name resembles a known one and the kubelet
-// is not newer than newest.
+// unknownFlag reports a flag that no kubelet has. The problem is certain if the name resembles a known one and the
+// kubelet is not newer than newest.
 func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
 		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
@@ -220,8 +221,8 @@ func plainValue(value string) bool {
 var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
 	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
 
-// Corrected returns the kubelet's arguments with their taints replaced by RightTaints. It returns nil if an argument may
-// contain a secret, or is not a flag.
+// Corrected returns the kubelet's arguments with their taints replaced by RightTaints. It returns nil if an argument
+// may contain a secret, or is not a flag.
 func Corrected(all []string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {

@@ -81,8 +81,8 @@ func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	return userdata.Spot{}
 }
 
-// DoesNotCount reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if the whole
-// table was replaced. by names the author of other.
+// DoesNotCount reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if the
+// whole table was replaced. by names the author of other.
 func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsTelling(field) && field != "" {
@@ -131,7 +131,8 @@ func shown(value any) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, a duration, an address or a CIDR.
+// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, a duration, an address or a
+// CIDR.
 func isHarmless(s string) bool {
 	address, _, _ := strings.Cut(s, "/")
 	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))

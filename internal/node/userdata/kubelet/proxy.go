@@ -21,8 +21,9 @@ func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
 	}
 }
 
-// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in the NodeConfig, in drop-ins of the
-// kubelet's unit, in the defaults of systemd, and in the files that these two name. Later settings override earlier ones.
+// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in the NodeConfig, in drop-ins of
+// the kubelet's unit, in the defaults of systemd, and in the files that these two name. Later settings override earlier
+// ones.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -49,7 +50,8 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 	return out
 }
 
-// proxyLine matches a line of a systemd unit that is blank, a comment, a header, or sets only proxies in the environment.
+// proxyLine matches a line of a systemd unit that is blank, a comment, a header, or sets only proxies in the
+// environment.
 var proxyLine = regexp.MustCompile(`(?i)^\s*(#.*|\[service\]|environmentfile=-?/etc/environment|(default)?environment=(\s*["']?(https?|no|all|ftp)_proxy=[^"'\s]*["']?)+)?\s*$`)
 
 // SetsProxies reports whether a drop-in of a unit sets proxies and changes nothing else.
@@ -128,7 +130,8 @@ func known(a, b string) string {
 // endpoints is the domain of EKS's API servers; in China ".cn" follows.
 const endpoints = ".eks.amazonaws.com"
 
-// hostOf returns the host of a URL in lower case; empty if the text is not a URL, or its host has neither dot nor colon.
+// hostOf returns the host of a URL in lower case; empty if the text is not a URL, or its host has neither dot nor
+// colon.
 func hostOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || !strings.ContainsAny(u.Hostname(), ".:") {

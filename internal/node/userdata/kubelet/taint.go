@@ -19,8 +19,8 @@ var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready",
 // effects are the effects of taints.
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
-// isStartup reports whether a key is meant to be that of the startup taint: the key itself, one of oldTaints (old is true),
-// or a similar one.
+// isStartup reports whether a key is meant to be that of the startup taint: the key itself, one of oldTaints (old is
+// true), or a similar one.
 func isStartup(key string) (meant, old bool) {
 	want := bootstrap.Unregistered().Key
 	if key == want {
@@ -43,8 +43,8 @@ func parseTaint(s string) (t requirements.Taint, ok bool) {
 	return t, IsKey(key) && (value == "" || IsLabelValue(value)) && slices.Contains(effects, effect)
 }
 
-// RightTaints returns the taints with the startup taint, without duplicates. The startup taint replaces each misspelling of
-// it, and each taint that is invalid.
+// RightTaints returns the taints with the startup taint, without duplicates. The startup taint replaces each
+// misspelling of it, and each taint that is invalid.
 func RightTaints(all []string) []string {
 	var out []string
 	startup := bootstrap.Unregistered().String()
@@ -67,8 +67,8 @@ func RightTaints(all []string) []string {
 	return out
 }
 
-// Registered adds the taints that the node registers with to r.Out: the taints of the last flag, or without a flag those of
-// the configuration. It reports flags and taints that have no effect, and invalid taints.
+// Registered adds the taints that the node registers with to r.Out: the taints of the last flag, or without a flag
+// those of the configuration. It reports flags and taints that have no effect, and invalid taints.
 func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	var last *userdata.Argument
 	for i := range args {
@@ -198,8 +198,8 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 // StartupFlag is the kubelet's flag for Karpenter's startup taint.
 const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 
-// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet: the arguments of
-// Problem.Suggest.
+// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet: the arguments
+// of Problem.Suggest.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
 		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
@@ -250,7 +250,8 @@ func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	}
 }
 
-// Labels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not start.
+// Labels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not
+// start.
 func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	labels := map[string]userdata.Label{}
 	for _, a := range args {
@@ -278,8 +279,8 @@ func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	}
 }
 
-// judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem has the key if that
-// may be repeated.
+// judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem has the key if
+// that may be repeated.
 func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {

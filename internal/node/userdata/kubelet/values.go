@@ -40,14 +40,15 @@ func IsAddress(s string) bool {
 	return err == nil && a.Zone() == ""
 }
 
-// IsSettingDuration reports whether Bottlerocket accepts the text as a duration of the kubelet: hours, minutes, seconds and
-// milliseconds, in this order.
+// IsSettingDuration reports whether Bottlerocket accepts the text as a duration of the kubelet: hours, minutes, seconds
+// and milliseconds, in this order.
 func IsSettingDuration(s string) bool {
 	_, err := time.ParseDuration(s)
 	return s != "" && durations.MatchString(s) && err == nil
 }
 
-// IsThreshold reports whether the kubelet accepts the text as an eviction threshold: an amount, or a percentage below 100.
+// IsThreshold reports whether the kubelet accepts the text as an eviction threshold: an amount, or a percentage below
+// 100.
 func IsThreshold(s string) bool {
 	percent, ok := strings.CutSuffix(s, "%")
 	if !ok {

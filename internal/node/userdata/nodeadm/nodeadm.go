@@ -152,8 +152,8 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 	r.Starts = append(r.Starts, s)
 }
 
-// readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if the
-// text is known only on the instance.
+// readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if
+// the text is known only on the instance.
 func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 	one := oneConfig{at: t.At, spots: map[string]userdata.Spot{}}
 	bad := func(spot userdata.Spot, format string, args ...any) (oneConfig, bool) {
@@ -306,7 +306,8 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// shapeError returns the path of a field with a wrong type, and the text of the problem, which does not quote the value.
+// shapeError returns the path of a field with a wrong type, and the text of the problem, which does not quote the
+// value.
 func shapeError(err error) (path, text string) {
 	var wrong *json.UnmarshalTypeError
 	if !userdata.AsType(err, &wrong) {

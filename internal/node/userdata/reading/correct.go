@@ -34,8 +34,8 @@ func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks
 	return own
 }
 
-// step makes one change to the text own, which has the problems. It returns the changed text and its problems; ok is false
-// if no change reduces the total severity.
+// step makes one change to the text own, which has the problems. It returns the changed text and its problems; ok is
+// false if no change reduces the total severity.
 func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem,
 	checks []string) (better string, left []userdata.Problem, ok bool) {
 	for _, p := range problems {
@@ -54,7 +54,8 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 	return own, problems, false
 }
 
-// Grant applies the correction to the user's own user data. It returns the text unchanged if there is nothing to change.
+// Grant applies the correction to the user's own user data. It returns the text unchanged if there is nothing to
+// change.
 func Grant(in userdata.Input, c Correction) string {
 	own := in.Own
 	if c.Flag != "" {
@@ -91,8 +92,8 @@ func weight(all []userdata.Problem) int {
 	return sum
 }
 
-// candidates returns changed texts that may fix a problem, the smallest change first. The caller must read each of them to
-// check whether the problem is fixed.
+// candidates returns changed texts that may fix a problem, the smallest change first. The caller must read each of them
+// to check whether the problem is fixed.
 func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	l := linesOf(own)
 	switch p.Kind {
@@ -131,8 +132,8 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	return nil
 }
 
-// valid returns texts without the setting that p reports. A script keeps the line with the setting, because the line may be
-// the call of bootstrap.sh.
+// valid returns texts without the setting that p reports. A script keeps the line with the setting, because the line
+// may be the call of bootstrap.sh.
 func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
 		return withoutGates(l, p)
@@ -140,8 +141,8 @@ func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string 
 	return append(settings(l, p), nothing(in)...)
 }
 
-// settings returns texts that may fix the line of a setting: with the similar known name, with a bracket or quote at its
-// end, or without the line.
+// settings returns texts that may fix the line of a setting: with the similar known name, with a bracket or quote at
+// its end, or without the line.
 func settings(l lines, p userdata.Problem) []string {
 	var out []string
 	if p.Write != "" && p.At.Column > 0 {
@@ -164,8 +165,8 @@ func nothing(in userdata.Input) []string {
 	return []string{""}
 }
 
-// joining returns the script with a call of bootstrap.sh at its end. It returns no candidate for other families than Custom
-// and for other forms.
+// joining returns the script with a call of bootstrap.sh at its end. It returns no candidate for other families than
+// Custom and for other forms.
 func joining(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil

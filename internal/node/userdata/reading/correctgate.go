@@ -11,8 +11,9 @@ import (
 // gateFlag matches the kubelet's flag with its feature gates, in a script.
 var gateFlag = regexp.MustCompile(`--feature-gates[= ]([A-Za-z0-9]+=[A-Za-z]+(?:,[A-Za-z0-9]+=[A-Za-z]+)*)`)
 
-// withoutGates returns scripts in which one feature gate of the problem's line has the name p.Write, and scripts in which
-// one gate is removed. The flag is removed with its only gate. The rest of the line stays, because it starts the kubelet.
+// withoutGates returns scripts in which one feature gate of the problem's line has the name p.Write, and scripts in
+// which one gate is removed. The flag is removed with its only gate. The rest of the line stays, because it starts the
+// kubelet.
 func withoutGates(l lines, p userdata.Problem) []string {
 	if p.At.Line < 1 || p.At.Line > len(l) {
 		return nil

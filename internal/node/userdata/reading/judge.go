@@ -35,7 +35,8 @@ func judge(r *userdata.Reader) {
 	}
 }
 
-// effective sets the kubelet's settings in r.Out from the arguments and the configuration of the start s, and checks them.
+// effective sets the kubelet's settings in r.Out from the arguments and the configuration of the start s, and checks
+// them.
 func effective(r *userdata.Reader, s userdata.Start) {
 	for _, f := range s.Flags {
 		r.Out.Kubelet.Flags = append(r.Out.Kubelet.Flags, f.Text)
@@ -118,8 +119,8 @@ func nothingStarts(r *userdata.Reader) {
 	}
 }
 
-// settleHarm replaces the harm UnlessStarted: NeverJoins if nothing starts the kubelet and Joiner adds no part of its own,
-// else JoinsAmiss.
+// settleHarm replaces the harm UnlessStarted: NeverJoins if nothing starts the kubelet and Joiner adds no part of its
+// own, else JoinsAmiss.
 func settleHarm(r *userdata.Reader) {
 	harm := userdata.JoinsAmiss
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
@@ -138,8 +139,8 @@ func settleHarm(r *userdata.Reader) {
 	}
 }
 
-// place converts positions for the user: those in Joiner's part are marked as such, and the others have no part number if
-// the user wrote no MIME message.
+// place converts positions for the user: those in Joiner's part are marked as such, and the others have no part number
+// if the user wrote no MIME message.
 func place(r *userdata.Reader) {
 	single := r.Ours > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
 	convert := func(s *userdata.Spot) {
@@ -200,8 +201,8 @@ func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 		Suggest("write that of aws eks describe-cluster --query cluster.certificateAuthority.data", "")
 }
 
-// sameAuthority reports whether given contains the certificates of cluster, or cluster has none. Each is PEM, or base64 of
-// PEM.
+// sameAuthority reports whether given contains the certificates of cluster, or cluster has none. Each is PEM, or base64
+// of PEM.
 func sameAuthority(given, cluster string) bool {
 	given, cluster = bottlerocket.PemOf(given), bottlerocket.PemOf(cluster)
 	return cluster == "" || strings.Contains(given, cluster)

@@ -28,8 +28,8 @@ func Read(in userdata.Input) userdata.Reading {
 }
 
 // Foreign reads the user's own user data alone, for a caller that could not merge Joiner's part into it. It returns the
-// worst problem that explains why, and true: a form of another family, an invalid MIME message, invalid TOML, or text that
-// cannot be unpacked. It returns false if there is no such problem.
+// worst problem that explains why, and true: a form of another family, an invalid MIME message, invalid TOML, or text
+// that cannot be unpacked. It returns false if there is no such problem.
 func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {

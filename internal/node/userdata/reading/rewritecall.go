@@ -41,8 +41,8 @@ func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	return own[:from] + call + own[to:], ok
 }
 
-// limited returns the user's script with a call of bootstrap.sh that sets max-pods instead of looking it up by the instance
-// type. It returns the script unchanged if the call cannot be rewritten.
+// limited returns the user's script with a call of bootstrap.sh that sets max-pods instead of looking it up by the
+// instance type. It returns the script unchanged if the call cannot be rewritten.
 func limited(in userdata.Input, pods int) string {
 	args := bootWords(in.Own)
 	if args == nil {
@@ -141,8 +141,8 @@ func similarOption(name string) string {
 	return name
 }
 
-// valued records an option whose value is the first of the words after it, and returns how many of these words it used. It
-// returns false if the kubelet's arguments are the value and are known only on the instance.
+// valued records an option whose value is the first of the words after it, and returns how many of these words it used.
+// It returns false if the kubelet's arguments are the value and are known only on the instance.
 func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
 	if len(after) == 0 {
 		return 0, true
@@ -173,8 +173,8 @@ func (c *calling) stray(text string, after []*syntax.Word) int {
 	return 1
 }
 
-// add records an option with its value. source is the value as written in the script, text the value itself, which is used
-// only for the kubelet's arguments.
+// add records an option with its value. source is the value as written in the script, text the value itself, which is
+// used only for the kubelet's arguments.
 func (c *calling) add(option, source, text string) {
 	if option == kubelet.ExtraArgs {
 		c.kubelet = append(c.kubelet, userdata.Words(text)...)
@@ -260,7 +260,8 @@ func ownLabels(value string) string {
 	return strings.Join(out, ",")
 }
 
-// literal parses source as one word and returns the text that fixed returns for it. For an empty source it returns true.
+// literal parses source as one word and returns the text that fixed returns for it. For an empty source it returns
+// true.
 func literal(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := userdata.Guarded(func() (any, error) {
@@ -305,8 +306,8 @@ func fixed(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// eachCall returns a script in which change has been applied to each call of a program, directly or through a wrapper such
-// as sudo.
+// eachCall returns a script in which change has been applied to each call of a program, directly or through a wrapper
+// such as sudo.
 func eachCall(own, program string, change func(string) string) string {
 	file := parsed(own)
 	if file == nil {

@@ -92,8 +92,8 @@ func (s *shCall) parse() {
 	}
 }
 
-// lacksValue reports an option without a value. value is the word that should be its value but expands to nothing, or the
-// zero Word if there is no word.
+// lacksValue reports an option without a value. value is the word that should be its value but expands to nothing, or
+// the zero Word if there is no word.
 func (s *shCall) lacksValue(option, value userdata.Word) {
 	if len(value.Unset) > 0 {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
@@ -168,8 +168,8 @@ func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// corrected returns ExtraArgs with the kubelet's arguments as corrected by kubelet.Corrected; empty if they may contain a
-// secret.
+// corrected returns ExtraArgs with the kubelet's arguments as corrected by kubelet.Corrected; empty if they may contain
+// a secret.
 func (s *shCall) corrected(value string) string {
 	flags := strings.Join(kubelet.Corrected(userdata.Words(value)), " ")
 	if flags == "" {
@@ -228,8 +228,8 @@ func (s *shCall) problemOnce(option string, value userdata.Word) {
 		Suggest("write its value behind it", "")
 }
 
-// extra adds the kubelet's arguments to start. On the instance they become a line Environment='KUBELET_EXTRA_ARGS=…' of a
-// systemd unit, which systemd splits into words for the command line.
+// extra adds the kubelet's arguments to start. On the instance they become a line Environment='KUBELET_EXTRA_ARGS=…' of
+// a systemd unit, which systemd splits into words for the command line.
 func (s *shCall) extra(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
 		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,

@@ -128,8 +128,8 @@ func (w *walker) run(body string) {
 	}
 }
 
-// broken reports where the shell stops parsing the script. The shell runs the commands before, and started is true if one
-// of them starts the kubelet.
+// broken reports where the shell stops parsing the script. The shell runs the commands before, and started is true if
+// one of them starts the kubelet.
 func (w *walker) broken(err error, started bool) {
 	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
@@ -251,8 +251,8 @@ func (w *walker) apart(walk func(*walker)) {
 	w.steps = sub.steps
 }
 
-// perhaps calls walk for commands that may not run. Variables that they change are known only on the instance, and their
-// end does not end the script.
+// perhaps calls walk for commands that may not run. Variables that they change are known only on the instance, and
+// their end does not end the script.
 func (w *walker) perhaps(walk func()) {
 	before := w.vars.Clone()
 	walk()

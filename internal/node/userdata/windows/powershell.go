@@ -19,8 +19,8 @@ var psOptions = []string{
 	"ExcludedSnatCIDRs", "ContainerRuntime",
 }
 
-// Read reads the commands that EC2Launch runs with PowerShell. It reports text, and own text of the user, in a form that
-// Windows does not run.
+// Read reads the commands that EC2Launch runs with PowerShell. It reports text, and own text of the user, in a form
+// that Windows does not run.
 func Read(r *userdata.Reader, t userdata.Text) {
 	form := userdata.FormOf(t.Body)
 	r.Out.Form = userdata.FormPowerShell
@@ -280,8 +280,8 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// named returns the value of the variable if the word text is only a variable, and the word itself if it is not, or if the
-// variable is assigned there. The value of a variable that is never set is Mark.
+// named returns the value of the variable if the word text is only a variable, and the word itself if it is not, or if
+// the variable is assigned there. The value of a variable that is never set is Mark.
 func (p *psReader) named(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.Mark) {
