@@ -76,8 +76,8 @@ func Events() []Event {
 	})
 }
 
-// parsers returns the parser of each event's details. A parser sets the fields of the Notice, whose Kind is NoOp
-// before.
+// parsers returns the parser of each event's details. A parser sets the fields of its second argument, whose Kind was
+// NoOp.
 func parsers() map[Event]func(json.RawMessage, *Notice) error {
 	const ec2 = "aws.ec2"
 	return map[Event]func(json.RawMessage, *Notice) error{
