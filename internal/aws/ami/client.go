@@ -92,8 +92,8 @@ type Image struct {
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived
-	// from the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
+	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived from
+	// the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
 	Accelerated string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64

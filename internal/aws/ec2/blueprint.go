@@ -168,8 +168,8 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 // address sets the fields that only an interface with IP addresses may have.
 func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
 	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
-		// With several interfaces EC2 assigns no public address and rejects this field, so false is left out. true
-		// stays, so that EC2 rejects a launch that cannot have the required address.
+		// With several interfaces EC2 assigns no public address and rejects this field, so false is left out. true stays, so
+		// that EC2 rejects a launch that cannot have the required address.
 		nic.AssociatePublicIpAddress = b.PublicIP
 	}
 	if b.IPv6 {

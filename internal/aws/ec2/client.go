@@ -31,8 +31,8 @@ type Cluster struct {
 type Client struct {
 	cluster Cluster
 
-	// Reads and writes have a client each: EC2 throttles them separately, and a throttled burst of launches must not
-	// delay reads.
+	// Reads and writes have a client each: EC2 throttles them separately, and a
+	// throttled burst of launches must not delay reads.
 	reads  *awsec2.Client
 	writes *awsec2.Client
 
@@ -47,8 +47,8 @@ const (
 	attempts   = 10
 	maxBackoff = 20 * time.Second
 
-	// window is how long concurrent calls for one instance each are collected, to be merged into one call. gathered is
-	// the maximum number of IDs in that call, from EC2's recommendation.
+	// window is how long concurrent calls for one instance each are collected, to be merged into one call. gathered is the
+	// maximum number of IDs in that call, from EC2's recommendation.
 	window   = 50 * time.Millisecond
 	gathered = 200
 )

@@ -24,8 +24,8 @@ type Short struct {
 	// PlacementGroup is the ID of the placement group in which the type is short. Outside of the group the type may be
 	// available. Without a type, the group is full in this zone.
 	PlacementGroup string
-	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota applies to the region: the type is short in
-	// every zone, and so is every type with the same quota that is not smaller.
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota applies to the region: the type is short in every
+	// zone, and so is every type with the same quota that is not smaller.
 	Reason string
 }
 

@@ -64,8 +64,8 @@ const (
 	Legacy Ownership = "Legacy"
 	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to
-	// the resource, someone has removed its tags.
+	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to the
+	// resource, someone has removed its tags.
 	Unmarked Ownership = "Unmarked"
 )
 

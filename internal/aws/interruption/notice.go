@@ -74,8 +74,7 @@ type Notice struct {
 	Instances []string
 	// Reservation is the id of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
 	Reservation string
-	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or
-	// InstanceTerminated.
+	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or InstanceTerminated.
 	State string
 	// Account and Region are the origin of the event, as stated in the message; empty if it states none.
 	Account, Region string

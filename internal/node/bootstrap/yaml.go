@@ -92,7 +92,7 @@ func scalar(value any) string {
 	return fmt.Sprint(value)
 }
 
-// isPlain reports whether every YAML parser interprets s without quotes as the string s. It must begin with a letter,
+// isPlain reports whether every YAML parser interprets s without quotes as the string s: s must begin with a letter,
 // optionally after dashes, and must have no special character.
 func isPlain(s string) bool {
 	word := strings.TrimLeft(s, "-")

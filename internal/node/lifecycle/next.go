@@ -98,8 +98,7 @@ func launched(seen Seen, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new
-		// one.
+		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -176,8 +175,7 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 		// No pod can run on an instance without a Node, and nothing else would terminate it.
 		return step.delete(ReasonNodeDeleted), true
 	case gone && !seen.Node.Ready:
-		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually
-		// consistent.
+		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
 		return step.delete(ReasonMachineGone), true
 	case seen.Claim.Registered && seen.Node.mustBeReplaced(now):
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true

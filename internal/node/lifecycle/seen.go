@@ -12,23 +12,22 @@ import "time"
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
 	// LaunchTimeout is how long launches may fail before the claim is deleted. It counts from the claim's creation, or
-	// from EC2's first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new
-	// claim in its place would wait behind all others.
+	// from EC2's first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new claim
+	// in its place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass
-	// changed, if no cause is known that prevents it from joining. CureGrace is the time limit after such a
-	// cause is fixed.
+	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass changed,
+	// if no cause is known that prevents it from joining. CureGrace is the time limit after such a cause is fixed.
 	JoinGrace = 45 * time.Second
 	CureGrace = 30 * time.Second
 
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is how long a node must have no pods after its taint was set, before it counts as empty: kube-scheduler
-	// may have bound a pod before it saw the taint.
+	// Settle is the time from a Node's deletion until it is considered empty if it has no pods. The taint is set after the
+	// deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	Settle = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
@@ -58,8 +57,7 @@ type Claim struct {
 	Exists    bool      // false: only the Node is left
 	Finalizer bool      // Joiner's finalizer is set, so the claim stays until its instance is terminated
 	Created   time.Time // creation timestamp
-	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required
-	// now.
+	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required now.
 	Unlabelled bool
 
 	// Deleted is its deletion timestamp; zero if it is not being deleted.

@@ -123,7 +123,7 @@ func (c *configCheck) value(path, kind string, value any) {
 	}
 }
 
-// quotesFix returns the fix for a value whose type is is instead of want only because of missing or superfluous quotes;
+// quotesFix returns the fix for a value of type is that must be of type want, if quotes may be missing or superfluous;
 // else "".
 func quotesFix(want, is string) string {
 	switch {

@@ -47,8 +47,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	p.run(commands)
 }
 
-// block returns the text between <powershell> and </powershell>. It returns false if there is none, and
-// reports a problem unless the text is blank or a task list.
+// block returns the text between <powershell> and </powershell>. It returns false if there is none, and reports a
+// problem unless the text is blank or a task list.
 func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	const open, closing = "<powershell>", "</powershell>"
 	lower := lowered(t.Body)
