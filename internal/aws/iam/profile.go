@@ -152,8 +152,8 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 	return p
 }
 
-// checkOwner returns an error if the profile does not carry the name and UID of this cluster. A user has then created
-// it.
+// checkOwner returns an error if the profile does not carry the name and UID of this cluster, so that a user must have
+// created the profile.
 func (d *Client) checkOwner(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil

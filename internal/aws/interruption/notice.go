@@ -29,7 +29,8 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the instance is already stopping or terminating, or has, so that waiting cannot help its pods.
+// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated, so that waiting cannot
+// help.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
 // IsBroken reports whether the instance has failed, so its pods are deleted forcibly.

@@ -200,7 +200,7 @@ func urgentAction(seen Seen) Action {
 	return ""
 }
 
-// lostAt returns when a missing Node counts as lost, zero for never.
+// lostAt returns when a missing Node is considered lost; zero if no Node is missing.
 func lostAt(n Node) time.Time {
 	if n.Lost.IsZero() {
 		return time.Time{}

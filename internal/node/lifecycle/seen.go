@@ -11,9 +11,9 @@ import "time"
 // The timeouts of a claim without progress, and the polling intervals while a node is removed. LaunchTimeout and
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
-	// LaunchTimeout is how long launches may fail before the claim is deleted. It counts from the claim's creation, or
-	// from EC2's first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new claim
-	// in its place would wait behind all others.
+	// LaunchTimeout is how long launches may fail before the claim is deleted, from the claim's creation, or from EC2's
+	// first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new claim in its
+	// place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute

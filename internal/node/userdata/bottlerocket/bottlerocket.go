@@ -145,8 +145,8 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 }
 
 // neededSettings returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
-// setting that identifies the cluster is missing. Only for the family Custom may these settings be missing, as Joiner
-// writes them for Bottlerocket.
+// setting that identifies the cluster is missing. Missing settings are reported only for the family Custom, because
+// Joiner writes them for the family Bottlerocket.
 func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},

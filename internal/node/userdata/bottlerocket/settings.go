@@ -62,7 +62,7 @@ func mayBeNewer(r *userdata.Reader) bool {
 // newestImage is the newest release of Bottlerocket, major and minor, whose settings settingGroups holds.
 var newestImage = [2]int{1, 53}
 
-// unknownSetting reports a setting that is not in settingGroups. The problem is certain if the image is not newer than
+// unknownSetting reports a setting that is not in settingGroups. The problem is Certain if the image is not newer than
 // newestImage, or if the key resembles one of known.
 func unknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
 	near := userdata.Nearest(key, known)

@@ -180,7 +180,7 @@ func since(minor int) string {
 	return " since Kubernetes 1." + strconv.Itoa(minor)
 }
 
-// unknownFlag reports a flag that no kubelet has. The problem is certain if the name resembles a known one and the
+// unknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and the
 // kubelet is not newer than newest.
 func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,

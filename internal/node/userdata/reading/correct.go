@@ -78,8 +78,8 @@ func Grant(in userdata.Input, c Correction) string {
 	return own
 }
 
-// weight returns the total severity of problems. A certain problem weighs 9, a likely one 3 and a possible one 1, and a
-// hundred times as much if it prevents nodes from joining.
+// weight returns the total severity of problems. A problem that is Certain weighs 9, Likely 3 and Possible 1, and a
+// hundred times as much if its harm is NeverJoins.
 func weight(all []userdata.Problem) int {
 	sum := 0
 	for _, p := range all {
