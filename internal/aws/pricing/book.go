@@ -27,7 +27,7 @@ type Book struct {
 	Prices catalog.Prices // per instance type, zone and capacity type
 
 	OnDemandFrom string    // source of the on-demand prices
-	OnDemandAt   time.Time // when AWS last returned all on-demand prices; zero if it never did
+	OnDemandAt   time.Time // when AWS last returned all on-demand prices, or else first some; zero: never
 	SpotFrom     string    // source of the spot prices: FromAWS or FromNone
 	SpotAt       time.Time // when AWS last returned the spot prices; zero if it never did
 }

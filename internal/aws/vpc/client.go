@@ -72,8 +72,8 @@ func (t Term) filters(id, name string) []awstypes.Filter {
 // empty reports whether no field of the term is set. For such a term EC2 would return all resources.
 func (t Term) empty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
 
-// scoped returns the filters with one by VPC, if the VPC is known. Without it, a tag that other clusters of the account
-// use would select their subnets and security groups, too.
+// scoped returns the filters with one by VPC, if the VPC is known. Without that filter, a tag that other clusters of
+// the account use would select their subnets and security groups, too.
 func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	if vpc == "" {
 		return filters

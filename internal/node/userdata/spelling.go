@@ -5,8 +5,8 @@ import "strings"
 // Letters are the letters of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// IsTelling reports whether a name that a user wrote may be repeated in a problem: it has no digits, as passwords do,
-// but only letters and the characters - _ . / in at most 60 bytes.
+// IsTelling reports whether a name that a user wrote may be repeated in a problem: it has no digits, unlike most
+// passwords, but only letters and the characters - _ . / in at most 60 bytes.
 func IsTelling(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }

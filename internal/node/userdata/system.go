@@ -34,7 +34,7 @@ func (r *Reader) UnknownPart(p Part) {
 }
 
 // NamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do not
-// permit. what is the begin of the problem's text.
+// permit. what begins the text of the problem.
 func (r *Reader) NamedByInstance(spot Spot, what string) {
 	r.Report(OtherName, Likely, NeverJoins, spot,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).

@@ -101,10 +101,10 @@ func isNodeConfig(body string) bool {
 	})
 }
 
-// hasLine reports whether is returns true for a line of the text.
-func hasLine(body string, is func(string) bool) bool {
+// hasLine reports whether matches returns true for a line of the text.
+func hasLine(body string, matches func(string) bool) bool {
 	for line := range strings.Lines(body) {
-		if is(strings.TrimRight(line, "\r\n")) {
+		if matches(strings.TrimRight(line, "\r\n")) {
 			return true
 		}
 	}

@@ -330,7 +330,7 @@ func (w *walker) spot(p syntax.Pos) userdata.Spot {
 }
 
 // Nesting returns an estimate of the nesting depth of brackets and backquotes. Each backquote counts as an opening
-// bracket, brackets within quotes count too, and an empty line closes all.
+// bracket, brackets within quotes are included, and an empty line closes all.
 func Nesting(body string) int {
 	depth, deepest := 0, 0
 	for i := range len(body) {

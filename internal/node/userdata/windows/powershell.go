@@ -185,7 +185,7 @@ func psOption(name string) string {
 	return ""
 }
 
-// option sets the settings of the start s that a parameter has as its value.
+// option sets the fields of the start s that a parameter of Start-EKSBootstrap.ps1 determines to its value.
 func (p *psReader) option(s *userdata.Start, option string, value userdata.Word) {
 	switch option {
 	case "EKSClusterName":
