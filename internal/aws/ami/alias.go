@@ -28,12 +28,13 @@ type variant struct {
 	needs []requirements.Requirement
 }
 
+// requirement returns the requirement on a label of instance types.
 func requirement(key string, op requirements.Operator, values ...string) requirements.Requirement {
 	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
 
-// The three variants of an image: plain for types without accelerators, gpu for NVIDIA GPUs, neuron for Inferentia and
-// Trainium.
+// plain returns the requirements of an image for instance types without accelerators. gpu returns those of an image for
+// types with GPUs, and neuron those of an image for types with Inferentia or Trainium.
 func plain() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist),
 		requirement(labelAccelerator, requirements.DoesNotExist)}
@@ -45,8 +46,9 @@ func neuron() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
 
-// byAlias resolves the SSM parameters that AWS publishes for the alias' family. A missing parameter means that AWS did
-// not publish this variant. Any other error fails the whole call, because a shorter list would look like drift.
+// byAlias returns the images of an alias, from the SSM parameters that AWS publishes for its family. If a parameter is
+// missing, AWS does not publish this variant. Any other error fails the whole call, because a list without one of the
+// variants would look like drift.
 func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	variants, wrong := variantsOf(t.Alias, version)
 	if wrong != "" {
@@ -73,8 +75,8 @@ func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, 
 	return found, nil, nil
 }
 
-// variantsOf returns the variants of an alias. wrong is the reason if there are no variants. The parameter paths are
-// those of the EKS and Bottlerocket user guides.
+// variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, wrong is the reason.
+// The paths of the parameters are from the EKS and Bottlerocket user guides.
 func variantsOf(alias, version string) (variants []variant, wrong string) {
 	family, release, ok := strings.Cut(alias, "@")
 	family = strings.ToLower(family)
@@ -194,9 +196,9 @@ func (d *Client) parameter(ctx context.Context, name string) (value string, ok b
 	if err == nil && out.Parameter != nil {
 		value = strings.TrimSpace(aws.ToString(out.Parameter.Value))
 	}
-	keep := remember
+	keep := cacheTime
 	if value == "" {
-		keep = rememberMissing
+		keep = cacheTimeMissing
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

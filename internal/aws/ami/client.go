@@ -35,14 +35,14 @@ type Client struct {
 // parameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, while AWS changes its
 // parameters a few times a month.
 type parameter struct {
-	value string
-	until time.Time
+	value string    // empty if SSM has no such parameter
+	until time.Time // when the cache entry expires
 }
 
 // How long a parameter is cached, and how long its absence is cached.
 const (
-	remember        = 5 * time.Minute
-	rememberMissing = time.Minute
+	cacheTime        = 5 * time.Minute
+	cacheTimeMissing = time.Minute
 )
 
 // New returns a client with the endpoint, region and credentials of cfg.
@@ -51,14 +51,13 @@ func New(cfg aws.Config) *Client {
 	return &Client{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
 }
 
-// Term selects images. The first field that is set counts, in this order: Alias, ID, SSMParameter, then Name and Tags
-// together.
+// Term selects images, by the first of these fields that is set: Alias, ID, SSMParameter, then Name and Tags together.
 type Term struct {
 	Alias        string            // "al2023@latest"
 	ID           string            // "ami-0123"
-	SSMParameter string            // name or ARN of a parameter that holds an image id
-	Name         string            // EC2 reads * and ? in it as wildcards
-	Owner        string            // account id, "self" or "amazon"
+	SSMParameter string            // name or ARN of a parameter that holds an image ID
+	Name         string            // name of the AMI; EC2 interprets * and ? as wildcards
+	Owner        string            // account ID, "self" or "amazon"; used only with Name and Tags
 	Tags         map[string]string // "*": any value
 }
 
@@ -89,16 +88,16 @@ func (t Term) String() string {
 // Image is an AMI and the instance types that it is for.
 type Image struct {
 	ID         string    // "ami-0123"
-	Name       string    // of the AMI
+	Name       string    // name of the AMI
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// Accelerated is the instance-type label of the accelerators for which the image has drivers, derived from its name
-	// or description. It is empty for an image without drivers and for an image that was selected by an alias.
+	// Accelerated is the label of the instance types with the accelerators for which the image has drivers, derived from
+	// the image's name or description. It is empty for an image without drivers, and for one selected by an alias.
 	Accelerated string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64
-	// Requirements are what an instance type's labels must satisfy, sorted by key.
+	// Requirements are the requirements on the labels of an instance type, sorted by key.
 	Requirements []requirements.Requirement
 }
 
@@ -118,7 +117,8 @@ func (i Image) Accepts(labels requirements.Labels) bool {
 	return wrong == nil && needs.Accepts(labels)
 }
 
-// For returns the first image that accepts an instance type with these labels. images must be in the order of Images.
+// For returns the first image that accepts an instance type with these labels; false if there is none. images must be
+// in the order of Images.
 func For(images []Image, labels requirements.Labels) (Image, bool) {
 	for _, i := range images {
 		if i.Accepts(labels) {
@@ -128,9 +128,9 @@ func For(images []Image, labels requirements.Labels) (Image, bool) {
 	return Image{}, false
 }
 
-// Images resolves the terms for a control plane with the Kubernetes version, "1.33". If several images are for the same
-// types, it keeps the best: an image that is not deprecated, then the newest image. The result is sorted newest first,
-// then by id.
+// Images resolves the terms for a control plane with the Kubernetes version, "1.33". Of several images for the same
+// types it keeps one: the newest that is not deprecated, or the newest if all are. The result is sorted newest first,
+// then by ID. The second result has the terms that matched no image.
 func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
 	var found []Image
 	var unmatched []Unmatched
@@ -147,6 +147,7 @@ func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Im
 	return best(suited(found)), unmatched, nil
 }
 
+// resolve returns the images that a term selects, or the reason if there are none.
 func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	switch {
 	case t.Alias != "":
@@ -161,7 +162,7 @@ func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, 
 	return nil, &Unmatched{t, "AMINotFound", "the term is empty: set alias, id, ssmParameter, name or tags"}, nil
 }
 
-// best keeps one image per set of requirements.
+// best keeps one image per set of requirements; see Images.
 func best(images []Image) []Image {
 	slices.SortFunc(images, func(a, b Image) int {
 		return cmp.Or(boolean(a.Deprecated)-boolean(b.Deprecated), b.Created.Compare(a.Created),
@@ -182,6 +183,7 @@ func best(images []Image) []Image {
 	return out
 }
 
+// boolean returns 1 for true and 0 for false, to compare.
 func boolean(b bool) int {
 	if b {
 		return 1
@@ -189,7 +191,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// architecture returns the requirement of an image with EC2's architecture arch.
+// architecture returns the requirement of an image for the architecture arch in Kubernetes' terms, "amd64" or "arm64".
 func architecture(arch string) requirements.Requirement {
 	return requirements.Requirement{Key: catalog.LabelArch, Operator: requirements.In, Values: []string{arch}}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// describe returns the images with the ids, or the images that the term's name and tags select. more returns
-// requirements of an image besides its architecture.
+// describe returns the images with the ids, or without ids those that the term's name and tags select. If there are
+// none, it returns the reason. more holds requirements of images besides their architecture, by image ID.
 func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
@@ -30,7 +30,7 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 		in.Owners = owners(t)
 	}
 	var out []Image
-	var strange []string
+	var unsupported []string // images of other architectures
 	pages := awsec2.NewDescribeImagesPaginator(d.ec2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -43,7 +43,7 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 		for _, i := range page.Images {
 			image, ok := imageOf(i, more[aws.ToString(i.ImageId)])
 			if !ok {
-				strange = append(strange, image.ID+" is for "+string(i.Architecture))
+				unsupported = append(unsupported, image.ID+" is for "+string(i.Architecture))
 				continue
 			}
 			out = append(out, image)
@@ -52,12 +52,13 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	if len(out) > 0 {
 		return out, nil, nil
 	}
-	if len(strange) > 0 {
-		return nil, &Unmatched{t, "AMINotFound", "nodes do not support these architectures: " + strings.Join(strange, ", ")}, nil
+	if len(unsupported) > 0 {
+		return nil, &Unmatched{t, "AMINotFound", "nodes do not support these architectures: " + strings.Join(unsupported, ", ")}, nil
 	}
 	return nil, &Unmatched{t, "AMINotFound", "EC2 has no available image for it that this account may use in this region"}, nil
 }
 
+// filters returns EC2's filters for the ids, or without ids for the term's name and tags.
 func filters(t Term, ids []string) []awstypes.Filter {
 	if len(ids) > 0 {
 		return []awstypes.Filter{filter("image-id", ids...)}
@@ -76,8 +77,9 @@ func filters(t Term, ids []string) []awstypes.Filter {
 	return out
 }
 
-// owners restricts a search by name to trusted owners, because any account may publish an image under any name. A
-// search by tags needs no such limit: each account sees only its own tags.
+// owners returns the owners to which a search is limited; nil for no limit. A search by name is limited to trusted
+// owners, because any account may publish an image under any name. A search by tags needs no limit, because each
+// account sees only its own tags.
 func owners(t Term) []string {
 	switch {
 	case t.Owner != "":
@@ -88,6 +90,8 @@ func owners(t Term) []string {
 	return nil
 }
 
+// imageOf converts an image of EC2. more holds its requirements besides the architecture. It returns false for an
+// architecture that nodes do not support.
 func imageOf(i awstypes.Image, more []requirements.Requirement) (Image, bool) {
 	out := Image{ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name)}
 	switch i.Architecture {

@@ -34,6 +34,7 @@ func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image
 	return out, nil
 }
 
+// describedOf converts an image of EC2. The architecture x86_64 becomes amd64.
 func describedOf(i awstypes.Image) diagnosis.Image {
 	out := diagnosis.Image{
 		ID:           aws.ToString(i.ImageId),

@@ -9,14 +9,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// accelerators maps words in AMI names and descriptions to the label of the instance types with these accelerators. It
-// applies to users' own AMIs too.
+// accelerators maps words in the names and descriptions of AMIs, also of users' own, to the label of the instance types
+// with these accelerators.
 var accelerators = []struct{ word, label string }{
 	{"nvidia", labelGPU}, {"gpu", labelGPU},
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
 }
 
-// acceleratedBy returns the label of the accelerators for which an image has drivers. It is empty for a plain image.
+// acceleratedBy returns the label of the instance types with the accelerators for which an image has drivers. It is
+// empty for a plain image.
 func acceleratedBy(name, description string) string {
 	for _, text := range []string{name, description} {
 		words := strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
@@ -29,9 +30,9 @@ func acceleratedBy(name, description string) string {
 	return ""
 }
 
-// suited restricts AMIs that differ only in their drivers. If some of the AMIs for the same instance types have no
-// drivers, an AMI with drivers is for the types with the accelerators, and the AMIs without drivers are for the
-// remaining types. If every AMI has drivers, nothing changes.
+// suited adds requirements to images that are for the same instance types and of which some, but not all, have drivers.
+// An image with drivers is then for the types with these accelerators, and the images without drivers are for the types
+// without.
 func suited(images []Image) []Image {
 	groups := map[string][]int{}
 	for i, image := range images {

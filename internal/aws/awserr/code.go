@@ -12,9 +12,10 @@ type verdict struct {
 	hint   string
 }
 
-// verdicts classifies an error code. The codes are those of the EC2, IAM, EKS, SSM, STS and Pricing API references.
-// Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep working.
-func verdicts(code string) (verdict, bool) {
+// byCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS, SSM, STS
+// and Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that alerts keep
+// working.
+func byCode(code string) (verdict, bool) {
 	for _, group := range groups() {
 		if slices.Contains(group.codes, code) {
 			return group.verdict, true
@@ -23,15 +24,18 @@ func verdicts(code string) (verdict, bool) {
 	return verdict{}, false
 }
 
+// group is a classification and the codes that it applies to.
 type group struct {
 	codes []string
 	verdict
 }
 
+// groups returns the classification of all known codes.
 func groups() []group {
 	return slices.Concat(shortages(), denials(), mistakes(), troubles())
 }
 
+// shortages returns the codes of insufficient capacity and of exhausted instance quotas.
 func shortages() []group {
 	return []group{
 		{[]string{"InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
@@ -53,6 +57,7 @@ func shortages() []group {
 	}
 }
 
+// denials returns the codes of missing permissions, credentials and rights of the account.
 func denials() []group {
 	return []group{
 		{[]string{"AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
@@ -74,6 +79,7 @@ func denials() []group {
 	}
 }
 
+// mistakes returns the codes of requests that name a wrong or missing object, or exceed another quota.
 func mistakes() []group {
 	return []group{
 		{[]string{"InvalidAMIID.Malformed", "InvalidAMIID.Unavailable"},
@@ -112,6 +118,7 @@ func mistakes() []group {
 	}
 }
 
+// troubles returns the codes of missing resources, of throttling and of failures of AWS.
 func troubles() []group {
 	return []group{
 		{[]string{"InvalidInstanceID.NotFound", "NoSuchEntity", "ParameterNotFound", "ParameterVersionNotFound", "ResourceNotFoundException",
@@ -128,15 +135,15 @@ func troubles() []group {
 	}
 }
 
-// classifyCode sets kind, reason and hint from code and message. The message counts only where EC2 uses one code for
-// several errors.
+// classifyCode sets Kind, Reason and Hint from Message if byMessage knows its text, else from Code, else from the HTTP
+// status, which is 0 if unknown.
 func (e *Error) classifyCode(status int) {
 	code := strings.TrimPrefix(strings.TrimPrefix(e.Code, "Client."), "Server.")
 	if v, ok := byMessage(code, e.Message); ok {
 		e.Kind, e.Reason, e.Hint = v.kind, v.reason, v.hint
 		return
 	}
-	if v, ok := verdicts(code); ok {
+	if v, ok := byCode(code); ok {
 		e.Kind, e.Reason, e.Hint = v.kind, v.reason, v.hint
 		if e.Reason == "Unauthorized" {
 			e.Hint = denial(e.Message)
@@ -155,8 +162,8 @@ func (e *Error) classifyCode(status int) {
 	}
 }
 
-// byMessage classifies the codes that EC2 uses for several errors. The texts are those of EC2's messages, in lower
-// case.
+// byMessage classifies errors by the text of EC2's message, because EC2 uses one code for several of them. It returns
+// false if the code decides.
 func byMessage(code, message string) (verdict, bool) {
 	m := strings.ToLower(message)
 	has := func(words ...string) bool {

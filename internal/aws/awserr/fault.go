@@ -14,12 +14,13 @@ import (
 // Kind is the reaction that an error requires of the caller.
 type Kind string
 
-// The kinds, most specific about the user's next step first. If one call had several errors, the first kind in this
-// order counts.
+// The kinds. If one call had several errors, Worst returns the error whose kind is most specific about the user's next
+// step.
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
-	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry rarely.
+	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry
+	// rarely.
 	Misconfigured Kind = "Misconfigured"
 	// Throttled: too many calls. Retry later, and less often.
 	Throttled Kind = "Throttled"
@@ -32,7 +33,7 @@ const (
 	InDoubt Kind = "InDoubt"
 	// Gone: the resource does not exist. A caller that deletes it treats this as success.
 	Gone Kind = "Gone"
-	// Refused: this program refused the change, because the resource is not ours.
+	// Refused: Joiner refused the change, because the resource does not belong to this cluster.
 	Refused Kind = "Refused"
 	// Canceled: the caller stopped waiting. Do not report it.
 	Canceled Kind = "Canceled"
@@ -40,7 +41,7 @@ const (
 	Unknown Kind = "Unknown"
 )
 
-// order ranks the kinds, most specific first.
+// order returns the rank of a kind for Worst, 0 for the most specific about the user's next step.
 func order(k Kind) int {
 	switch k {
 	case Denied:
@@ -73,7 +74,7 @@ type Error struct {
 	cause error
 }
 
-// Error returns one line: the operation, AWS's message and the hint.
+// Error returns one line: the operation, AWS's code and message, the hint and the request ID.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -138,8 +139,8 @@ func Misuse(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error that is most specific about the user's next step, the first of equals. It is nil without
-// errors.
+// Worst returns the error whose kind is most specific about the user's next step, see order, and the first of several
+// with this kind. It is nil without errors.
 func Worst(errs ...*Error) *Error {
 	var worst *Error
 	for _, e := range errs {
@@ -153,6 +154,7 @@ func Worst(errs ...*Error) *Error {
 // longest is the maximum length of a message, in bytes. A proxy's page in place of AWS's answer must not fill a log.
 const longest = 600
 
+// oneLine returns the text on one line, cut off after longest bytes.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > longest {

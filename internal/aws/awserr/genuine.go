@@ -15,8 +15,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// attemptTimeout is the time limit of one attempt of a call, until the last byte of its answer. The SDK itself would
-// wait forever for a peer that accepts the request and sends no answer. EC2's slowest calls take about ten seconds.
+// attemptTimeout is the time limit of one attempt of a call, until the last byte of its answer. Without a limit the SDK
+// waits forever for a peer that accepts the request and sends no answer. EC2's slowest calls take about ten seconds.
 const attemptTimeout = time.Minute
 
 // Genuine returns cfg with four additions, for all AWS clients:
@@ -39,17 +39,18 @@ func Genuine(cfg aws.Config) aws.Config {
 	}
 	renewed := &renewal{credentials: cfg.Credentials}
 	cfg.APIOptions = slices.Concat(cfg.APIOptions, []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
-		// Around the step that reads the body.
+		// The last step sees the response first, before another step reads its body.
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
 	}, func(stack *middleware.Stack) error {
 		if _, ok := stack.Initialize.Get(renewed.ID()); ok {
-			return nil // the configuration already has the additions
+			return nil // cfg is a result of Genuine, and its own renewal is in the stack
 		}
 		return stack.Initialize.Add(renewed, middleware.After)
 	}})
 	return cfg
 }
 
+// genuine is the middleware that returns an error for a successful response without AWS's request ID.
 func genuine(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
 ) {

@@ -11,12 +11,13 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// renewal retries a call once with new credentials after AWS has rejected the call because something had expired.
+// renewal retries a call once with new credentials after AWS has rejected the call as expired.
 //
 // The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials
-// were revoked early, AWS rejects all calls until then. This lasts as long as the clock is slow with IRSA, and hours
-// with credentials from a file. EC2 also returns RequestExpired if the signing time of the request differs from AWS's
-// clock. The SDK takes the time from the response and signs the next request with it.
+// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA this takes as much time as the clock
+// is behind, and with credentials from a file it takes hours. EC2 also returns RequestExpired if the signing time of
+// the request differs from AWS's clock. The SDK then takes the time from the response and signs the next request with
+// that time.
 type renewal struct {
 	credentials aws.CredentialsProvider
 	mu          sync.Mutex // held while credentials are renewed: if many calls are rejected at once, the first renews for all
@@ -25,7 +26,7 @@ type renewal struct {
 // ID names the middleware step.
 func (r *renewal) ID() string { return "RenewedCredentials" }
 
-// HandleInitialize runs a whole call, including its retries.
+// HandleInitialize runs a whole call, including the SDK's retries, and runs the call again if it failed as expired.
 func (r *renewal) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -41,7 +42,8 @@ func (r *renewal) HandleInitialize(ctx context.Context, in middleware.Initialize
 	return next.HandleInitialize(ctx, in)
 }
 
-// renew replaces the credentials with the key used, and reports whether there are new ones.
+// renew discards the cached credentials if their access key is still used, and reports whether the provider now has
+// credentials with another key.
 func (r *renewal) renew(ctx context.Context, used string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,6 +26,7 @@ func Sort(op string, err error) error {
 	return sort(op, err)
 }
 
+// sort classifies an error of the SDK.
 func sort(op string, err error) *Error {
 	e := &Error{Op: op, cause: err}
 	var api smithy.APIError
@@ -67,13 +68,14 @@ func response(err error) (status int, requestID string) {
 	return re.HTTPStatusCode(), re.RequestID
 }
 
+// isGarbage reports whether there is a response that is not from AWS, or that cannot be parsed.
 func isGarbage(err error) bool {
 	var d *smithy.DeserializationError
 	if errors.As(err, &d) {
 		return true
 	}
 	status, _ := response(err)
-	return status != 0 // an answer that is not an AWS error and could not be parsed
+	return status != 0 // sort has excluded AWS's own errors
 }
 
 // classifyLocal classifies errors that did not come from AWS: no network path, no credentials.
@@ -89,7 +91,7 @@ func (e *Error) classifyLocal(err error) {
 	case isCredentials(err):
 		e.Kind, e.Reason = Denied, "NoCredentials"
 		e.Hint = "provide credentials with EKS Pod Identity, IRSA, AWS_PROFILE or AWS_ACCESS_KEY_ID"
-	case isMissing[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
+	case hasType[*aws.MissingRegionError](err) || strings.Contains(err.Error(), "Missing Region"):
 		e.Kind, e.Reason = Misconfigured, "NoRegion"
 		e.Hint = "set AWS_REGION, or pass --region"
 	case proxyOf(err) != "":
@@ -98,7 +100,7 @@ func (e *Error) classifyLocal(err error) {
 	case errors.As(err, &address), errors.As(err, &network):
 		e.Kind, e.Reason = Transient, "Unreachable"
 		e.Hint = "check the region's name and the network path to AWS: DNS, NAT or VPC endpoints"
-	case isMissing[*retry.MaxAttemptsError](err):
+	case hasType[*retry.MaxAttemptsError](err):
 		e.Kind, e.Reason = Transient, "InternalError"
 	default:
 		e.Kind, e.Reason = Unknown, "Unknown"
@@ -120,20 +122,21 @@ func proxyOf(err error) string {
 	return "the proxy"
 }
 
-func isMissing[T error](err error) bool {
+// hasType reports whether errors.As finds a T in err.
+func hasType[T error](err error) bool {
 	var t T
 	return errors.As(err, &t)
 }
 
-// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but its signing
-// step names itself in the text.
+// isCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the text
+// contains the name of its step.
 func isCredentials(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||
 		strings.Contains(text, "get credentials: ")
 }
 
-// rootMessage returns the text of the innermost error, without the layer names that the SDK adds.
+// rootMessage returns the text of the innermost error, without the text that each layer of the SDK adds.
 func rootMessage(err error) string {
 	for {
 		next := errors.Unwrap(err)

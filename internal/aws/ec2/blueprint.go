@@ -20,10 +20,11 @@ type Blueprint struct {
 	Disks          []Disk   // EBS volumes; empty: the image's volumes
 	Metadata       Metadata // options of the instance metadata service
 
-	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved. EC2
-	// launches on-demand instances into matching open reservations by default; Unreserved prevents that.
+	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved.
 	Reservation ReservationRef
-	Unreserved  bool
+	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation, as it does by
+	// default.
+	Unreserved bool
 
 	Monitoring           bool         // detailed monitoring, once a minute
 	PublicIP             *bool        // nil: the subnet's setting
@@ -76,8 +77,8 @@ type Tracking struct {
 	TCPEstablished, UDPStream, UDP *int32 // each nil: EC2's default
 }
 
-// data returns the template's content. The template tags only the interfaces. The instance and its volumes get their
-// tags from CreateFleet, which also sets the claim's name.
+// data returns the template's content. The template tags only the interfaces and the spot request. The instance and its
+// volumes get their tags, which include the claim's name, from CreateFleet.
 func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateData {
 	data := &awstypes.RequestLaunchTemplateData{
 		ImageId:             text(b.ImageID),
@@ -106,7 +107,7 @@ func (b Blueprint) data(tags map[string]string) *awstypes.RequestLaunchTemplateD
 	return data
 }
 
-// reserve sets the capacity reservations that the instance may run in.
+// reserve sets the capacity reservations in which the instance may run.
 func (b Blueprint) reserve(data *awstypes.RequestLaunchTemplateData) {
 	switch {
 	case b.Reservation.ID != "":
@@ -124,6 +125,7 @@ func (b Blueprint) reserve(data *awstypes.RequestLaunchTemplateData) {
 	}
 }
 
+// disks returns the template's EBS volumes.
 func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	var out []awstypes.LaunchTemplateBlockDeviceMappingRequest
 	for _, d := range b.Disks {
@@ -140,7 +142,8 @@ func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	return out
 }
 
-// interfaces returns at least the first interface, because security groups and the public address are set on it.
+// interfaces returns the template's network interfaces: at least one, because an interface has the security groups and
+// the public address.
 func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	wanted := b.Interfaces
 	if len(wanted) == 0 {
@@ -165,7 +168,8 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 // address sets the fields that only an interface with IP addresses may have.
 func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
 	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
-		// With several interfaces EC2 assigns no public address and rejects this field.
+		// With several interfaces EC2 assigns no public address and rejects this field, so false is left out. true stays, so
+		// that EC2 rejects a launch that cannot have the required address.
 		nic.AssociatePublicIpAddress = b.PublicIP
 	}
 	if b.IPv6 {
@@ -183,6 +187,7 @@ func (b Blueprint) address(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceS
 	}
 }
 
+// options returns the template's options of the instance metadata service.
 func (m Metadata) options() *awstypes.LaunchTemplateInstanceMetadataOptionsRequest {
 	o := &awstypes.LaunchTemplateInstanceMetadataOptionsRequest{
 		HttpEndpoint:         awstypes.LaunchTemplateInstanceMetadataEndpointState(m.Endpoint),

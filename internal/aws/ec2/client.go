@@ -1,8 +1,8 @@
 // Package ec2 launches, lists and terminates EC2 instances.
 //
-// In: launch requests and instance ids; our cluster's name and UID.
+// In: launch requests and instance IDs; our cluster's name and UID.
 // Out: instances, instance types, and errors classified by package awserr.
-// Never: Kubernetes, a choice between offerings, or a change to a resource of another cluster.
+// Never: a Kubernetes object, a choice between offerings, or a change to a resource of another cluster.
 package ec2
 
 import (
@@ -21,8 +21,8 @@ import (
 
 // Cluster identifies our cluster in tags.
 type Cluster struct {
-	Name    string // of the EKS cluster
-	UID     string // of its kube-system namespace: differs between two clusters with the same name
+	Name    string // name of the EKS cluster
+	UID     string // UID of the kube-system namespace; differs between two clusters with the same name
 	Region  string // "us-east-1"
 	Account string // 12 digits; may be empty, used only in messages
 }
@@ -36,19 +36,19 @@ type Client struct {
 	reads  *awsec2.Client
 	writes *awsec2.Client
 
-	templates templates
-	looks     *gather[Instance]
-	ends      *gather[struct{}]
+	templates    templates
+	describes    *gather[Instance] // merges calls of Instance
+	terminations *gather[struct{}] // merges calls of Terminate
 }
 
-// attempts is how often a call is made before it fails. With waits of up to maxBackoff, a throttled call takes about
-// two minutes.
+// attempts is the number of attempts of a call before it fails. With waits of up to maxBackoff between them, a
+// throttled call takes about two minutes.
 const (
 	attempts   = 10
 	maxBackoff = 20 * time.Second
 
-	// Concurrent calls for one instance each are collected for window and merged into one call. Its number of IDs is at
-	// most the one that EC2 recommends.
+	// window is how long concurrent calls for one instance each are collected, to be merged into one call. gathered is the
+	// maximum number of IDs in that call, from EC2's recommendation.
 	window   = 50 * time.Millisecond
 	gathered = 200
 )
@@ -64,12 +64,13 @@ func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	}
 	d := &Client{cluster: cluster, reads: client(cfg), writes: client(cfg)}
 	d.templates.known = map[string]*knownTemplate{}
-	d.looks = newGather(window, gathered, d.describeAll)
-	d.ends = newGather(window, gathered, d.terminateAll)
+	d.describes = newGather(window, gathered, d.describeAll)
+	d.terminations = newGather(window, gathered, d.terminateAll)
 	return d, nil
 }
 
-// client returns an SDK client that limits its own rate when EC2 throttles it. All its callers share the limit.
+// client returns an SDK client that lowers its rate of calls when EC2 throttles them. All callers of the client share
+// the rate.
 func client(cfg aws.Config) *awsec2.Client {
 	return awsec2.NewFromConfig(awserr.Genuine(cfg), func(o *awsec2.Options) {
 		o.Retryer = retry.NewAdaptiveMode(func(a *retry.AdaptiveModeOptions) {
@@ -84,7 +85,8 @@ func client(cfg aws.Config) *awsec2.Client {
 	})
 }
 
-// Check reports whether EC2 answers and the credentials are valid. It makes one dry run.
+// Check returns an error if EC2 does not answer, or if the credentials are not valid or lack the permission for
+// DescribeInstanceTypes. It makes a dry run of that call.
 func (d *Client) Check(ctx context.Context) error {
 	_, err := d.reads.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
 	err = awserr.Sort("reach EC2 in "+d.cluster.Region, err)

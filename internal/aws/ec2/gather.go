@@ -10,15 +10,16 @@ import (
 // mergedCallTimeout is the time limit of a merged call, including all its attempts.
 const mergedCallTimeout = 2 * time.Minute
 
-// gather merges concurrent requests for single keys into one call. The first caller waits a moment for other callers
-// and then runs the call for all of them.
+// gather merges concurrent requests for single keys into one call. The first caller waits for other callers, for
+// window, and then makes the call for all of them.
 type gather[V any] struct {
-	window time.Duration
-	most   int // maximum number of keys in one call
-	call   func(ctx context.Context, keys []string) (map[string]V, map[string]error, error)
+	window  time.Duration
+	maxKeys int // maximum number of keys in one call
+	// call returns values and errors by key. Its third result is an error for all keys.
+	call func(ctx context.Context, keys []string) (map[string]V, map[string]error, error)
 
 	mu      sync.Mutex
-	waiting *round[V]
+	waiting *round[V] // the round that further keys join; nil if the next caller opens one
 }
 
 // round is one call with the callers that wait for it.
@@ -30,13 +31,13 @@ type round[V any] struct {
 	err    error            // of the whole call
 }
 
-// newGather returns a gather that merges up to most keys within window into one call.
-func newGather[V any](window time.Duration, most int,
+// newGather returns a gather that merges up to maxKeys keys within window into one call.
+func newGather[V any](window time.Duration, maxKeys int,
 	call func(context.Context, []string) (map[string]V, map[string]error, error)) *gather[V] {
-	return &gather[V]{window: window, most: most, call: call}
+	return &gather[V]{window: window, maxKeys: maxKeys, call: call}
 }
 
-// ask returns the value for key. ok is false if the call returned none.
+// ask returns the value for key, from the merged call. ok is false if the call returned no value for key.
 func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err error) {
 	r, first := g.join(key)
 	if first {
@@ -57,8 +58,8 @@ func (g *gather[V]) ask(ctx context.Context, key string) (value V, ok bool, err 
 	return value, ok, nil
 }
 
-// join adds the key to the waiting round. The second result is true for the caller that opened the round and must run
-// it.
+// join adds the key to the waiting round, or opens a round. It returns true if it opened the round: the caller must
+// then run it.
 func (g *gather[V]) join(key string) (*round[V], bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,20 +72,20 @@ func (g *gather[V]) join(key string) (*round[V], bool) {
 	if !slices.Contains(r.keys, key) {
 		r.keys = append(r.keys, key)
 	}
-	if len(r.keys) >= g.most {
+	if len(r.keys) >= g.maxKeys {
 		g.waiting = nil
 	}
 	return r, false
 }
 
-// run waits for window, and then makes the call of the round.
+// run waits for window, and then makes the call for all keys of the round.
 func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	defer close(r.done)
 	timer := time.NewTimer(g.window)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done(): // the other callers still need the answer
+	case <-ctx.Done(): // the call is made at once, because the other callers still need the answer
 	}
 	g.mu.Lock()
 	if g.waiting == r {

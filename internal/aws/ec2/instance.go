@@ -42,7 +42,7 @@ type Instance struct {
 	// Reservation is the capacity reservation that the instance was launched into; zero unless CapacityType is
 	// Reserved.
 	Reservation catalog.Reservation
-	Placement   PlacementRef // its partition is unknown right after a launch that left the choice to EC2
+	Placement   PlacementRef // placement group; its partition is 0 right after a launch that left the choice to EC2
 	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
 	ImageID     string
 	State       State
@@ -62,14 +62,14 @@ type Instance struct {
 	Owner Ownership         // derived from its tags
 }
 
-// ProviderID returns the provider id of the instance's Node and NodeClaim.
+// ProviderID returns the provider ID that the instance's Node and NodeClaim have.
 func (i Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID }
 
 // Claim returns the name of the NodeClaim that the instance was launched for, empty if its tags have none.
 func (i Instance) Claim() string { return i.Tags[TagNodeClaim] }
 
-// ParseProviderID returns the instance id in a Node's provider id, "aws:///us-east-1a/i-0123". ok is false if the
-// provider id contains none.
+// ParseProviderID returns the instance ID in a Node's provider ID, "aws:///us-east-1a/i-0123". ok is false if the
+// provider ID contains none.
 func ParseProviderID(providerID string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(providerID, "aws:///")
 	if !ok {
@@ -79,8 +79,9 @@ func ParseProviderID(providerID string) (id string, ok bool) {
 	return id, ok && strings.HasPrefix(id, "i-")
 }
 
-// Instances returns all instances with this cluster's name that are not terminated: this cluster's, those of another cluster with
-// the same name, and those without a UID. Sorted by ID.
+// Instances returns all instances with this cluster's name and a NodePool that are not terminated, sorted by ID.
+// Besides this cluster's own instances these are instances without a UID, and those of another cluster with the same
+// name.
 func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	return d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -93,8 +94,8 @@ func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	})
 }
 
-// LaunchedFor returns this cluster's instances with the claim's name that are not terminated. More than one instance is
-// an error in the launch.
+// LaunchedFor returns this cluster's instances with the claim's name that are neither terminated nor shutting down.
+// There is more than one only after an error in the launch.
 func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
@@ -113,7 +114,7 @@ func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, err
 // awserr.Gone if EC2 does not know the instance, which also happens for some seconds after a launch. Concurrent calls
 // are merged.
 func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
-	instance, ok, err := d.looks.ask(ctx, id)
+	instance, ok, err := d.describes.ask(ctx, id)
 	if err != nil {
 		return Instance{}, awserr.Sort("DescribeInstances "+id, err)
 	}
@@ -123,8 +124,8 @@ func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 	return instance, nil
 }
 
-// describeAll finds instances with a filter instead of IDs. EC2 then leaves out an unknown ID instead of failing the whole
-// call.
+// describeAll returns the instances with the ids, by ID. It uses a filter, because EC2 fails the whole call if the
+// parameter InstanceIds has an unknown ID. It returns no errors for single IDs.
 func (d *Client) describeAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -137,6 +138,7 @@ func (d *Client) describeAll(ctx context.Context, ids []string) (map[string]Inst
 	return byID, nil, err
 }
 
+// describe returns the instances that a request finds, sorted by ID.
 func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) ([]Instance, error) {
 	byID := map[string]Instance{} // pages may repeat an instance
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, in)
@@ -160,6 +162,7 @@ func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput
 	return out, nil
 }
 
+// fromInstance converts an instance of EC2.
 func (d *Client) fromInstance(i awstypes.Instance) Instance {
 	out := Instance{
 		ID:           aws.ToString(i.InstanceId),
@@ -207,7 +210,7 @@ func (d *Client) fromInstance(i awstypes.Instance) Instance {
 	return out
 }
 
-// addresses returns the private addresses of an instance, without duplicates.
+// addresses returns the private IPv4 and the IPv6 addresses of an instance, sorted and without duplicates.
 func addresses(i awstypes.Instance) []string {
 	all := []string{aws.ToString(i.PrivateIpAddress), aws.ToString(i.Ipv6Address)}
 	for _, n := range i.NetworkInterfaces {

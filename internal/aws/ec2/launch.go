@@ -24,15 +24,15 @@ const MaxChoices = 60
 type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
 	ClaimUID  string // unique, unlike the name, which may be used again
-	Attempt   int    // increment it after an answer without an instance; see Launch
-	NodePool  string // its name
+	Attempt   int    // the caller increments it after an answer without an instance; see Launch
+	NodePool  string // name of the NodePool
 	NodeClass string // name of the EC2NodeClass
 
-	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. If it is Reserved, the
-	// blueprint of each group names the reservation. All reservations are of one kind, with at most one reservation per
-	// instance type and zone.
+	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. For Reserved, the blueprint of
+	// each group names its reservation. All these reservations have the same market type, and there is at most one for
+	// each instance type and zone.
 	CapacityType string
-	// Groups are the choices, grouped by blueprint, MaxChoices choices in total at most.
+	// Groups are the choices, grouped by blueprint: at most MaxChoices choices in total.
 	Groups []Group
 
 	Tags    map[string]string // the user's tags, none of them a ReservedTag
@@ -48,7 +48,7 @@ type Group struct {
 	Choices   []Choice  // overrides of the fleet request
 }
 
-// Choice is one instance type and subnet that can fulfil the request.
+// Choice is one instance type and subnet in which EC2 may launch the instance.
 type Choice struct {
 	InstanceType string        // "m5.large"
 	Zone         string        // "us-east-1a"
@@ -61,8 +61,8 @@ type Launch struct {
 	// Instance is the launched instance, with the fields that CreateFleet returns: ID, type, zone, subnet, image,
 	// capacity type and tags.
 	Instance Instance
-	// Short are the offerings for which EC2 reported insufficient capacity. It may be set even if an instance was
-	// launched. Pass it to Shortages.Note.
+	// Short are the shortages that EC2 reported, also if it launched an instance. The caller passes them to
+	// Shortages.Note.
 	Short []Short
 	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch one. Spent is
 	// set only together with an error.
@@ -70,7 +70,7 @@ type Launch struct {
 }
 
 // Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a
-// restarted caller repeats the call. Errors are of package awserr. Two kinds have a special meaning:
+// caller that has restarted can repeat the call. Errors are of package awserr. Two kinds have a special meaning:
 //
 //   - Shortage: EC2 has no capacity for any of the choices; see Launch.Short.
 //   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds no instance a minute
@@ -93,6 +93,7 @@ func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	return launch, err
 }
 
+// check returns an error for a request that Launch does not accept.
 func (r LaunchRequest) check() error {
 	const op = "CreateFleet"
 	choices := 0
@@ -128,6 +129,7 @@ func (r LaunchRequest) token() string {
 	return hex.EncodeToString(sum[:])[:48]
 }
 
+// forget makes the next launch create the launch templates of the request again.
 func (d *Client) forget(r LaunchRequest) {
 	for _, g := range r.Groups {
 		if name, err := d.name(r.blueprint(g), d.shared(r)); err == nil {
@@ -136,16 +138,18 @@ func (d *Client) forget(r LaunchRequest) {
 	}
 }
 
-// shared returns the tags of a resource that several claims of the pool share.
+// shared returns the tags of a resource that several claims of the NodePool share, such as a launch template.
 func (d *Client) shared(r LaunchRequest) map[string]string {
 	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
 }
 
+// blueprint returns the group's blueprint with the capacity type of the request.
 func (r LaunchRequest) blueprint(g Group) Blueprint {
 	g.Blueprint.CapacityType = r.CapacityType
 	return g.Blueprint
 }
 
+// launch makes one call of CreateFleet.
 func (d *Client) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	in, err := d.fleet(ctx, r)
 	if err != nil {
@@ -207,20 +211,20 @@ func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, erro
 	wait.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err // already classified; the first error stands for all
+			return nil, err // usually all templates fail for the same reason
 		}
 	}
 	return names, nil
 }
 
-// market returns EC2's market type for the reservation of the launch. It is empty for a launch without a reservation
-// and for an ordinary reservation.
+// market returns EC2's market type for the reservations of the launch, which is the same for all groups. It is empty
+// for a launch without a reservation, and into an ordinary reservation.
 func (r LaunchRequest) market() awstypes.MarketType {
 	return r.Groups[0].Blueprint.Reservation.market()
 }
 
-// target returns the capacity type in CreateFleet's terms. For EC2 an instance in an ordinary reservation is an
-// on-demand instance.
+// target returns the capacity type in CreateFleet's terms, where an instance in an ordinary reservation is an on-demand
+// instance.
 func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 	switch r.market() {
 	case awstypes.MarketTypeCapacityBlock:
@@ -235,9 +239,10 @@ func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 	return awstypes.DefaultTargetCapacityTypeOnDemand
 }
 
+// strategy sets how EC2 chooses between the choices.
 func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
 	switch {
-	case r.market() == awstypes.MarketTypeCapacityBlock: // there is only one choice
+	case r.market() == awstypes.MarketTypeCapacityBlock: // one launch uses only one block, so EC2 has no choice
 	case r.market() == awstypes.MarketTypeInterruptibleCapacityReservation:
 		in.ReservedCapacityOptions = &awstypes.ReservedCapacityOptionsRequest{
 			ReservationTypes: []awstypes.FleetReservationType{awstypes.FleetReservationTypeInterruptibleCapacityReservation}}
@@ -252,6 +257,7 @@ func (r LaunchRequest) strategy(in *awsec2.CreateFleetInput) {
 	}
 }
 
+// overrides returns the choices of a group in CreateFleet's form.
 func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 	out := make([]awstypes.FleetLaunchTemplateOverridesRequest, 0, len(g.Choices))
 	for _, c := range g.Choices {
@@ -266,14 +272,14 @@ func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 	return out
 }
 
-// answer converts the output of CreateFleet.
+// answer converts the output of CreateFleet. It returns an error if EC2 launched no instance.
 func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
 	var launch Launch
 	var errs []*awserr.Error
 	for _, e := range out.Errors {
-		f := r.sorted(awserr.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
-		errs = append(errs, f)
-		launch.Short = append(launch.Short, r.inGroup(r.shortOf(e, f))...)
+		classified := r.reclassified(awserr.FromCode("CreateFleet", aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)))
+		errs = append(errs, classified)
+		launch.Short = append(launch.Short, r.inGroup(r.shortOf(e, classified))...)
 	}
 	for _, i := range out.Instances {
 		if len(i.InstanceIds) == 0 {
@@ -294,7 +300,8 @@ func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch,
 	return launch, worst
 }
 
-// shortage returns one error that lists the choices without capacity.
+// shortage returns one error for errs, which are all of the kind Shortage. It lists the choices without capacity, at
+// most five, and otherwise repeats the first error.
 func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Error {
 	first := errs[0]
 	var choices []string
@@ -312,6 +319,7 @@ func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Err
 		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
 }
 
+// launchedInstance converts an instance in the output of CreateFleet.
 func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
 	out = Instance{
 		ID:           i.InstanceIds[0],
@@ -339,6 +347,7 @@ func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstanc
 	return out
 }
 
+// or returns a, or b if a is empty.
 func or(a, b string) string {
 	if a != "" {
 		return a

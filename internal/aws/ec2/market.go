@@ -18,7 +18,7 @@ import (
 // Market holds EC2's instance types and zones in our region.
 type Market struct {
 	Facts []catalog.Facts     // the types that can be nodes, sorted by name
-	Zones map[string][]string // by type: names of the zones that offer the type, sorted
+	Zones map[string][]string // by instance type: names of the zones that offer the type, sorted
 }
 
 // Market reads the instance types and their zones from EC2. Facts that EC2's API does not return (baseline network
@@ -27,7 +27,8 @@ func (d *Client) Market(ctx context.Context) (Market, error) {
 	return market(ctx, d.reads, d.cluster.Region)
 }
 
-// ReadMarket does the same as Client.Market, for callers without a cluster, such as the command line.
+// ReadMarket does the same as Client.Market in the region of cfg, for callers without a cluster, such as the command
+// line.
 func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
 	return market(ctx, client(cfg), cfg.Region)
 }
@@ -48,6 +49,7 @@ func market(ctx context.Context, client *awsec2.Client, region string) (Market, 
 	return Market{Facts: facts, Zones: zones}, nil
 }
 
+// facts returns the instance types that can be nodes, sorted by name.
 func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) {
 	byName := map[string]catalog.Facts{}
 	pages := awsec2.NewDescribeInstanceTypesPaginator(client, &awsec2.DescribeInstanceTypesInput{
@@ -75,6 +77,7 @@ func facts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) 
 	return out, nil
 }
 
+// zones returns the names of the zones that offer each instance type, sorted.
 func zones(ctx context.Context, client *awsec2.Client) (map[string][]string, error) {
 	out := map[string][]string{}
 	pages := awsec2.NewDescribeInstanceTypeOfferingsPaginator(client, &awsec2.DescribeInstanceTypeOfferingsInput{
@@ -98,6 +101,7 @@ func zones(ctx context.Context, client *awsec2.Client) (map[string][]string, err
 	return out, nil
 }
 
+// factsOf converts an instance type of EC2.
 func factsOf(t awstypes.InstanceTypeInfo) catalog.Facts {
 	f := catalog.Facts{
 		Name:              string(t.InstanceType),
@@ -187,6 +191,7 @@ func networkOf(n *awstypes.NetworkInfo) catalog.Network {
 	return out
 }
 
+// accelerators sets the GPUs, Inferentia and Neuron devices and FPGAs of f.
 func accelerators(f *catalog.Facts, t awstypes.InstanceTypeInfo) {
 	if t.GpuInfo != nil {
 		for _, g := range t.GpuInfo.Gpus {

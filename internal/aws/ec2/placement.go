@@ -14,10 +14,11 @@ import (
 
 // PlacementTerm selects a placement group by ID or by name.
 type PlacementTerm struct {
-	Name string // of the placement group
-	ID   string // "pg-0123…"
+	Name string // name of the placement group
+	ID   string // "pg-0123…"; if it is set, Name is ignored
 }
 
+// String returns "id " and the ID, or "name " and the name.
 func (t PlacementTerm) String() string {
 	if t.ID != "" {
 		return "id " + t.ID
@@ -28,21 +29,21 @@ func (t PlacementTerm) String() string {
 // PlacementGroup is a placement group as EC2 shows it.
 type PlacementGroup struct {
 	ID         string // "pg-0123…"
-	ARN        string // of the placement group
+	ARN        string // ARN of the placement group
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
-	Partitions int    // of a group with the partition strategy, else 0
+	Partitions int    // number of partitions of a group with the partition strategy, else 0
 
 	// Members maps the instance ID of each pending or running instance in the group, of any owner, to its zone. It is
 	// not read for partition groups, which do not need it.
 	Members map[string]string
 }
 
-// SpreadMost is the maximum number of running instances of a spread group in one zone.
+// SpreadMost is EC2's maximum number of running instances of a spread group in one zone.
 const SpreadMost = 7
 
 // PlacementRef is the placement group and partition of a launch. The zero value means no group.
 type PlacementRef struct {
-	Group     string // id
+	Group     string // ID of the group
 	Partition int32  // counted from 1; 0: EC2 chooses
 }
 
@@ -103,7 +104,7 @@ func (d *Client) members(ctx context.Context, group string) (map[string]string, 
 	return out, nil
 }
 
-// place sets the placement group and partition of the instance.
+// place sets the placement group, partition and tenancy of the instance.
 func (b Blueprint) place(data *awstypes.RequestLaunchTemplateData) {
 	if b.Tenancy == "" && b.Placement == (PlacementRef{}) {
 		return
@@ -129,8 +130,9 @@ func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 	return Blueprint{}
 }
 
-// inGroup limits the shortages of a launch into a placement group to this group: outside it there may be enough
-// capacity. A full spread group is a shortage of all types.
+// inGroup adds the placement group of the launch to its shortages, because EC2 may have capacity outside of the group.
+// A full spread group is a shortage of all types in the zone. Shortages of a subnet or a quota do not depend on the
+// group.
 func (r LaunchRequest) inGroup(short []Short) []Short {
 	for i, s := range short {
 		group := r.blueprintOf(s.InstanceType, s.Zone).Placement.Group

@@ -7,8 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// quota returns the vCPU quota that instances of a type count against. EC2 has two quotas of each name: one for
-// on-demand and one for spot. The EC2 user guide's Standard quota covers the families A, C, D, H, I, M, R, T and Z.
+// quota returns the name of the vCPU quota that limits instances of a type. EC2 has two quotas of each name: one for
+// on-demand and one for spot. "Standard" is the quota of the families A, C, D, H, I, M, R, T and Z, according to the
+// EC2 user guide.
 func quota(instanceType string) string {
 	family, _, _ := strings.Cut(instanceType, ".")
 	letters := family
@@ -24,24 +25,25 @@ func quota(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings holds the size in vCPUs from which a quota allows no instance, by quota and capacity type.
+// ceilings holds the size in millicores, as in Capacity.CPU of a type, from which on a quota allows no instance.
 type ceilings map[quotaKey]int64
 
+// quotaKey is the name of a quota, and the capacity type that it limits.
 type quotaKey struct{ quota, capacityType string }
 
-// ceilings derives size limits from the quotas that launches have exceeded. If a type does not fit into a quota, types
-// of the same size or larger do not fit either. A smaller type may fit.
+// ceilings derives size limits from the shortages of quotas that may not be probed at now. If a type does not fit into
+// a quota, types of the same size or larger do not fit either, while a smaller type may fit.
 func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 	out := ceilings{}
 	for i := range types {
 		t := &types[i]
 		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
 			e, ok := s.entries[shortKey{capacityType: capacityType, instanceType: t.Name}]
-			if !ok || !now.Before(e.until) || s.isProbed(now, e) {
+			if !ok || !now.Before(e.until) || s.mayProbe(now, e) {
 				continue
 			}
 			k := quotaKey{quota(t.Name), capacityType}
-			if least, known := out[k]; !known || t.Capacity.CPU < least {
+			if ceiling, known := out[k]; !known || t.Capacity.CPU < ceiling {
 				out[k] = t.Capacity.CPU
 			}
 		}
@@ -49,10 +51,11 @@ func (s *Shortages) ceilings(now time.Time, types []catalog.Type) ceilings {
 	return out
 }
 
+// excludes reports whether the type has at least the size from which on its quota allows no instance.
 func (c ceilings) excludes(t *catalog.Type, capacityType string) bool {
 	if len(c) == 0 {
 		return false
 	}
-	least, ok := c[quotaKey{quota(t.Name), capacityType}]
-	return ok && t.Capacity.CPU >= least
+	ceiling, ok := c[quotaKey{quota(t.Name), capacityType}]
+	return ok && t.Capacity.CPU >= ceiling
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// ReservationTerm selects capacity reservations that match all fields that are set.
+// ReservationTerm selects the capacity reservations that match all fields that are set. An OwnerID alone selects none.
 type ReservationTerm struct {
 	ID       string            // "cr-0123"
 	OwnerID  string            // 12 digits
@@ -36,8 +36,9 @@ type Reservation struct {
 	PlacementGroup string
 }
 
-// BlockMargin is the time before the end of a capacity block from which Joiner launches no more instances into it and
-// drains its nodes. EC2 sends its warning then, and begins to terminate the instances 10 minutes later.
+// BlockMargin is the time before the end of a capacity block from which on Joiner launches no more instances into the
+// block and drains its nodes. At that time EC2 sends its warning, and 10 minutes later it begins to terminate the
+// instances.
 const BlockMargin = 40 * time.Minute
 
 // Reservations returns the active capacity reservations that any of the terms selects, sorted by id. It leaves out
@@ -48,7 +49,7 @@ func (d *Client) Reservations(ctx context.Context, now time.Time, terms []Reserv
 	for _, t := range terms {
 		some, err := d.reservations(ctx, now, t)
 		if awserr.Is(err, awserr.Gone) {
-			continue // the id of a reservation that no longer exists
+			continue // the term has the ID of a reservation that does not exist, or no longer
 		}
 		if err != nil {
 			return nil, err
@@ -60,9 +61,10 @@ func (d *Client) Reservations(ctx context.Context, now time.Time, terms []Reserv
 	return slices.SortedFunc(maps.Values(found), func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
+// reservations returns the active capacity reservations that one term selects.
 func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
 	if t.ID == "" && t.Criteria == "" && len(t.Tags) == 0 {
-		return nil, nil // by the schema, an owner alone selects nothing
+		return nil, nil
 	}
 	in := &awsec2.DescribeCapacityReservationsInput{Filters: t.filters()}
 	if t.ID != "" {
@@ -86,7 +88,7 @@ func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationT
 	return out, nil
 }
 
-// filters returns the filters for all fields except the id.
+// filters returns EC2's filters for active reservations and all fields except the ID.
 func (t ReservationTerm) filters() []awstypes.Filter {
 	out := []awstypes.Filter{filter("state", string(awstypes.CapacityReservationStateActive))}
 	if t.OwnerID != "" {
@@ -105,6 +107,8 @@ func (t ReservationTerm) filters() []awstypes.Filter {
 	return out
 }
 
+// fromReservation converts a capacity reservation of EC2. It returns false if the reservation has ended at now, or is
+// of an unsupported kind.
 func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation, bool) {
 	out := Reservation{OwnerID: aws.ToString(r.OwnerId), Criteria: string(r.InstanceMatchCriteria), End: aws.ToTime(r.EndDate)}
 	out.PlacementGroup = aws.ToString(r.PlacementGroupArn)
@@ -123,7 +127,8 @@ func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation
 	return out, true
 }
 
-// market returns EC2's market type for a launch into the reservation, empty if the launch needs none.
+// market returns EC2's market type for a launch into the reservation; empty for an ordinary reservation, which needs
+// none.
 func (r ReservationRef) market() awstypes.MarketType {
 	switch {
 	case r.Block:
@@ -134,7 +139,7 @@ func (r ReservationRef) market() awstypes.MarketType {
 	return ""
 }
 
-// capacity returns the reservation in the form that an offering carries.
+// capacity returns the reservation as the catalog's offerings have it.
 func (r ReservationRef) capacity() catalog.Reservation {
 	if r.ID == "" {
 		return catalog.Reservation{}
@@ -151,9 +156,9 @@ func RefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
 }
 
-// sorted classifies an error of the fleet again if its cause is the reservation: the reservation has ended, which is
-// handled like a full one.
-func (r LaunchRequest) sorted(f *awserr.Error) *awserr.Error {
+// reclassified returns the error f of CreateFleet, as a Shortage if its cause is a reservation that has ended: such a
+// reservation is handled like a full one.
+func (r LaunchRequest) reclassified(f *awserr.Error) *awserr.Error {
 	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
 		return f
 	}

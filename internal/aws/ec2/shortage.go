@@ -21,15 +21,15 @@ type Short struct {
 	Zone         string // empty: all
 	SubnetID     string // the subnet has no free address; the offering itself is not short
 	Reservation  string // id of a full capacity reservation; other offerings of the type are not short
-	// PlacementGroup is the id of the placement group in which the type is short. Outside the group it may be
+	// PlacementGroup is the ID of the placement group in which the type is short. Outside of the group the type may be
 	// available. Without a type, the group is full in this zone.
 	PlacementGroup string
-	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota holds for the region: the type is short in every
-	// zone, and so is every type that counts against the same quota and is not smaller.
+	// Reason is "InsufficientCapacity", "SpotQuotaExceeded", … A quota applies to the region: the type is short in every
+	// zone, and so is every type with the same quota that is not smaller.
 	Reason string
 }
 
-// Reasons for shortages that affect more than one offering.
+// The values of awserr.Error.Reason that package ec2 handles in a special way.
 const (
 	reasonSpotRole  = "SpotSLRCreationFailed" // no spot capacity at all
 	reasonSpotQuota = "SpotQuotaExceeded"
@@ -40,10 +40,11 @@ const (
 	reasonNoPlacement = "PlacementGroupNotFound"
 )
 
+// isQuota reports whether a shortage with this reason is one of a vCPU quota.
 func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
 
-// shortOf returns the shortages in an error of CreateFleet. A launch into a capacity reservation proves no shortage
-// outside the reservation.
+// shortOf returns the shortages that an error e of CreateFleet, classified as f, reports for this request. A launch
+// into a capacity reservation proves no shortage outside of the reservation.
 func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []Short {
 	out := shortOf(r.CapacityType, e, f)
 	if r.CapacityType != catalog.Reserved {
@@ -57,7 +58,7 @@ func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []S
 	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
 }
 
-// shortOf returns the shortages that an error reports for one capacity type.
+// shortOf returns the shortages that an error e of CreateFleet, classified as f, reports for one capacity type.
 func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Short {
 	if f.Reason == reasonSpotRole {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
@@ -79,8 +80,8 @@ func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) 
 	return []Short{s}
 }
 
-// shortOfAll does the same as shortOf for an error that names no offering. A spot error applies to all spot capacity.
-// An on-demand error proves no shortage.
+// shortOfAll does the same as shortOf for an error that names no offering. Such an error of spot is a shortage of all
+// spot capacity if its cause is capacity or a quota. Such an error of on-demand proves no shortage.
 func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
 	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
@@ -88,17 +89,19 @@ func shortOfAll(capacityType, code string, f *awserr.Error) []Short {
 	return nil
 }
 
-// The back-off of a short offering. Launches skip the offering for FirstBackoff, then for twice as long each time, up
-// to backoffGrowth times as long. A successful launch, or a pause as long as the last back-off, resets it. During the
-// back-off, one launch per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one
-// call per NodeClaim. See Take.
+// The back-off of a short offering. Launches skip the offering for FirstBackoff, and after each further shortage for
+// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off, and so does
+// a time without a shortage after it that is as long as the last back-off. During the back-off, one launch per
+// FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per NodeClaim. See
+// Take.
 const (
 	FirstBackoff  = 3 * time.Minute
 	backoffGrowth = 16
 )
 
-// Shortages remembers the offerings that EC2 was short of, for all pools. After the wait, one launch probes an offering
-// for all pools. The zero value remembers nothing. It is safe for concurrent use. Callers pass the time as an argument.
+// Shortages remembers the shortages that EC2 reported, for all NodePools. One launch at a time probes a short offering,
+// for all NodePools; see FirstBackoff. The zero value remembers nothing. It is safe for concurrent use. Callers pass
+// the time as an argument.
 type Shortages struct {
 	First time.Duration // the first back-off; 0: FirstBackoff
 
@@ -106,23 +109,26 @@ type Shortages struct {
 	entries map[shortKey]shortage
 }
 
+// shortKey identifies what is short, like the fields of Short; see keyOf.
 type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
 
+// shortage is the back-off of one shortKey.
 type shortage struct {
 	reason string
-	since  time.Time
-	wait   time.Duration
-	until  time.Time
-	tried  time.Time // when EC2 was last asked for the offering, or is being asked by a probe
+	since  time.Time     // when EC2 first reported the shortage
+	wait   time.Duration // length of the back-off
+	until  time.Time     // end of the back-off
+	tried  time.Time     // when a launch last requested the offering
 
-	prober string // the probing launch, until EC2 has answered
-	before struct{ until, tried time.Time }
+	prober string                           // name of the launch that probes the offering; empty if EC2 has answered
+	before struct{ until, tried time.Time } // values of until and tried before the probe, for Over
 }
 
+// first returns the first back-off.
 func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
 
-// isProbed reports whether a launch may probe the offering during its back-off.
-func (s *Shortages) isProbed(now time.Time, e shortage) bool {
+// mayProbe reports whether a launch at now may probe the offering during its back-off.
+func (s *Shortages) mayProbe(now time.Time, e shortage) bool {
 	return !now.Before(e.tried.Add(s.first()))
 }
 
@@ -138,14 +144,14 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 		old, ok := s.entries[k]
 		e := shortage{reason: one.Reason, since: now, wait: s.first(), tried: now}
 		switch {
-		case ok && now.Before(old.until) && old.prober == "" && !s.isProbed(now, old):
-			continue // a launch that was already in progress: nothing new
+		case ok && now.Before(old.until) && old.prober == "" && !s.mayProbe(now, old):
+			continue // from a launch that began before the back-off did, and is no news
 		case ok && now.Before(old.until.Add(old.wait)):
 			e.wait = min(2*old.wait, backoffGrowth*s.first())
 			e.since = old.since
 		}
 		if k.subnet != "" {
-			e.wait = s.first() // addresses become free with every node that is removed
+			e.wait = s.first() // the back-off does not grow: each node that is removed frees addresses
 		}
 		e.until = now.Add(e.wait)
 		s.entries[k] = e
@@ -177,32 +183,33 @@ func (s *Shortages) Restored(reservation string) {
 	delete(s.entries, shortKey{reservation: reservation})
 }
 
-// isFull reports whether the offering uses a capacity reservation that was recently full.
+// isFull reports whether the offering is in a capacity reservation that is in back-off and may not be probed.
 func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
 	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
 }
 
 // Take reports for each choice whether a launch at now may request it. launch is the name of the launch. group is the
-// ID of its placement group, or empty. Only one launch at a time, the probe, may request an offering that is or was
-// recently short. Other launches must wait until EC2 has answered the probe or FirstBackoff has passed. See Over.
+// ID of its placement group, or empty. Only one launch at a time, the probe, may request an offering that is short, or
+// whose back-off ended recently. Other launches must wait until EC2 has answered the probe, see Note, Launched and
+// Over, or FirstBackoff has passed.
 func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]bool, len(choices))
-	taken := map[shortKey]bool{}
+	requested := map[shortKey]bool{}
 	for i, c := range choices {
 		keys := keysOf(c.InstanceType, c.Zone, capacityType, group)
 		if s.until(now, keys).IsZero() {
 			out[i] = true
 			for _, k := range keys {
-				taken[k] = true // choices may share a quota: one probe covers all of them
+				requested[k] = true // choices may share a quota, which this launch then probes with all of them
 			}
 		}
 	}
-	for k := range taken {
+	for k := range requested {
 		e, ok := s.entries[k]
 		if !ok || !now.Before(e.until.Add(e.wait)) {
-			continue
+			continue // not short, nor recently
 		}
 		if e.prober == "" {
 			e.before.until, e.before.tried = e.until, e.tried
@@ -216,7 +223,7 @@ func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choi
 	return out
 }
 
-// Over ends the launch. If EC2 has not answered its probes, other launches may probe these offerings.
+// Over ends the launch. Other launches may then probe the offerings whose probe by this launch EC2 has not answered.
 func (s *Shortages) Over(launch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,13 +236,16 @@ func (s *Shortages) Over(launch string) {
 }
 
 // Until returns the end of the offering's back-off outside of placement groups. It is zero if a launch at now may
-// request the offering, at least as a probe. A quota counts only if a launch of this type has exceeded it; see Apply.
+// request the offering, at least as a probe. A quota is considered only if a launch of this type has exceeded it; Apply
+// considers it for other types, too.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.until(now, keysOf(instanceType, zone, capacityType, ""))
 }
 
+// until returns the latest end of the back-offs of the keys that a launch at now may not probe; zero if there is none.
+// The caller holds s.mu.
 func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	var last time.Time
 	for _, k := range keys {
@@ -246,7 +256,7 @@ func (s *Shortages) until(now time.Time, keys []shortKey) time.Time {
 	return last
 }
 
-// Exhausted reports whether the subnet recently had no free address.
+// Exhausted reports whether the subnet is in back-off because it had no free address.
 func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +264,8 @@ func (s *Shortages) Exhausted(now time.Time, subnetID string) bool {
 	return ok && now.Before(e.until)
 }
 
-// Apply returns a copy of the catalog in which short offerings are marked. In the zones dry no launch is possible, for
-// example because no subnet has a free address.
+// Apply returns a copy of the catalog in which short offerings, and all offerings in the zones dry, are not Available.
+// dry are zones in which no launch is possible, for example because no subnet has a free address.
 func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,18 +273,19 @@ func (s *Shortages) Apply(now time.Time, c catalog.Catalog, dry ...string) catal
 		return c
 	}
 	c.Types = s.mark(now, c.Types, c.PlacementGroup, dry)
-	own := c.Pools
+	pools := c.Pools
 	c.Pools = nil
-	for pool, types := range own {
+	for pool, types := range pools {
 		if c.Pools == nil {
-			c.Pools = make(map[string][]catalog.Type, len(own))
+			c.Pools = make(map[string][]catalog.Type, len(pools))
 		}
 		c.Pools[pool] = s.mark(now, types, c.PlacementGroup, dry)
 	}
 	return c
 }
 
-// mark returns a copy of the types in which offerings that are short for launches into the group are marked.
+// mark returns a copy of the types in which the offerings that are short for launches into the placement group, and
+// those in the zones dry, are not Available.
 func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry []string) []catalog.Type {
 	ceilings := s.ceilings(now, types)
 	types = slices.Clone(types)
@@ -296,14 +307,14 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry 
 	return types
 }
 
-// Known is one shortage that is still in force.
+// Known is one shortage that is in back-off.
 type Known struct {
 	Short
 	// Since is when the shortage was first noted, Until when its back-off ends.
 	Since, Until time.Time
 }
 
-// List returns the shortages in force at now, sorted, and forgets expired ones.
+// List returns the shortages that are in back-off at now, sorted, and forgets those whose back-off ended long ago.
 func (s *Shortages) List(now time.Time) []Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,6 +336,7 @@ func (s *Shortages) List(now time.Time) []Known {
 	return out
 }
 
+// keyOf returns the key under which a shortage is remembered.
 func keyOf(s Short) shortKey {
 	switch {
 	case s.SubnetID != "":
@@ -339,8 +351,8 @@ func keyOf(s Short) shortKey {
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
 }
 
-// keysOf returns the keys of everything that a launch of the offering depends on: the offering, its quota and its
-// capacity type. In a placement group these include the room for its type and for any type.
+// keysOf returns the keys of the shortages that prevent a launch of the offering: of the offering, of its type's quota
+// and of its capacity type. For a placement group, also those of the type and of all types in the group.
 func keysOf(instanceType, zone, capacityType, group string) []shortKey {
 	out := []shortKey{
 		{capacityType: capacityType, instanceType: instanceType, zone: zone},

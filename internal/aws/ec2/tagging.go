@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// LateTags returns the tags that an instance should have after its Node has joined and that are missing. These are its
-// claim, the cluster's name, and the Node's name as Name unless the user set another Name. IAM policies for Karpenter
-// allow no other tags on running instances.
+// LateTags returns the tags that an instance lacks after its Node has joined: the name of its claim, the cluster's
+// name, and the Node's name as Name unless the user set another Name. IAM policies for Karpenter allow no other tags on
+// running instances.
 func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {
@@ -32,7 +32,8 @@ func (d *Client) OwnTags(nodePool, nodeClass, claim string) map[string]string {
 }
 
 // Tag sets tags on an instance and overwrites existing values. It refuses (awserr.Refused) to tag an instance that is
-// not ours. proof has the same meaning as in Terminate. The error is awserr.Gone if EC2 does not know the instance.
+// not ours. proof is the caller's evidence, as in Terminate. The error is awserr.Gone if EC2 does not know the
+// instance.
 func (d *Client) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
 	if err := d.mayChange("CreateTags", i, proof); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// The tags that Joiner sets. All except TagUID are Karpenter's: its IAM policies allow our calls, and Karpenter can
-// take over our instances.
+// The tags that Joiner sets. All except TagUID are Karpenter's, so IAM policies for Karpenter allow our calls, and
+// Karpenter can take over our instances.
 const (
 	TagClusterPrefix = "kubernetes.io/cluster/" // + name = "owned"
 	TagClusterName   = "eks:eks-cluster-name"
@@ -21,8 +21,8 @@ const (
 	TagName          = "Name"
 )
 
-// Tags returns the tags of a resource that a claim of this cluster creates. They override the user's tags, except Name.
-// claim is empty for a resource that several claims share.
+// Tags returns the tags of a resource of this cluster: the user's, overridden by Joiner's except for Name. claim is the
+// NodeClaim that the resource is created for, empty for a resource that several claims share.
 func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string) map[string]string {
 	tags := map[string]string{}
 	if claim != "" {
@@ -40,7 +40,7 @@ func (c Cluster) Tags(user map[string]string, nodePool, nodeClass, claim string)
 	return tags
 }
 
-// ReservedTag reports whether a user must not set the tag, because the tag identifies the owner of an instance.
+// ReservedTag reports whether a user must not set a tag with this key, because it identifies the owner of an instance.
 func ReservedTag(key string) bool {
 	switch key {
 	case TagClusterName, TagNodePool, TagNodeClaim, TagNodeClass, TagUID:
@@ -64,13 +64,13 @@ const (
 	Legacy Ownership = "Legacy"
 	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to
-	// it, its tags were removed.
+	// Unmarked: the resource carries too few tags to identify its owner. It is never changed. If a NodeClaim refers to the
+	// resource, someone has removed its tags.
 	Unmarked Ownership = "Unmarked"
 )
 
-// The tags of instances that a node group or an Auto Scaling group manages. AWS does not let users remove the second
-// tag.
+// The tags of instances that a node group or an Auto Scaling group manages. AWS does not let users remove
+// tagScalingGroup.
 const (
 	tagNodeGroup    = "eks:nodegroup-name"
 	tagScalingGroup = "aws:autoscaling:groupName"
@@ -79,17 +79,17 @@ const (
 // Owner returns the owner of a resource with these tags.
 func (c Cluster) Owner(tags map[string]string) Ownership {
 	name, ok := tags[TagClusterName]
-	named := ok && name == c.Name || !ok && tags[TagClusterPrefix+c.Name] == "owned"
-	uid, marked := tags[TagUID]
+	hasName := ok && name == c.Name || !ok && tags[TagClusterPrefix+c.Name] == "owned"
+	uid, hasUID := tags[TagUID]
 	_, hasPool := tags[TagNodePool]
 	switch {
-	case named && marked && uid == c.UID:
+	case hasName && hasUID && uid == c.UID:
 		return Ours
-	case named && marked:
+	case hasName && hasUID:
 		return SameName
 	case c.isOfAnother(tags):
 		return Foreign
-	case named && hasPool:
+	case hasName && hasPool:
 		return Legacy
 	}
 	return Unmarked

@@ -37,15 +37,15 @@ type templates struct {
 	known map[string]*knownTemplate
 }
 
-// knownTemplate is created once, even if many launches need it at the same time.
+// knownTemplate is a launch template that is created once, even if many launches need it at the same time.
 type knownTemplate struct {
 	done chan struct{} // closed when err is set
-	err  error
-	used time.Time
+	err  error         // error of the creation
+	used time.Time     // when a launch last used the template
 }
 
-// name returns the template's name: a hash of its content and of the cluster's UID. Every process of this cluster uses
-// the same name, and another cluster uses another name.
+// name returns the name of the template with this content: a hash of content, tags and the cluster's UID. Every process
+// of this cluster uses the same name, and another cluster uses another name.
 func (d *Client) name(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // json.Marshal sorts map keys
 		UID     string
@@ -65,8 +65,8 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	if err != nil {
 		return "", err
 	}
-	known, mine := d.templates.claim(name)
-	if mine {
+	known, mustCreate := d.templates.claim(name)
+	if mustCreate {
 		// Other launches wait for the template, so its creation must not fail because the first launch was canceled.
 		all, cancel := context.WithTimeout(context.WithoutCancel(ctx), mergedCallTimeout)
 		known.err = d.create(all, name, content, tags)
@@ -84,7 +84,7 @@ func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]
 	}
 }
 
-// claim returns the known template. The second result is true for the caller that must create it.
+// claim returns the known template. It returns true if there was none before: the caller must then create the template.
 func (t *templates) claim(name string) (*knownTemplate, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *templates) claim(name string) (*knownTemplate, bool) {
 	return known, !ok
 }
 
-// forget drops the known template unless it has been recreated since. A nil known drops it in any case.
+// forget drops the known template of this name if it is still known. A nil known drops it in any case.
 func (t *templates) forget(name string, known *knownTemplate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,6 +106,7 @@ func (t *templates) forget(name string, known *knownTemplate) {
 	}
 }
 
+// used returns when a launch of this process last used the template; zero if none did.
 func (t *templates) used(name string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,8 +116,8 @@ func (t *templates) used(name string) time.Time {
 	return time.Time{}
 }
 
-// create creates the template. An existing template of the same name has the same content, because the name is a hash
-// of it: an earlier process created it.
+// create creates the template. If EC2 has a template of this name, an earlier process created it, with the same
+// content, because the name is a hash of the content.
 func (d *Client) create(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
 	_, err := d.writes.CreateLaunchTemplate(ctx, &awsec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(name),
@@ -162,8 +163,8 @@ func (d *Client) Templates(ctx context.Context) ([]Template, error) {
 	return out, nil
 }
 
-// SweepTemplates deletes our launch templates for which keep is false, and returns their number. A launch that needs a
-// deleted template creates it again.
+// SweepTemplates deletes our launch templates for which keep returns false, and returns the number of deleted
+// templates. A launch that needs a deleted template creates it again.
 func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (int, error) {
 	all, err := d.Templates(ctx)
 	if err != nil {
@@ -185,7 +186,7 @@ func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (
 	return deleted, nil
 }
 
-// DeleteTemplates deletes our launch templates of a deleted NodeClass.
+// DeleteTemplates deletes our launch templates of a deleted EC2NodeClass, and returns the number of deleted templates.
 func (d *Client) DeleteTemplates(ctx context.Context, nodeClass string) (int, error) {
 	return d.SweepTemplates(ctx, func(t Template) bool { return t.NodeClass != nodeClass })
 }

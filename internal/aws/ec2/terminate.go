@@ -16,8 +16,8 @@ type Proof string
 const (
 	// ByTags: the instance's tags alone decide.
 	ByTags Proof = ""
-	// Carried: a NodeClaim or a Node of our cluster carries the instance's provider id. An instance without UID tag
-	// (Legacy) requires this proof. It is not sufficient for an instance with another cluster's UID.
+	// Carried: a NodeClaim or a Node of our cluster carries the instance's provider ID. An instance without UID tag
+	// (Legacy) requires this proof. The proof does not suffice for an instance with another cluster's UID.
 	Carried Proof = "Carried"
 )
 
@@ -41,7 +41,7 @@ func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	if instance.State.Ended() {
 		return nil
 	}
-	_, _, err = d.ends.ask(ctx, id)
+	_, _, err = d.terminations.ask(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
 		return nil
 	}
@@ -51,7 +51,8 @@ func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	return nil
 }
 
-// mayChange returns the reason why this process must not terminate or tag the instance, or nil.
+// mayChange returns the reason why Joiner must not terminate or tag the instance; nil if it may. op is the call for the
+// error.
 func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	const reason = "NotOurs"
 	switch {
@@ -70,8 +71,8 @@ func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	return awserr.Refuse(op, reason, "instance %s carries the tags of another owner than the NodePools of cluster %s", i.ID, d.cluster.Name)
 }
 
-// terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown id; endAll
-// then terminates each instance separately.
+// terminateAll terminates instances whose ownership was just checked. EC2 fails the whole call for one unknown ID;
+// terminateAll then terminates each instance separately, and returns the errors by ID.
 func (d *Client) terminateAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
 	_, err := d.writes.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids})
 	if err == nil {

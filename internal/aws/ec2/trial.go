@@ -23,7 +23,7 @@ type Trial struct {
 
 // Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is
 // not used. A nil error means that permissions and request are valid in at least one of the subnets. A dry run checks
-// neither capacity nor quotas. Errors are of package awserr; Op is the rejected call.
+// neither capacity nor quotas. Errors are of package awserr, with the rejected call as Op.
 func (d *Client) Try(ctx context.Context, t Trial) error {
 	t.Blueprint.CapacityType = catalog.OnDemand
 	// The pool tag is empty: IAM policies that require the tag must accept any value.
@@ -44,6 +44,7 @@ func (d *Client) Try(ctx context.Context, t Trial) error {
 	return nil
 }
 
+// tryFleet makes a dry run of CreateFleet with all subnets.
 func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags map[string]string) error {
 	config := awstypes.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
 		LaunchTemplateName: aws.String(template), Version: aws.String("1")}}
@@ -57,13 +58,13 @@ func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags ma
 		LaunchTemplateConfigs: []awstypes.FleetLaunchTemplateConfigRequest{config},
 		TargetCapacitySpecification: &awstypes.TargetCapacitySpecificationRequest{
 			TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: awstypes.DefaultTargetCapacityTypeOnDemand},
-		TagSpecifications: specified(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume, awstypes.ResourceTypeFleet),
+		TagSpecifications: tagSpecifications(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume, awstypes.ResourceTypeFleet),
 	})
-	return verdict("CreateFleet", err)
+	return dryRunError("CreateFleet", err)
 }
 
-// tryRun tries the subnets until one succeeds. If all fail it returns the first error, which most likely applies to
-// all.
+// tryRun makes dry runs of RunInstances, one for each subnet, until one succeeds. If all fail it returns the first
+// error, which most likely applies to all subnets.
 func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
 	var first error
 	for _, subnet := range t.Subnets {
@@ -75,9 +76,10 @@ func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[
 			MinCount:          aws.Int32(1),
 			MaxCount:          aws.Int32(1),
 			NetworkInterfaces: interfaces,
-			TagSpecifications: specified(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume, awstypes.ResourceTypeNetworkInterface),
+			TagSpecifications: tagSpecifications(tags, awstypes.ResourceTypeInstance, awstypes.ResourceTypeVolume,
+				awstypes.ResourceTypeNetworkInterface),
 		})
-		if err = verdict("RunInstances", err); err == nil {
+		if err = dryRunError("RunInstances", err); err == nil {
 			return nil
 		}
 		if first == nil {
@@ -90,8 +92,8 @@ func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[
 	return first
 }
 
-// runInterfaces returns the blueprint's interfaces with a subnet. RunInstances expects the subnet there if a template
-// has interfaces.
+// runInterfaces returns the blueprint's interfaces with a subnet. If a template has interfaces, RunInstances expects
+// the subnet in the interfaces.
 func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterfaceSpecification {
 	var out []awstypes.InstanceNetworkInterfaceSpecification
 	for _, i := range b.interfaces() {
@@ -103,8 +105,8 @@ func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterf
 	return out
 }
 
-// verdict converts the answer to a dry run. EC2 reports success as an error too, and a shortage counts as success.
-func verdict(op string, err error) error {
+// dryRunError returns the error of a dry run; nil for success, which EC2 reports as an error too, and for a shortage.
+func dryRunError(op string, err error) error {
 	err = awserr.Sort(op, err)
 	if e := awserr.Of(err); e == nil || e.Code == "DryRunOperation" || e.Kind == awserr.Shortage {
 		return nil
@@ -112,7 +114,8 @@ func verdict(op string, err error) error {
 	return err
 }
 
-func specified(tags map[string]string, kinds ...awstypes.ResourceType) []awstypes.TagSpecification {
+// tagSpecifications returns the same tags for each of the kinds of resources.
+func tagSpecifications(tags map[string]string, kinds ...awstypes.ResourceType) []awstypes.TagSpecification {
 	var out []awstypes.TagSpecification
 	for _, kind := range kinds {
 		out = append(out, awstypes.TagSpecification{ResourceType: kind, Tags: toTags(tags)})

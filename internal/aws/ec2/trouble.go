@@ -21,7 +21,7 @@ type TroubleKind string
 const (
 	InstanceTrouble TroubleKind = "instance" // the instance's status check fails: it does not respond
 	SystemTrouble   TroubleKind = "system"   // the host's status check fails
-	EventTrouble    TroubleKind = "event"    // EC2 will reboot, stop or retire it
+	EventTrouble    TroubleKind = "event"    // EC2 will reboot, stop or retire the instance, or maintain its host
 )
 
 // Trouble is a current or scheduled problem of an instance that EC2 reports.
@@ -33,7 +33,7 @@ type Trouble struct {
 	Detail string // "reachability", or "instance-retirement: " and EC2's description
 }
 
-// troublingEvents returns the codes of all events that EC2 schedules.
+// troublingEvents returns the codes of all kinds of events that EC2 schedules for instances.
 func troublingEvents() []string {
 	return []string{
 		string(awstypes.EventCodeInstanceReboot), string(awstypes.EventCodeInstanceRetirement), string(awstypes.EventCodeInstanceStop),
@@ -45,13 +45,13 @@ func troublingEvents() []string {
 // kind. It leaves out completed and canceled events, and checks of attached volumes.
 func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 	found := map[Trouble]bool{}
-	for _, by := range []awstypes.Filter{
+	for _, one := range []awstypes.Filter{
 		filter("instance-status.status", string(awstypes.SummaryStatusImpaired)),
 		filter("system-status.status", string(awstypes.SummaryStatusImpaired)),
 		filter("event.code", troublingEvents()...),
 	} {
 		pages := awsec2.NewDescribeInstanceStatusPaginator(d.reads, &awsec2.DescribeInstanceStatusInput{
-			Filters: []awstypes.Filter{by}, MaxResults: aws.Int32(1000)})
+			Filters: []awstypes.Filter{one}, MaxResults: aws.Int32(1000)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
@@ -92,12 +92,12 @@ func troublesOf(s awstypes.InstanceStatus) []Trouble {
 		}
 	}
 	for _, e := range s.Events {
-		words := aws.ToString(e.Description)
-		if strings.HasPrefix(words, "[Completed]") || strings.HasPrefix(words, "[Canceled]") ||
+		description := aws.ToString(e.Description)
+		if strings.HasPrefix(description, "[Completed]") || strings.HasPrefix(description, "[Canceled]") ||
 			!slices.Contains(troublingEvents(), string(e.Code)) {
 			continue
 		}
-		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + words})
+		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description})
 	}
 	return out
 }

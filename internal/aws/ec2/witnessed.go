@@ -17,9 +17,9 @@ import (
 // maxInstances is the maximum number of instances that a diagnosis reads.
 const maxInstances = 20_000
 
-// Witnessed returns the instances with our cluster's name, including those that ended in the last hour, because their
-// end may explain a missing node. They are sorted by id and have no console output. cut describes how the list was cut
-// off, empty for a complete list.
+// Witnessed returns the instances with our cluster's name, sorted by ID and without their console output. It includes
+// instances that ended in the last hour, because their end may explain a missing node. cut describes how the list was
+// cut off; empty for a complete list.
 func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
 	byID := map[string]diagnosis.Instance{} // pages may repeat an instance
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, &awsec2.DescribeInstancesInput{

@@ -17,7 +17,7 @@ import (
 
 // Client is the client of EKS for one cluster. It is safe for concurrent use.
 type Client struct {
-	cluster string // its name
+	cluster string // name of the cluster
 	eks     *awseks.Client
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Facts are EKS's description of our cluster.
 type Facts struct {
-	Name, ARN   string // of the EKS cluster
+	Name, ARN   string // name and ARN of the EKS cluster
 	Status      string // "ACTIVE", …
 	Version     string // "1.33"
 	Endpoint    string // "https://…"
@@ -25,15 +25,15 @@ type Facts struct {
 	// SecurityGroup is the security group that EKS created for control plane and nodes.
 	SecurityGroup  string
 	SecurityGroups []string // additional security groups of the control plane, sorted
-	Subnets        []string // of the control plane, sorted
+	Subnets        []string // subnets of the control plane, sorted
 	PublicAccess   bool     // the endpoint can be reached from the internet
 	PrivateAccess  bool     // the endpoint can be reached from within the VPC
 	PublicCIDRs    []string // source CIDRs of the public endpoint, sorted; empty: 0.0.0.0/0
 	Issuer         string   // URL of the OIDC issuer
 	// AuthMode is CONFIG_MAP, API or API_AND_CONFIG_MAP.
 	AuthMode string
-	Created  time.Time
-	Tags     map[string]string
+	Created  time.Time         // creation time
+	Tags     map[string]string // tags of the cluster
 }
 
 // Facts reads our cluster's description from EKS. The error is awserr.Gone if there is no cluster with that name.
@@ -66,7 +66,7 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	if c.Identity != nil && c.Identity.Oidc != nil {
 		f.Issuer = aws.ToString(c.Identity.Oidc.Issuer)
 	}
-	f.AuthMode = "CONFIG_MAP" // mode of clusters that were created before EKS had a choice
+	f.AuthMode = "CONFIG_MAP" // of clusters that were created before EKS had access entries
 	if c.AccessConfig != nil && c.AccessConfig.AuthenticationMode != "" {
 		f.AuthMode = string(c.AccessConfig.AuthenticationMode)
 	}
@@ -82,8 +82,8 @@ type Entry struct {
 	Created   time.Time // creation time
 }
 
-// Entries returns the cluster's access entries, sorted by principal. A cluster in mode CONFIG_MAP has no access
-// entries: the error is then awserr.Misconfigured.
+// Entries returns the cluster's access entries, sorted by principal. The error is awserr.Misconfigured for a cluster
+// with AuthMode CONFIG_MAP, which cannot have access entries.
 func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
 	pages := awseks.NewListAccessEntriesPaginator(d.eks, &awseks.ListAccessEntriesInput{ClusterName: aws.String(d.cluster)})

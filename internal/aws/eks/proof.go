@@ -12,13 +12,13 @@ import (
 
 // Local is the identity of the cluster as its API server reports it. Unknown fields are empty.
 type Local struct {
-	CA       []byte // PEM certificates that verify its API server
-	Issuer   string // of its service account tokens
-	Endpoint string // URL of its API server that we connect to
+	CA       []byte // PEM certificates that verify the API server
+	Issuer   string // issuer of the cluster's service account tokens
+	Endpoint string // URL of the API server that we connect to
 	Region   string // region of our calls to AWS
 }
 
-// Mark is one fact that distinguishes clusters. The set of marks is closed.
+// Mark is one fact that distinguishes clusters.
 type Mark string
 
 // The marks, most reliable first. Each cluster has its own issuer, and no proxy between us and the API server changes
@@ -35,14 +35,16 @@ func Marks() []Mark { return []Mark{ByIssuer, ByEndpoint, ByAuthority, ByRegion}
 
 // Proof is the result of comparing the cluster that EKS describes with the cluster that we connect to.
 type Proof struct {
-	Same   []Mark            // marks that agree, most reliable first
-	Differ map[Mark][]string // marks that differ: EKS's value, then the cluster's; no values for certificate authorities, which are long
+	Same []Mark // marks that agree, most reliable first
+	// Differ has the marks that differ, each with EKS's value and the cluster's. ByAuthority has no values, because
+	// certificates are long.
+	Differ map[Mark][]string
 }
 
-// Prove compares EKS's description with the cluster's own. A mark that one of them lacks proves nothing.
+// Prove compares EKS's description with the cluster's own. A mark that one of them lacks is in neither Same nor Differ.
 func (f Facts) Prove(l Local) Proof {
 	p := Proof{Differ: map[Mark][]string{}}
-	note := func(mark Mark, eks, ours string) {
+	compare := func(mark Mark, eks, ours string) {
 		switch {
 		case eks == "" || ours == "":
 		case eks == ours:
@@ -51,8 +53,8 @@ func (f Facts) Prove(l Local) Proof {
 			p.Differ[mark] = []string{eks, ours}
 		}
 	}
-	note(ByIssuer, strings.TrimSuffix(f.Issuer, "/"), strings.TrimSuffix(l.Issuer, "/"))
-	note(ByEndpoint, ClusterOf(f.Endpoint), ClusterOf(l.Endpoint))
+	compare(ByIssuer, strings.TrimSuffix(f.Issuer, "/"), strings.TrimSuffix(l.Issuer, "/"))
+	compare(ByEndpoint, ClusterOf(f.Endpoint), ClusterOf(l.Endpoint))
 	if theirs, err := base64.StdEncoding.DecodeString(f.CA); err == nil {
 		switch same, known := SameAuthority(theirs, l.CA); {
 		case known && same:
@@ -62,13 +64,13 @@ func (f Facts) Prove(l Local) Proof {
 		}
 	}
 	if parts := strings.Split(f.ARN, ":"); len(parts) > 3 {
-		note(ByRegion, parts[3], l.Region)
+		compare(ByRegion, parts[3], l.Region)
 	}
 	return p
 }
 
-// Refuted reports whether EKS certainly describes another cluster. The most reliable mark decides, because a proxy
-// before the API server has an address and certificates of its own.
+// Refuted reports whether EKS certainly describes another cluster: the most reliable of the known marks differs. Less
+// reliable marks do not matter, because a proxy before the API server has its own address and certificates.
 func (p Proof) Refuted() bool {
 	for _, mark := range Marks() {
 		if _, differs := p.Differ[mark]; differs {
@@ -81,7 +83,8 @@ func (p Proof) Refuted() bool {
 	return false
 }
 
-// Proven reports whether EKS certainly describes the same cluster.
+// Proven reports whether EKS certainly describes the same cluster: a mark other than the region agrees, and the marks
+// are not Refuted.
 func (p Proof) Proven() bool {
 	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m Mark) bool { return m != ByRegion })
 }
@@ -102,17 +105,19 @@ func (p Proof) String() string {
 	return strings.Join(out, "; ")
 }
 
-// SameAuthority reports whether two PEM texts have a certificate in common. known is false if one of them has none.
+// SameAuthority reports whether two PEM texts have a certificate in common. known is false if one of the texts has no
+// certificate.
 func SameAuthority(a, b []byte) (same, known bool) {
-	ours, theirs := certificates(a), certificates(b)
-	for _, one := range ours {
-		if slices.ContainsFunc(theirs, func(other []byte) bool { return bytes.Equal(one, other) }) {
+	inA, inB := certificates(a), certificates(b)
+	for _, one := range inA {
+		if slices.ContainsFunc(inB, func(other []byte) bool { return bytes.Equal(one, other) }) {
 			return true, true
 		}
 	}
-	return false, len(ours) > 0 && len(theirs) > 0
+	return false, len(inA) > 0 && len(inB) > 0
 }
 
+// certificates returns the blocks of a PEM text.
 func certificates(text []byte) [][]byte {
 	var out [][]byte
 	for {

@@ -16,13 +16,13 @@ import (
 // ZonalShifts is the client of Amazon Application Recovery Controller for one cluster. It is safe for concurrent use.
 type ZonalShifts struct {
 	client  *arczonalshift.Client
-	cluster string // its ARN
+	cluster string // ARN of the cluster
 }
 
 // Shift is a zonal shift of the cluster that is in force.
 type Shift struct {
 	ZoneID string    // "use1-az1"
-	Until  time.Time // zero: no end is set, for a shift that AWS started
+	Until  time.Time // end of the shift; zero for an autoshift, which AWS ends
 }
 
 // NewZonalShifts returns the client for the EKS cluster with the ARN, in the region and account of cfg.
@@ -30,9 +30,9 @@ func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
 	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
 }
 
-// Shifts returns the shifts that are in force at now, sorted by zone. It returns only the shift of each zone that ends
-// last. Autoshifts and practice runs are included. The error is awserr.Misconfigured if zonal shift is not enabled for
-// the cluster.
+// Shifts returns the shifts that are in force at now, sorted by zone. Of several shifts of a zone it returns the one
+// that ends last. Autoshifts and practice runs are included. The error is awserr.Misconfigured if zonal shift is not
+// enabled for the cluster.
 func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
 	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.cluster)})
@@ -60,7 +60,7 @@ func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error
 	return slices.CompactFunc(found, func(a, b Shift) bool { return a.ZoneID == b.ZoneID }), nil
 }
 
-// compareEnds orders shifts by their ends. A shift without an end comes last.
+// compareEnds compares the ends of two shifts. A shift without an end is later than any other.
 func compareEnds(a, b Shift) int {
 	switch {
 	case a.Until.IsZero() && b.Until.IsZero():

@@ -1,7 +1,8 @@
 // Package iam reads and creates the instance profiles of nodes, and reads roles and the caller's identity.
 //
 // In: role names, our cluster's name and UID.
-// Out: instance profiles, roles, the result of IAM's policy simulator, the caller's identity; errors classified by package awserr.
+// Out: instance profiles, roles, the results of IAM's policy simulator, the caller's identity; errors classified by
+// package awserr.
 // Never: a change to a role or a policy.
 package iam
 
@@ -18,9 +19,9 @@ import (
 
 // Cluster identifies our cluster in the names and tags of instance profiles.
 type Cluster struct {
-	Name   string // of the EKS cluster
-	UID    string // of its kube-system namespace; empty if the client is not used for instance profiles
-	Region string // empty: the region of the configuration
+	Name   string // name of the EKS cluster
+	UID    string // UID of the kube-system namespace; may be empty for calls that do not concern instance profiles
+	Region string // empty: the region of New's cfg
 }
 
 // Client is the client of IAM and STS. It is safe for concurrent use.
@@ -45,7 +46,7 @@ type Identity struct {
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/joiner/i-0123"
 }
 
-// Role returns the name of the role in an assumed-role ARN, empty for a user.
+// Role returns the name of the role in the ARN of an assumed role; empty for a user.
 func (i Identity) Role() string {
 	_, rest, ok := strings.Cut(i.ARN, ":assumed-role/")
 	if !ok {

@@ -29,23 +29,23 @@ const (
 
 // NodeClass identifies the EC2NodeClass that an instance profile is for.
 type NodeClass struct {
-	Name string            // of the EC2NodeClass
-	UID  string            // of the EC2NodeClass
-	Role string            // spec.role: a role's name, optionally with a path
+	Name string            // name of the EC2NodeClass
+	UID  string            // UID of the EC2NodeClass
+	Role string            // spec.role: the name of a role, optionally with a path, or its ARN
 	Tags map[string]string // spec.tags
 }
 
 // Profile is an instance profile, read from IAM.
 type Profile struct {
-	Name, ARN, Path string            // of the instance profile
+	Name, ARN, Path string            // name, ARN and path of the instance profile
 	Role            string            // name of its role, without path; empty if it has none
-	RoleARN         string            // ARN of its role; empty if it has none
-	Created         time.Time         // zero if IAM did not return it
-	Tags            map[string]string // of the instance profile
+	RoleARN         string            // ARN of its role; empty if it has none, or if IAM has not returned the role yet
+	Created         time.Time         // creation time; zero if IAM did not return it
+	Tags            map[string]string // tags of the instance profile
 }
 
-// ProfileName returns the name of the instance profile for a NodeClass' role. The name is a function of class and role.
-// After a change of spec.role the name differs, so running instances keep the old profile.
+// ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name contains a hash of
+// both, so a change of spec.role leads to a new profile, and running instances keep the old one.
 func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
 	const longest, digits = 128, 20 // IAM's limit, and the digits of the hash
@@ -53,14 +53,15 @@ func (d *Client) ProfileName(c NodeClass) string {
 	return name[:min(len(name), longest-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// path returns the IAM path of the profiles of our cluster's NodeClasses.
+// path returns the IAM path of all instance profiles of our cluster. The path of one profile continues with the UID of
+// its EC2NodeClass.
 func (d *Client) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
 
 // roleName removes the path from a role, because instance profiles refer to roles by name.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
-// EnsureProfile returns the instance profile of the NodeClass' role and creates it if necessary. It is idempotent and
-// makes one call if the profile is correct.
+// EnsureProfile returns the instance profile of the EC2NodeClass and its role. It creates the profile and sets its role
+// if necessary. It is idempotent and makes one call if the profile is correct.
 func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
 	switch {
 	case d.cluster.UID == "" || c.UID == "":
@@ -77,7 +78,7 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 	if err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
-	if err := d.own(p); err != nil {
+	if err := d.checkOwner(p); err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
 	if p.Role != roleName(c.Role) {
@@ -86,7 +87,7 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 		}
 		p.Role, p.RoleARN = roleName(c.Role), ""
 	}
-	if err := d.samePath(ctx, &p, c); err != nil {
+	if err := d.checkRolePath(ctx, &p, c); err != nil {
 		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
 	}
 	return p, nil
@@ -99,22 +100,23 @@ func isRoleName(name string) bool {
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
 }
 
-// samePath checks that a role given with a path, or as an ARN, is the role that IAM has under its name. Without this
-// check, a wrong path or account would only show when nodes cannot join.
-func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
+// checkRolePath returns an error if spec.role has a path or is an ARN, but the role of this name in the account has
+// another path or ARN. Without this check, a wrong path or account would only show when nodes cannot join. It sets
+// p.RoleARN.
+func (d *Client) checkRolePath(ctx context.Context, p *Profile, c NodeClass) error {
 	if !strings.Contains(c.Role, "/") {
 		return nil
 	}
-	if p.RoleARN == "" { // IAM may return the role some seconds after it was added to the profile
-		now, err := d.Profile(ctx, p.Name)
+	if p.RoleARN == "" { // IAM may return the role only some seconds after it was added to the profile
+		latest, err := d.Profile(ctx, p.Name)
 		if err != nil {
 			return err
 		}
-		if now.RoleARN == "" {
+		if latest.RoleARN == "" {
 			return &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "ProfileNotSettled",
 				Message: "the role of instance profile " + p.Name + " is not visible yet", Hint: "IAM takes some seconds to show a change"}
 		}
-		p.RoleARN = now.RoleARN
+		p.RoleARN = latest.RoleARN
 	}
 	if p.RoleARN == c.Role || strings.HasSuffix(p.RoleARN, ":role/"+strings.TrimPrefix(c.Role, "/")) {
 		return nil
@@ -137,6 +139,7 @@ func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 	return profileOf(*out.InstanceProfile), nil
 }
 
+// profileOf converts an instance profile of IAM.
 func profileOf(i iamtypes.InstanceProfile) Profile {
 	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path),
 		Created: aws.ToTime(i.CreateDate), Tags: map[string]string{}}
@@ -149,9 +152,9 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 	return p
 }
 
-// own returns an error if this cluster does not own the profile. A profile with a name of this cluster but without its
-// UID was created by a user.
-func (d *Client) own(p Profile) error {
+// checkOwner returns an error if the profile does not carry the name and UID of this cluster, so that a user must have
+// created the profile.
+func (d *Client) checkOwner(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
 	}
@@ -159,6 +162,7 @@ func (d *Client) own(p Profile) error {
 		"it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
 }
 
+// create creates the profile without a role. If IAM already has a profile of this name, create returns that profile.
 func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
 	tags := map[string]string{}
 	maps.Copy(tags, c.Tags)
@@ -172,7 +176,7 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	out, err := d.iam.CreateInstanceProfile(ctx, in)
 	err = awserr.Sort("CreateInstanceProfile "+name, err)
 	if e := awserr.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
-		return d.Profile(ctx, name) // an earlier process has just created it
+		return d.Profile(ctx, name) // an earlier process has created it since EnsureProfile looked it up
 	}
 	if err != nil {
 		return Profile{}, err
@@ -184,7 +188,7 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	return p, nil
 }
 
-// attach sets the profile's role. IAM allows only one.
+// attach sets the profile's role. It first removes the old role, because a profile can have only one.
 func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
@@ -203,9 +207,9 @@ func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 		return awserr.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
 			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
 	case e.Code == "LimitExceeded":
-		// An earlier process has just attached a role that IAM did not return yet.
-		now, err := d.Profile(ctx, p.Name)
-		if err == nil && now.Role == role {
+		// The profile already has a role that IAM had not returned: an earlier process has just attached it.
+		latest, err := d.Profile(ctx, p.Name)
+		if err == nil && latest.Role == role {
 			return nil
 		}
 		return &awserr.Error{Op: e.Op, Kind: awserr.Transient, Reason: "ProfileNotSettled", Code: e.Code, Message: e.Message,
@@ -232,7 +236,7 @@ func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 			if err != nil {
 				return nil, err
 			}
-			if d.own(p) == nil {
+			if d.checkOwner(p) == nil {
 				out = append(out, p)
 			}
 		}
@@ -242,7 +246,7 @@ func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 }
 
 // DeleteProfile deletes an instance profile of ours. It refuses (awserr.Refused) to delete a profile that does not
-// carry our UID. A profile that does not exist is success.
+// carry our UID. It returns nil for a profile that does not exist.
 func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	p, err := d.Profile(ctx, name)
 	if awserr.Is(err, awserr.Gone) {
@@ -251,7 +255,7 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete instance profile: %w", err)
 	}
-	if err := d.own(p); err != nil {
+	if err := d.checkOwner(p); err != nil {
 		return err
 	}
 	if p.Role != "" {
@@ -268,7 +272,7 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteProfiles deletes all of our profiles of a deleted NodeClass, by its UID.
+// DeleteProfiles deletes all our profiles of a deleted EC2NodeClass, given its UID.
 func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
 	all, err := d.Profiles(ctx)
 	if err != nil {

@@ -53,7 +53,8 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 	return out, nil
 }
 
-// trusts returns the principals that a trust policy, in IAM's JSON form, allows to assume the role, sorted.
+// trusts returns the principals in the Allow statements of a role's trust policy, sorted. document is the URL-encoded
+// JSON that IAM returns.
 func trusts(document string) ([]string, error) {
 	text, err := url.QueryUnescape(document)
 	if err != nil {
@@ -80,7 +81,7 @@ func trusts(document string) ([]string, error) {
 			continue
 		}
 		var byKind map[string]json.RawMessage
-		if json.Unmarshal(s.Principal, &byKind) != nil { // "*"
+		if json.Unmarshal(s.Principal, &byKind) != nil { // the principal is "*"
 			var all []string
 			if err := oneOrMore(s.Principal, &all); err != nil {
 				return nil, err
@@ -99,7 +100,8 @@ func trusts(document string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// oneOrMore reads a list, or a single item, which IAM accepts in place of a list.
+// oneOrMore unmarshals a list, or a single item, which IAM accepts in place of a list. Empty JSON leaves into
+// unchanged.
 func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 	if len(raw) == 0 {
 		return nil
@@ -115,8 +117,8 @@ func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 	return nil
 }
 
-// MayPass asks IAM whether a principal (role or user) may pass a role to instances. IAM does not evaluate the organization's
-// policies for this answer.
+// MayPass reports whether a principal, a role or user given as an ARN, may pass the role to instances, according to
+// IAM's policy simulator. The simulator does not evaluate the organization's policies.
 func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: aws.String(principal),
@@ -133,8 +135,9 @@ func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, err
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
 
-// Forbidden returns the actions that a principal (role or user) is not allowed to perform on one of the resources, with these
-// condition keys. IAM's policy simulator answers, which does not evaluate the organization's policies.
+// Forbidden returns which of the actions a principal, a role or user given as an ARN, is not allowed to perform on at
+// least one of the resources, according to IAM's policy simulator. keys are the values of condition keys in the
+// requests. The simulator does not evaluate the organization's policies.
 func (d *Client) Forbidden(ctx context.Context, principal string, actions, resources []string, keys map[string][]string) ([]string, error) {
 	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(principal), ActionNames: actions, ResourceArns: resources}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {

@@ -1,8 +1,8 @@
-// Package interruption reads EC2 interruption messages from an SQS queue.
+// Package interruption receives EC2 interruption messages from an SQS queue, and parses and deletes them.
 //
 // In: a queue's name, and messages as EventBridge writes them.
-// Out: typed interruption messages, and handles to delete them after processing.
-// Never: Kubernetes, a reaction to a message, or trust in its content.
+// Out: parsed interruption messages; the deletion of messages that the caller has processed.
+// Never: a Kubernetes object, a reaction to a message, or trust in a message's content.
 package interruption
 
 import (
@@ -22,17 +22,17 @@ import (
 // Client is the client of the queue. It is safe for concurrent use.
 type Client struct {
 	client *sqs.Client
-	name   string
+	name   string // name of the queue
 
 	mu  sync.Mutex
 	url string // empty until the queue has been found
 }
 
-// SQS's limits for one call, and how long a received message stays hidden. A message that is not deleted by then is
-// received again.
+// SQS's limits for one call, and the visibility timeout.
 const (
-	MaxBatch   = 10
-	LongPoll   = 20 * time.Second
+	MaxBatch = 10               // messages of one call
+	LongPoll = 20 * time.Second // wait for a message
+	// HiddenTime is how long a received message stays hidden. If it is not deleted by then, it is received again.
 	HiddenTime = 20 * time.Second
 )
 
@@ -42,16 +42,17 @@ type Message struct {
 	Sent     time.Time // time when it was sent to the queue; zero if SQS did not return it
 	Received int       // how often it was received, including this time
 
-	receipt string
+	receipt string // SQS's handle to delete the message
 }
 
-// New returns the client of the queue with this name, in the region and account of cfg. The queue's URL is resolved at the first
-// use, so a queue that is created later is found.
+// New returns the client of the queue with this name, in the region and account of cfg. The queue may be created later:
+// its URL is looked up at the first use.
 func New(cfg aws.Config, queue string) *Client {
 	return &Client{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
 }
 
-// Receive returns up to MaxBatch messages. If there are none it waits for a message, up to wait, at most LongPoll.
+// Receive returns up to MaxBatch messages. If there are none, it waits for a message for wait, but at most for
+// LongPoll.
 func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
 	url, err := d.find(ctx)
 	if err != nil {
@@ -74,6 +75,7 @@ func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, er
 	return messages, nil
 }
 
+// fromSQS converts a message of SQS.
 func fromSQS(m sqstypes.Message) Message {
 	out := Message{Body: aws.ToString(m.Body), receipt: aws.ToString(m.ReceiptHandle), Received: 1}
 	if ms, err := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64); err == nil {
@@ -85,8 +87,8 @@ func fromSQS(m sqstypes.Message) Message {
 	return out
 }
 
-// Delete removes up to MaxBatch messages from the queue, and returns the number of removed messages. A message that was
-// not removed is received again.
+// Delete removes messages, at most MaxBatch, from the queue, and returns the number of removed messages. A message that
+// was not removed is received again.
 func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	if len(messages) == 0 {
 		return 0, nil
@@ -121,7 +123,7 @@ func (d *Client) find(ctx context.Context) (string, error) {
 	}
 	out, err := d.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(d.name)})
 	if err != nil {
-		return "", d.sorted("GetQueueUrl", err)
+		return "", d.classified("GetQueueUrl", err)
 	}
 	d.url = aws.ToString(out.QueueUrl)
 	if d.url == "" {
@@ -133,10 +135,10 @@ func (d *Client) find(ctx context.Context) (string, error) {
 // noQueue is the code of SQS's former XML protocol for a queue that does not exist. SQS still sends it.
 const noQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
-// failed classifies the error of a call that uses the URL. If the queue is gone, the URL is looked up again, because
-// the queue may be recreated.
+// failed returns the classified error of a call that used d.url. If the queue is gone, the next call looks up the URL
+// again, because the queue may be recreated.
 func (d *Client) failed(op string, err error) error {
-	err = d.sorted(op, err)
+	err = d.classified(op, err)
 	if awserr.Is(err, awserr.Gone) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -145,7 +147,8 @@ func (d *Client) failed(op string, err error) error {
 	return err
 }
 
-func (d *Client) sorted(op string, err error) error {
+// classified returns an error as an awserr.Error, with a hint about the queue.
+func (d *Client) classified(op string, err error) error {
 	err = awserr.Sort(op+" "+d.name, err)
 	e := awserr.Of(err)
 	if e.Code == noQueue {

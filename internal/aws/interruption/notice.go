@@ -2,19 +2,19 @@ package interruption
 
 import "time"
 
-// Kind is the kind of an interruption message. Its name is the one that Karpenter's metrics use.
+// Kind is the kind of an interruption message. Its values are those in Karpenter's metrics.
 type Kind string
 
 // The kinds. Each kind is about one instance, except BlockExpiring and AWS Health's kinds. No message has the kinds
 // InstanceImpaired, SystemImpaired and EventScheduled: they come from EC2's status checks.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
-	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance is more likely than others to be interrupted
+	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance has an elevated risk of interruption
 	ScheduledChange        Kind = "scheduled_change"                 // AWS Health: the instances will be stopped, moved or retired
 	InstanceStopped        Kind = "instance_stopped"                 // the instance has stopped or is about to
 	InstanceTerminated     Kind = "instance_terminated"              // the instance has terminated or is about to
 	ReservationInterrupted Kind = "capacity_reservation_interrupted" // the reservation's owner reclaims the instance in two minutes
-	BlockExpiring          Kind = "capacity_block_expiring"          // EC2 terminates the capacity block's instances from ten minutes on
+	BlockExpiring          Kind = "capacity_block_expiring"          // EC2 begins to terminate the capacity block's instances in ten minutes
 	InstanceImpaired       Kind = "instance_status"                  // EC2's status check of the instance fails
 	SystemImpaired         Kind = "system_status"                    // EC2's status check of the instance's host fails
 	EventScheduled         Kind = "event_status"                     // EC2 will reboot, stop or retire the instance
@@ -29,14 +29,16 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the instance is already stopping or terminating, so waiting cannot help.
+// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated, so that waiting cannot
+// help.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
 // IsBroken reports whether the instance has failed, so its pods are deleted forcibly.
 func (k Kind) IsBroken() bool { return k == InstanceImpaired || k == SystemImpaired }
 
-// Suits reports whether a message of this kind can be about an instance of the capacity type: EC2 interrupts only spot instances, and
-// the owner of a reservation only instances in it. An empty capacity type suits every kind.
+// Suits reports whether a message of this kind can be about an instance of the capacity type. EC2 interrupts only spot
+// instances, and the owner of a reservation interrupts only instances in the reservation. An empty capacity type suits
+// every kind.
 func (k Kind) Suits(capacityType string) bool {
 	switch k {
 	case SpotInterrupted, RebalanceRecommended:
@@ -73,19 +75,19 @@ type Notice struct {
 	Instances []string
 	// Reservation is the id of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
 	Reservation string
-	// State is the new state of an instance, in EC2's terms; empty for other kinds.
+	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or InstanceTerminated.
 	State string
 	// Account and Region are the origin of the event, as stated in the message; empty if it states none.
 	Account, Region string
 	// At is the time of the event; zero if the message has none.
 	At time.Time
-	// Ends is the end of a scheduled change; zero if the message has none.
+	// Ends is the end of a ScheduledChange; zero if the message has none.
 	Ends time.Time
-	// Source and DetailType are EventBridge's, for a NoOp of an unknown kind; else empty.
+	// Source and DetailType are those of an event that Parse does not understand, whose Kind is NoOp; else empty.
 	Source, DetailType string
 }
 
-// Unknown reports whether the message is of an unknown kind.
+// Unknown reports whether Parse does not understand the message's event.
 func (n Notice) Unknown() bool { return n.DetailType != "" || n.Source != "" }
 
 // Cause is the reason why a message cannot be read.

@@ -25,8 +25,8 @@ type event struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// Parse reads the body of a message. The error is a *Broken. Parse validates everything, because anyone who can send to
-// the queue may have written the body.
+// Parse parses the body of a message. The error is a *Broken. Parse validates everything, because anyone who can send
+// to the queue may have written the body.
 func Parse(body string) (Notice, error) {
 	if len(body) > MaxSize {
 		return Notice{}, broken(TooLarge, "%d bytes, more than %d", len(body), MaxSize)
@@ -39,27 +39,27 @@ func Parse(body string) (Notice, error) {
 	if at, err := time.Parse(time.RFC3339, e.Time); err == nil {
 		n.At = at.UTC()
 	}
-	read := reader(e)
-	if read == nil {
+	parseDetail := parserOf(e)
+	if parseDetail == nil {
 		n.Source, n.DetailType = short(e.Source), short(e.DetailType)
 		if n.Source == "" && n.DetailType == "" {
 			return Notice{}, broken(Unreadable, "it has neither source nor detail-type")
 		}
 		return n, nil
 	}
-	if err := read(e.Detail, &n); err != nil {
+	if err := parseDetail(e.Detail, &n); err != nil {
 		return Notice{}, err
 	}
 	return n, nil
 }
 
-// reader returns the parser of an event's details; nil for an unknown event. EventBridge has used only version 0, and
-// its documentation of capacity blocks omits the version.
-func reader(e event) func(json.RawMessage, *Notice) error {
+// parserOf returns the parser of an event's details; nil for an unknown event or version. EventBridge has used only
+// version 0, and the documentation of the events of capacity blocks omits the version.
+func parserOf(e event) func(json.RawMessage, *Notice) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
 	}
-	return readers()[Event{Source: e.Source, DetailType: e.DetailType}]
+	return parsers()[Event{Source: e.Source, DetailType: e.DetailType}]
 }
 
 // Event identifies a kind of event, in EventBridge's terms.
@@ -68,22 +68,23 @@ type Event struct {
 	DetailType string // "EC2 Instance State-change Notification"
 }
 
-// Events returns the events that Parse understands, sorted. EventBridge rules must send these events to the queue, and
-// need not send others.
+// Events returns the events that Parse understands, sorted. The rules of EventBridge must send these events to the
+// queue, and need not send others.
 func Events() []Event {
-	return slices.SortedFunc(maps.Keys(readers()), func(a, b Event) int {
+	return slices.SortedFunc(maps.Keys(parsers()), func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
 	})
 }
 
-// readers returns the parser of each event's details.
-func readers() map[Event]func(json.RawMessage, *Notice) error {
+// parsers returns the parser of each event's details. A parser sets the fields of its second argument, whose Kind was
+// NoOp.
+func parsers() map[Event]func(json.RawMessage, *Notice) error {
 	const ec2 = "aws.ec2"
 	return map[Event]func(json.RawMessage, *Notice) error{
 		{ec2, "EC2 Spot Instance Interruption Warning"}:                 instance(SpotInterrupted),
 		{ec2, "EC2 Instance Rebalance Recommendation"}:                  instance(RebalanceRecommended),
 		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
-		// The user guide documents this name.
+		// The user guide documents this name for the event of the line above.
 		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instance(ReservationInterrupted),
 		{ec2, "EC2 Instance State-change Notification"}:                               readState,
 		{ec2, "Capacity Block Reservation Expiration Warning"}:                        readBlock,
@@ -97,6 +98,7 @@ type ofInstance struct {
 	State      string `json:"state"`
 }
 
+// instance returns the parser of an event of the kind about one instance.
 func instance(kind Kind) func(json.RawMessage, *Notice) error {
 	return func(detail json.RawMessage, n *Notice) error {
 		var d ofInstance
@@ -111,6 +113,7 @@ func instance(kind Kind) func(json.RawMessage, *Notice) error {
 	}
 }
 
+// readState parses a change of an instance's state. It leaves NoOp for an instance that starts.
 func readState(detail json.RawMessage, n *Notice) error {
 	var d ofInstance
 	if err := decode(detail, &d); err != nil {
@@ -127,7 +130,7 @@ func readState(detail json.RawMessage, n *Notice) error {
 	return instance(kind)(detail, n)
 }
 
-// readBlock reads https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
+// readBlock parses the details of https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
 func readBlock(detail json.RawMessage, n *Notice) error {
 	var d struct {
 		ReservationID string `json:"capacity-reservation-id"`
@@ -142,14 +145,16 @@ func readBlock(detail json.RawMessage, n *Notice) error {
 	return nil
 }
 
-// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It processes
-// only scheduled changes to instances that are not completed.
+// readHealth parses the details of
+// https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It leaves NoOp for all events
+// but scheduled changes of instances that are not yet completed.
 func readHealth(detail json.RawMessage, n *Notice) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		// An organization's Health events come from another account, and Health's backup copies from another region.
+		// The event itself may have another account, if an organization collects its events in one account, and another
+		// region, if it is a backup copy.
 		Account  string `json:"affectedAccount"`
 		Region   string `json:"eventRegion"`
 		End      string `json:"endTime"` // RFC 1123
@@ -182,6 +187,7 @@ func readHealth(detail json.RawMessage, n *Notice) error {
 	return nil
 }
 
+// decode unmarshals the details of an event.
 func decode(detail json.RawMessage, into any) error {
 	if len(detail) == 0 {
 		return broken(Unreadable, "it has no detail")
@@ -198,14 +204,15 @@ func isID(prefix, text string) bool {
 	return ok && slices.Contains([]int{8, 17}, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
+// broken returns a *Broken with the cause. Its detail is format with args.
 func broken(cause Cause, format string, args ...any) error {
 	return &Broken{Cause: cause, Detail: short(fmt.Sprintf(format, args...))}
 }
 
-// longest is the maximum length of text from a message that is logged, in bytes.
+// longest is the maximum length, in bytes, of a text from a message that is logged.
 const longest = 200
 
-// short returns one line of text, cut to longest, for a log.
+// short returns the text on one line, cut off after longest bytes, for a log.
 func short(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "�")
 	if len(text) > longest {

@@ -1,8 +1,8 @@
 // Package pricing reads the prices of one region and keeps them in a Book.
 //
-// In: answers of the Price List and of the spot price history; the embedded table.
-// Out: a Book, which never changes; a newer one takes its place.
-// Never: a reader that waits for AWS, or a price that is lost because AWS did not answer.
+// In: the responses of the Price List and of the spot price history; the embedded table.
+// Out: an immutable Book, which a refresh replaces by a newer one.
+// Never: a wait for AWS to get the Book, or the loss of a price because AWS did not respond.
 package pricing
 
 import (
@@ -15,10 +15,10 @@ import (
 
 // The sources of prices.
 const (
-	FromAWS   = "aws"      // AWS's answer
-	FromTable = "embedded" // the table in this program, for this region
-	FromOther = "foreign"  // the table, for another region: suitable to compare types, not for bills
-	FromNone  = "none"     // no prices yet
+	FromAWS   = "aws"      // AWS's response
+	FromTable = "embedded" // the embedded table, for this region
+	FromOther = "foreign"  // the embedded table, for another region: suitable to compare types, not to compute costs
+	FromNone  = "none"     // no source: there are no prices yet
 )
 
 // Book holds the known prices at one moment. It is immutable.
@@ -26,13 +26,14 @@ type Book struct {
 	Region string         // "us-east-1"
 	Prices catalog.Prices // per instance type, zone and capacity type
 
-	OnDemandFrom string    // FromAWS, FromTable or FromOther
-	OnDemandAt   time.Time // when AWS returned them; zero if it did not
-	SpotFrom     string    // FromAWS or FromNone
-	SpotAt       time.Time // when AWS returned them; zero if it did not
+	OnDemandFrom string    // source of the on-demand prices
+	OnDemandAt   time.Time // when AWS last returned all on-demand prices, or else first some; zero: never
+	SpotFrom     string    // source of the spot prices: FromAWS or FromNone
+	SpotAt       time.Time // when AWS last returned the spot prices; zero if it never did
 }
 
-// Of returns the price per hour of a type in a zone, 0 if it is unknown.
+// Of returns the price per hour of a type in a zone, 0 if it is unknown. As long as no spot prices are known at all,
+// the spot price is the on-demand price.
 func (b Book) Of(instanceType, zone, capacityType string) catalog.Price {
 	switch capacityType {
 	case catalog.OnDemand:
@@ -61,7 +62,7 @@ func (b Book) Apply(t catalog.Type) catalog.Type {
 	return t.WithOfferings(out)
 }
 
-// Age returns how old the on-demand prices are at now. ok is false if AWS has never returned any.
+// Age returns how old the on-demand prices are at now; ok is false if AWS has never returned on-demand prices.
 func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	if b.OnDemandAt.IsZero() {
 		return 0, false
@@ -69,12 +70,12 @@ func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 	return now.Sub(b.OnDemandAt), true
 }
 
-// Origins describes the source of the prices and their age at now.
+// Origins describes the sources of the on-demand and the spot prices, and the age at now of those from AWS.
 func (b Book) Origins(now time.Time) (onDemand, spot string) {
 	onDemand = map[string]string{
 		FromAWS:   "AWS, " + age(now, b.OnDemandAt),
 		FromTable: "the table in this program",
-		FromOther: "the table in this program, for another region (" + stand(b.Region) + ")",
+		FromOther: "the table in this program, for another region (" + fallbackRegion(b.Region) + ")",
 		FromNone:  "unknown",
 	}[b.OnDemandFrom]
 	spot = "unknown, on-demand price used"
@@ -84,18 +85,19 @@ func (b Book) Origins(now time.Time) (onDemand, spot string) {
 	return onDemand, spot
 }
 
+// age formats the time since at, such as "5m0s old".
 func age(now, at time.Time) string {
 	return max(now.Sub(at), 0).Truncate(time.Second).String() + " old"
 }
 
-// Embedded returns a book with the prices of this program's table. If the table lacks the region, the book has the
-// on-demand prices of another region in the same partition.
+// Embedded returns a book with the on-demand prices of the embedded table. If the table lacks the region, the book has
+// the on-demand prices of another region in the same partition.
 func Embedded(table catalog.Table, region string) Book {
 	b := Book{Region: region, OnDemandFrom: FromTable, SpotFrom: FromNone}
 	r, err := table.Region(region)
 	if err != nil {
 		b.OnDemandFrom = FromOther
-		r, err = table.Region(stand(region))
+		r, err = table.Region(fallbackRegion(region))
 	}
 	if err != nil {
 		b.OnDemandFrom = FromNone
@@ -105,8 +107,8 @@ func Embedded(table catalog.Table, region string) Book {
 	return b
 }
 
-// stand returns the region whose prices are used for a region that the table lacks.
-func stand(region string) string {
+// fallbackRegion returns the region whose prices are used for a region that the table lacks.
+func fallbackRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "us-gov-"):
 		return "us-gov-west-1"
@@ -116,8 +118,9 @@ func stand(region string) string {
 	return "us-east-1"
 }
 
-// withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price. all is false if one
-// of the requests failed; the time of the prices then stays.
+// withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price, unless the old
+// prices are those of another region. all is false if one of the requests failed; OnDemandAt then keeps its earlier
+// value.
 func (b Book) withOnDemand(prices map[string]catalog.Price, all bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
 	if merged == nil || b.OnDemandFrom == FromOther {

@@ -23,7 +23,7 @@ import (
 // Client is the client for AWS prices. It is safe for concurrent use.
 type Client struct {
 	region string
-	// isolated disables requests to the Price List, because the VPC has no network path to it.
+	// isolated disables requests to the Price List, because there is no network path to it.
 	isolated bool
 	ec2      *awsec2.Client
 	pricing  *pricing.Client
@@ -36,7 +36,7 @@ type Client struct {
 type Config struct {
 	AWS      aws.Config    // credentials and region of the clients
 	Table    catalog.Table // initial prices
-	Isolated bool          // never call the Price List, which has no endpoint in a private VPC
+	Isolated bool          // the Price List is never called, because a private VPC has no network path to it
 }
 
 // New returns a client. Its book has the embedded prices until Refresh succeeds.
@@ -55,7 +55,7 @@ func New(c Config) *Client {
 	return d
 }
 
-// listRegion returns the region that serves the Price List for a region.
+// listRegion returns the region whose Price List endpoint a client in the region uses.
 func listRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "ap-"):
@@ -71,8 +71,8 @@ func listRegion(region string) string {
 // Book returns the newest prices. It never blocks.
 func (d *Client) Book() Book { return *d.book.Load() }
 
-// Refresh reads on-demand and spot prices from AWS concurrently. If one request fails, its old prices stay and Refresh
-// returns the error. The new prices of the successful request take effect immediately.
+// Refresh reads on-demand and spot prices from AWS concurrently, and updates the Book with each as soon as they are
+// read. The prices of a failed request stay as they are, and Refresh returns its error.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -85,14 +85,14 @@ func (d *Client) Refresh(ctx context.Context) error {
 		var prices map[string]catalog.Price
 		prices, onDemandErr = d.onDemand(ctx)
 		if len(prices) > 0 {
-			d.turn(func(b Book) Book { return b.withOnDemand(prices, onDemandErr == nil, time.Now()) })
+			d.update(func(b Book) Book { return b.withOnDemand(prices, onDemandErr == nil, time.Now()) })
 		}
 	})
 	both.Go(func() {
 		var prices map[string]map[string]catalog.Price
 		prices, spotErr = d.spot(ctx)
 		if len(prices) > 0 {
-			d.turn(func(b Book) Book { return b.withSpot(prices, time.Now()) })
+			d.update(func(b Book) Book { return b.withSpot(prices, time.Now()) })
 		}
 	})
 	both.Wait()
@@ -102,8 +102,8 @@ func (d *Client) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// turn replaces the book with the result of next.
-func (d *Client) turn(next func(Book) Book) {
+// update replaces the book with the result of next, which may be called more than once.
+func (d *Client) update(next func(Book) Book) {
 	for {
 		old := d.book.Load()
 		book := next(*old)
@@ -141,7 +141,7 @@ func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error)
 	return out, errors.Join(errs...)
 }
 
-// list returns the prices of one tenancy and product family.
+// list returns the prices of one tenancy and product family, by instance type.
 func (d *Client) list(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
 	out := map[string]catalog.Price{}
 	equals := func(field, value string) pricingtypes.Filter {
@@ -174,6 +174,7 @@ func (d *Client) list(ctx context.Context, tenancy, family string) (map[string]c
 	return out, nil
 }
 
+// currency returns the currency of the Price List in a region. Prices in China are in yuan.
 func currency(region string) string {
 	if strings.HasPrefix(region, "cn-") {
 		return "CNY"
@@ -181,7 +182,7 @@ func currency(region string) string {
 	return "USD"
 }
 
-// spot reads the spot prices in force, by type and zone.
+// spot returns the current spot prices, by instance type and zone.
 func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price, error) {
 	out := map[string]map[string]catalog.Price{}
 	newest := map[[2]string]time.Time{}
@@ -211,6 +212,7 @@ func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price,
 	return out, nil
 }
 
+// keyOf returns the instance type, zone and time of a spot price; ok is false if type or zone is missing.
 func keyOf(p awstypes.SpotPrice) (name, zone string, at time.Time, ok bool) {
 	name, zone = string(p.InstanceType), aws.ToString(p.AvailabilityZone)
 	return name, zone, aws.ToTime(p.Timestamp), name != "" && zone != ""

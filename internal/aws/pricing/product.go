@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// product is one entry of the Price List, reduced to the fields that we read.
+// product holds the fields of one entry of the Price List that parseProduct uses.
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -24,8 +24,9 @@ type product struct {
 	} `json:"terms"`
 }
 
-// parseProduct returns the type and the highest of its hourly prices, 0 if it has no price in the currency. (A type has
-// one price. Taking the highest avoids a dependence on the map order.)
+// parseProduct returns the instance type of an entry of the Price List, empty if it has none, and its hourly price, 0
+// if it has none in the currency. A type should have one price; of several, parseProduct returns the highest, so that
+// the result does not depend on the order of a map.
 func parseProduct(text, currency string) (name string, price catalog.Price, err error) {
 	var p product
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -2,15 +2,15 @@ package ratelimit
 
 import "time"
 
-// bucket holds tokens. A negative number is the number of calls that wait for a token, in the order of their calls of
-// take.
+// bucket is a token bucket. Calls that wait for a token get it in the order in which they called take.
 type bucket struct {
-	size, refill float64
-	tokens       float64
-	at           time.Time // when tokens was last updated
+	size   float64   // maximum number of tokens
+	refill float64   // tokens per second
+	tokens float64   // number of tokens; if it is negative, that many calls wait
+	at     time.Time // when tokens was last updated
 }
 
-// newBucket returns a full bucket, somewhat smaller than EC2's.
+// newBucket returns a full bucket with the shares of the rate that we use.
 func newBucket(now time.Time, r Rate) *bucket {
 	size := max(1, r.Burst*shareOfBurst)
 	return &bucket{size: size, refill: r.PerSecond * shareOfRate, tokens: size, at: now}

@@ -1,9 +1,9 @@
-// Package ratelimit limits calls to EC2 to the rates that EC2 allows an account, so a burst of launches is delayed, not throttled.
+// Package ratelimit limits calls to EC2 to the rates that EC2 allows an account, so that EC2 does not throttle them.
 //
 // In: calls that the AWS SDK is about to send; the limits of EC2.
-// Out: the same calls in their order, each delayed until the limits allow it; the delay, and whether EC2 still throttled
-// the call.
-// Never: a call of its own, a retry, or a choice between calls.
+// Out: the same calls in their order, each delayed until the limits allow it; for each its delay, and whether EC2
+// throttled it nevertheless.
+// Never: a call of its own, a retry, or a priority among calls.
 package ratelimit
 
 import (
@@ -25,7 +25,8 @@ type Rate struct {
 }
 
 // Limits are EC2's rate limits by action: "CreateFleet", or a pattern for path.Match: "Describe*". If several patterns
-// match, the longest counts. Each action has its own bucket, as in EC2.
+// match an action, the longest applies. Each action has its own bucket, as in EC2, also if a pattern matches several
+// actions.
 type Limits map[string]Rate
 
 // Published returns the default limits of an account, from
@@ -54,9 +55,9 @@ func (l Limits) With(others Limits) Limits {
 	return out
 }
 
-// of returns the limit of an action. ok is false if it has none.
+// of returns the limit of an action; false if it has none.
 func (l Limits) of(action string) (Rate, bool) {
-	best, found := "", false
+	best, found := "", false // the pattern that applies
 	for pattern := range l {
 		if ok, err := path.Match(pattern, action); err != nil || !ok {
 			continue
@@ -68,8 +69,8 @@ func (l Limits) of(action string) (Rate, bool) {
 	return l[best], found
 }
 
-// The share of the limits that we leave unused, because calls do not arrive at EC2 as evenly as we send them, and other
-// clients use the same account.
+// The shares of EC2's limits that we use. The rest is unused, because calls do not arrive at EC2 as evenly as we send
+// them, and because other clients use the same account.
 const (
 	shareOfBurst = 0.9
 	shareOfRate  = 0.95
@@ -87,11 +88,11 @@ type Attempt struct {
 type Budget struct {
 	limits  Limits
 	observe func(Attempt) // nil disables it
-	// isOne makes all actions of all services share one bucket.
+	// isOne is true if all actions of all services share one bucket.
 	isOne bool
 
 	mu      sync.Mutex
-	buckets map[string]*bucket // by action
+	buckets map[string]*bucket // by key
 }
 
 // New returns a Budget of full buckets. observe is called after each attempt; nil disables it.
@@ -99,8 +100,8 @@ func New(limits Limits, observe func(Attempt)) *Budget {
 	return &Budget{limits: limits, observe: observe, buckets: map[string]*bucket{}}
 }
 
-// NewOne returns a Budget with one bucket for the calls of all services. Its calls use no tokens of other Budgets.
-// observe is called after each attempt; nil disables it.
+// NewOne returns a Budget with one bucket for the calls to all services of AWS. observe is called after each attempt;
+// nil disables it.
 func NewOne(rate Rate, observe func(Attempt)) *Budget {
 	b := New(Limits{"*": rate}, observe)
 	b.isOne = true
@@ -118,11 +119,11 @@ func (b *Budget) key(action string) string {
 	return action
 }
 
-// service is the SDK's name of EC2.
+// service is the service ID of EC2 in the SDK.
 const service = "EC2"
 
-// Keep adds the budget to a client, as one of aws.Config's APIOptions. Calls to other services are not limited, unless
-// one bucket is used for all services.
+// Keep adds the budget to the calls of a client: it is one of the APIOptions of aws.Config. It does not limit calls to
+// other services than EC2, unless the Budget is from NewOne.
 func (b *Budget) Keep(stack *middleware.Stack) error {
 	step := middleware.FinalizeMiddlewareFunc("JoinerBudget", b.attempt)
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
@@ -133,6 +134,7 @@ func (b *Budget) Keep(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(step, "Retry", middleware.After)
 }
 
+// attempt is the middleware that waits for a token before each attempt, and observes the attempt.
 func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
@@ -155,33 +157,34 @@ func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next 
 	return out, metadata, err
 }
 
-// wait blocks until the call may be made, and returns how long that took. A call that would have to wait beyond its
-// deadline fails at once, as throttled.
+// wait blocks until the call may be made, and returns how long it blocked. If the call would have to wait beyond the
+// deadline of ctx, wait returns at once with an error of kind awserr.Throttled.
 func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error) {
 	now := time.Now()
-	turn := b.turn(now, action)
-	if turn <= 0 {
+	delay := b.take(now, action)
+	if delay <= 0 {
 		return 0, nil
 	}
-	if deadline, ok := ctx.Deadline(); ok && now.Add(turn).After(deadline) {
-		b.giveBack(action)
+	if deadline, ok := ctx.Deadline(); ok && now.Add(delay).After(deadline) {
+		b.putBack(action)
 		return 0, &awserr.Error{Op: action, Kind: awserr.Throttled, Reason: "RequestLimitExceeded",
 			Message: "the wait for earlier calls exceeds the deadline of this call",
 			Hint:    "request a higher limit of EC2 API calls from AWS, and set --ec2-api-limits (EC2_API_LIMITS)"}
 	}
-	timer := time.NewTimer(turn)
+	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return turn, nil
+		return delay, nil
 	case <-ctx.Done():
-		b.giveBack(action)
+		b.putBack(action)
 		return 0, ctx.Err()
 	}
 }
 
-// turn takes a token, possibly one that is not yet available, and returns the time until it is available.
-func (b *Budget) turn(now time.Time, action string) time.Duration {
+// take takes a token of the action's bucket, possibly one that is not yet available, and returns the time until that
+// token is available. It returns 0 for an action without a limit.
+func (b *Budget) take(now time.Time, action string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, ok := b.buckets[b.key(action)]
@@ -196,8 +199,8 @@ func (b *Budget) turn(now time.Time, action string) time.Duration {
 	return k.take(now)
 }
 
-// giveBack returns the token of a call that was not made.
-func (b *Budget) giveBack(action string) {
+// putBack puts the token of a call that was not made back into the bucket.
+func (b *Budget) putBack(action string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if k, ok := b.buckets[b.key(action)]; ok {
@@ -205,7 +208,8 @@ func (b *Budget) giveBack(action string) {
 	}
 }
 
-// refused empties the bucket after EC2 has throttled a call: other clients use EC2's bucket too.
+// refused empties the bucket after EC2 has throttled a call: EC2's own bucket is empty, because other clients use it,
+// too.
 func (b *Budget) refused(action string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

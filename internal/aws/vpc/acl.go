@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// ACLs returns the network ACLs of a VPC, sorted by id, with their entries sorted by number.
+// ACLs returns the network ACLs of a VPC, sorted by ID, with their entries sorted by number.
 func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
 	pages := awsec2.NewDescribeNetworkAclsPaginator(d.client, &awsec2.DescribeNetworkAclsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeNetworkAcls", pages.HasMorePages,

@@ -5,35 +5,36 @@ import (
 	"time"
 )
 
-// Addresses counts the addresses that launches have taken and that EC2 still shows as free. It also counts the
-// addresses that launches in progress may take, so that a burst of launches spreads over the subnets of a zone. The
-// zero value has counted none. It is safe for concurrent use.
+// Addresses counts the addresses of subnets that launches have taken, as long as EC2 may still show them as free. It
+// also counts the addresses that launches in progress may take, so that a burst of launches spreads over the subnets of
+// a zone. In the zero value no addresses are counted. It is safe for concurrent use.
 type Addresses struct {
 	mu    sync.Mutex
-	taken map[string][]taking
-	held  map[string]holding // by launch
+	taken map[string][]taking // by subnet
+	held  map[string]holding  // by launch
 }
 
-// holding is the number of addresses that a launch may take in each of several subnets. It will take them in only one
-// of them.
+// holding is the number of addresses that a launch may take in each of several subnets. The launch will take addresses
+// in only one of the subnets.
 type holding struct {
 	counts map[string]int // by subnet
 	until  time.Time
 }
 
+// taking is a number of addresses that a launch has taken, counted until EC2 shows them as taken.
 type taking struct {
 	count int
 	until time.Time
 }
 
-// shown is the maximum time until EC2 shows an address as taken.
-const shown = time.Minute
+// takenTime is the maximum time until EC2 shows an address as taken.
+const takenTime = time.Minute
 
 // longestLaunch is how long the addresses of a launch stay reserved without a Release.
 const longestLaunch = 5 * time.Minute
 
-// Hold reserves counts addresses, by subnet, for the launch from now on. Release or another Hold of the same
-// launch ends the reservation.
+// Hold reserves addresses for the launch from now on: counts has their number by subnet. Release or another Hold of the
+// same launch ends the reservation.
 func (a *Addresses) Hold(now time.Time, launch string, counts map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,26 +44,26 @@ func (a *Addresses) Hold(now time.Time, launch string, counts map[string]int) {
 	a.held[launch] = holding{counts, now.Add(longestLaunch)}
 }
 
-// Release ends the reservation of the launch, if there is one. Take counts the addresses that the launch has
-// taken.
+// Release ends the reservation of the launch, if there is one. The caller counts the addresses that the launch has
+// taken with Take.
 func (a *Addresses) Release(launch string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.held, launch)
 }
 
-// Take counts addresses of the subnet that a launch took at now.
+// Take counts the addresses of the subnet that a launch took at now.
 func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.taken == nil {
 		a.taken = map[string][]taking{}
 	}
-	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(shown)})
+	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(takenTime)})
 }
 
-// Left returns the subnets. The free addresses of each are reduced by those that are reserved or were taken shortly
-// before now.
+// Left returns the subnets with their free addresses reduced by those that are reserved at now or were taken shortly
+// before, but not below 0.
 func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,15 +80,15 @@ func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	out := make([]Subnet, 0, len(subnets))
 	for _, s := range subnets {
 		s.Free -= held[s.ID]
-		still := a.taken[s.ID][:0]
+		recent := a.taken[s.ID][:0]
 		for _, t := range a.taken[s.ID] {
 			if now.Before(t.until) {
-				still = append(still, t)
+				recent = append(recent, t)
 				s.Free -= t.count
 			}
 		}
-		if len(still) > 0 {
-			a.taken[s.ID] = still
+		if len(recent) > 0 {
+			a.taken[s.ID] = recent
 		} else {
 			delete(a.taken, s.ID)
 		}

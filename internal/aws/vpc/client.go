@@ -27,11 +27,11 @@ func New(cfg aws.Config) *Client {
 	return &Client{client: awsec2.NewFromConfig(cfg)}
 }
 
-// Term selects subnets or security groups: by ID if it is set, else by Name (security groups only), else by Tags. The
-// tag value "*" matches any value.
+// Term selects subnets or security groups: by ID if that is set, else by Name (for security groups) if that is set,
+// else by Tags. The tag value "*" matches any value.
 type Term struct {
 	ID   string            // "subnet-0123" or "sg-0123"
-	Name string            // of a security group: its group name, not its tag Name
+	Name string            // group name of a security group, not its tag Name
 	Tags map[string]string // all must match
 }
 
@@ -50,7 +50,7 @@ func (t Term) String() string {
 	return "tags{" + strings.Join(pairs, ",") + "}"
 }
 
-// filters returns EC2's filters for the term. id and name are EC2's names of the filters by id and name.
+// filters returns EC2's filters for the term. id and name are the names that EC2 gives the filters by ID and by Name.
 func (t Term) filters(id, name string) []awstypes.Filter {
 	switch {
 	case t.ID != "":
@@ -69,11 +69,11 @@ func (t Term) filters(id, name string) []awstypes.Filter {
 	return out
 }
 
-// empty reports whether the term has no fields: EC2 would return all resources.
+// empty reports whether no field of the term is set. For such a term EC2 would return all resources.
 func (t Term) empty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
 
-// scoped adds a filter by VPC if the VPC is known: a tag that other clusters of the account use must not select their
-// subnets and security groups.
+// scoped returns the filters with one by VPC, if the VPC is known. Without that filter, a tag that other clusters of
+// the account use would select their subnets and security groups, too.
 func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 	if vpc == "" {
 		return filters
@@ -84,7 +84,7 @@ func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
 // Miss is a term that matched no resource in the cluster's VPC.
 type Miss struct {
 	Term
-	Elsewhere []string // other VPCs in which the term matches, sorted
+	Elsewhere []string // IDs of other VPCs in which the term matches, sorted
 }
 
 // String returns the term, and the VPCs in which it matches.
@@ -95,13 +95,15 @@ func (m Miss) String() string {
 	return m.Term.String() + " (only in " + strings.Join(m.Elsewhere, ", ") + ")"
 }
 
-// search finds resources of one kind.
+// search finds resources of one kind, subnets or security groups.
 type search[T any] struct {
+	// ask returns the resources that the term selects, by ID: only those in the VPC if vpc is not empty.
 	ask func(ctx context.Context, t Term, vpc string) (map[string]T, error)
-	vpc func(T) string
+	vpc func(T) string // returns the ID of a resource's VPC
 }
 
-// find resolves each term and collects the resources by id. It searches only the VPC if vpc is not empty.
+// find returns the resources that any of the terms selects, by ID, and the terms that select none. It searches only the
+// VPC if vpc is not empty.
 func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found map[string]T, misses []Miss, err error) {
 	found = map[string]T{}
 	for _, t := range terms {
@@ -117,19 +119,21 @@ func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found ma
 	return found, misses, nil
 }
 
+// term returns the resources that one term selects, by ID.
 func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, error) {
 	if t.empty() {
 		return nil, nil
 	}
 	some, err := s.ask(ctx, t, vpc)
 	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
-		// The ID is malformed or does not exist: find reports the term as a miss and resolves the other terms.
+		// The term's ID is malformed or does not exist. find returns the term as a miss, and resolves the other terms.
 		return nil, nil
 	}
 	return some, err
 }
 
-// elsewhere returns the other VPCs in which the term matches. The result is only for a message, so errors are ignored.
+// elsewhere returns the IDs of the other VPCs in which the term matches, sorted. The result is only for a message, so
+// errors are ignored.
 func (s search[T]) elsewhere(ctx context.Context, t Term, vpc string) []string {
 	if vpc == "" {
 		return nil

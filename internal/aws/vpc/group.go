@@ -18,8 +18,8 @@ type Group struct {
 	VPC  string // ID of its VPC
 }
 
-// Groups returns the security groups that any of the terms selects, sorted by id. It searches only the VPC if vpc is
-// not empty. misses are the terms that matched none.
+// Groups returns the security groups that any of the terms selects, sorted by ID. It searches only the VPC if vpc is
+// not empty. misses are the terms that match no security group.
 func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
 		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: scoped(t.filters("group-id", "group-name"), vpc)})
@@ -34,6 +34,7 @@ func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups [
 	return groups, misses, nil
 }
 
+// groups returns the security groups that a request finds, by ID.
 func (d *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
 	out := map[string]Group{}
 	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, in, func(o *awsec2.DescribeSecurityGroupsPaginatorOptions) { o.Limit = 500 })

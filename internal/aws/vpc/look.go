@@ -13,12 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// ofVPC returns the filter by VPC.
+// ofVPC returns EC2's filter for the resources of a VPC.
 func ofVPC(vpc string) []awstypes.Filter {
 	return []awstypes.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}
 }
 
-// gathered reads all pages and returns their items.
+// gathered reads all pages of a call, op, and returns their items. more reports whether there is another page, next
+// reads that page, and items returns the items of a page.
 func gathered[Page, Item any](ctx context.Context, op string, more func() bool,
 	next func(context.Context) (Page, error), items func(Page) []Item) ([]Item, error) {
 	out := []Item{}
@@ -73,7 +74,8 @@ func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet
 	return out, nil
 }
 
-// clusterTags returns the tags that identify the cluster that owns a resource; nil if there are none.
+// clusterTags returns those tags of a resource that identify the cluster which owns the resource; nil if there are
+// none.
 func clusterTags(tags []awstypes.Tag) map[string]string {
 	var out map[string]string
 	for _, t := range tags {
@@ -116,6 +118,7 @@ func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable
 	return out, nil
 }
 
+// routeOf converts a route of EC2. Its destination and target are the first ones that EC2 returned.
 func routeOf(r awstypes.Route) diagnosis.Route {
 	out := diagnosis.Route{Blackhole: r.State == awstypes.RouteStateBlackhole}
 	for _, to := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {
@@ -132,7 +135,7 @@ func routeOf(r awstypes.Route) diagnosis.Route {
 	return out
 }
 
-// Endpoints returns the endpoints of a VPC, sorted by service.
+// Endpoints returns the VPC endpoints of a VPC, sorted by service.
 func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
 	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
@@ -171,6 +174,7 @@ func (d *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, 
 	return out, nil
 }
 
+// rulesOf converts the rules of a security group.
 func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 	var out []diagnosis.Rule
 	for _, p := range permissions {
@@ -192,7 +196,7 @@ func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 	return out
 }
 
-// NATAddresses returns the public addresses of a VPC's NAT gateways, sorted.
+// NATAddresses returns the public addresses of the available NAT gateways of a VPC, sorted.
 func (d *Client) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
 	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeNatGateways", pages.HasMorePages,

@@ -23,8 +23,8 @@ type Subnet struct {
 	Name   string // value of its tag Name, empty if it has none
 }
 
-// Subnets returns the subnets that any of the terms selects: most free addresses first, then by id. It searches only
-// the VPC if vpc is not empty. misses are the terms that matched none.
+// Subnets returns the subnets that any of the terms selects: most free addresses first, then by ID. It searches only
+// the VPC if vpc is not empty. misses are the terms that match no subnet.
 func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
 		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
@@ -42,6 +42,7 @@ func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets
 	return subnets, misses, nil
 }
 
+// subnets returns the subnets that a request finds, by ID.
 func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
 	out := map[string]Subnet{}
 	pages := awsec2.NewDescribeSubnetsPaginator(d.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })
@@ -67,8 +68,8 @@ func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (
 	return out, nil
 }
 
-// PerZone returns the subnet to use in each zone: the subnet with most free addresses, or the first id between equals.
-// It leaves out subnets for which skip is true. skip may be nil.
+// PerZone returns the subnet to use in each zone, by zone: the subnet with the most free addresses, and of several the
+// one with the first ID. It ignores subnets for which skip returns true. skip may be nil.
 func PerZone(subnets []Subnet, skip func(Subnet) bool) map[string]Subnet {
 	out := map[string]Subnet{}
 	for _, s := range subnets {

@@ -16,6 +16,7 @@ func (n Node) al2() (string, error) {
 	return archive(append(parts, newPart(shellScript, n.script()))), nil
 }
 
+// kindForCloudInit returns the content type of user data that is not a MIME message.
 func kindForCloudInit(text string) string {
 	if strings.HasPrefix(text, "#cloud-config") {
 		return cloudConfig
@@ -52,7 +53,7 @@ func (n Node) script() string {
 }
 
 // kubeletFlags returns labels, taints and settings as flags of the kubelet. It adds no quotes: no value has a space,
-// and systemd would pass some quotes on.
+// and systemd would pass some of the quotes on to the kubelet.
 func (n Node) kubeletFlags() []string {
 	k := n.Kubelet
 	flags := []string{"--node-labels=" + pairs(n.labels(), "=")}

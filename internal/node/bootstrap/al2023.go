@@ -22,7 +22,7 @@ func (n Node) al2023() (string, error) {
 	return archive(append(parts, newPart(nodeConfig, n.nodeConfig()))), nil
 }
 
-// kindForNodeadm returns the content type of a part of user data that has no Content-Type.
+// kindForNodeadm returns the content type of user data that is not a MIME message.
 func kindForNodeadm(text string) string {
 	switch {
 	case strings.HasPrefix(text, "#!"):
@@ -57,7 +57,7 @@ func (n Node) nodeConfig() string {
 	}
 	kubelet := mapping{
 		{"config", n.kubeletConfig()},
-		// The labels are not quoted, because not every reader of the flag removes quotes.
+		// The labels are not quoted, because not every program that parses the flag removes quotes.
 		{"flags", []string{"--node-labels=" + pairs(n.labels(), "=")}},
 	}
 	spec = append(spec, field{"kubelet", kubelet})
@@ -104,11 +104,11 @@ func (n Node) kubeletConfig() mapping {
 	}
 	var taints []mapping
 	for _, t := range n.taints() {
-		one := mapping{{"key", t.Key}}
+		taint := mapping{{"key", t.Key}}
 		if t.Value != "" {
-			one = append(one, field{"value", t.Value})
+			taint = append(taint, field{"value", t.Value})
 		}
-		taints = append(taints, append(one, field{"effect", string(t.Effect)}))
+		taints = append(taints, append(taint, field{"effect", string(t.Effect)}))
 	}
 	add("registerWithTaints", taints)
 	return slices.Clip(m)

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
+// kubernetesTable is the TOML table of the kubelet's settings.
 const kubernetesTable = "settings.kubernetes"
 
 // bottlerocket returns TOML settings: the user's settings, overridden by Joiner's.
@@ -34,6 +35,7 @@ func (n Node) bottlerocket() (string, error) {
 	return doc.String(), nil
 }
 
+// settings sets the facts about the cluster and the kubelet settings of the EC2NodeClass.
 func (n Node) settings(doc *tomlDoc) {
 	k := n.Kubelet
 	set := func(key, value string) { doc.set(kubernetesTable, key, value) }
@@ -50,7 +52,7 @@ func (n Node) settings(doc *tomlDoc) {
 	}
 	number("max-pods", k.MaxPods)
 	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
-	percent := func(key string, value *int64) { // Bottlerocket expects these as text
+	percent := func(key string, value *int64) { // Bottlerocket expects percentages as text
 		if value != nil {
 			set(key, quoteTOML(strconv.FormatInt(*value, 10)))
 		}
@@ -76,8 +78,8 @@ func (n Node) settings(doc *tomlDoc) {
 	table("eviction-soft-grace-period", k.EvictionSoftGracePeriod)
 }
 
-// labelsAndTaints adds our labels to the user's and replaces the user's taints, because the scheduler has planned with
-// ours.
+// labelsAndTaints adds the node's labels to those in the user data, and replaces the taints in the user data with the
+// node's, because Joiner planned the node with its own taints only.
 func (n Node) labelsAndTaints(doc *tomlDoc) {
 	labels := n.labels()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -93,8 +95,8 @@ func (n Node) labelsAndTaints(doc *tomlDoc) {
 	}
 }
 
-// mountDisks combines the local disks into one at each boot. From 1.46.0 on the image itself knows the directories to
-// place there.
+// mountDisks combines the local disks into one file system at each boot. From version 1.46.0 on the image itself knows
+// the directories to place there.
 func (n Node) mountDisks(doc *tomlDoc) {
 	bind := `["apiclient", "ephemeral-storage", "bind", "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]`
 	if knowsFolders(n.ImageName) {
@@ -107,7 +109,8 @@ func (n Node) mountDisks(doc *tomlDoc) {
 	doc.set(table, "essential", "true")
 }
 
-// knowsFolders reads the version in "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef".
+// knowsFolders reports whether the image, named like "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef", has version
+// 1.46.0 or later. It returns false for a name without a version.
 func knowsFolders(image string) bool {
 	for _, word := range strings.Split(image, "-") {
 		version, ok := strings.CutPrefix(word, "v")

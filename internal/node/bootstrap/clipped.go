@@ -11,7 +11,7 @@ const mostError = 300
 // clipped is an error whose text is cut off, because it may quote long user data.
 type clipped struct{ error }
 
-// Error returns the text on one line, cut off at mostError.
+// Error returns the text of the error, cut off after mostError bytes.
 func (c clipped) Error() string {
 	text := c.error.Error()
 	if len(text) <= mostError {
@@ -20,5 +20,5 @@ func (c clipped) Error() string {
 	return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:mostError], ""), len(text))
 }
 
-// Unwrap returns the error itself.
+// Unwrap returns the error with its whole text.
 func (c clipped) Unwrap() error { return c.error }

@@ -23,10 +23,11 @@ const (
 
 // part is one piece of MIME user data.
 type part struct {
-	header []string // lines
+	header []string // lines such as "Content-Type: text/plain"
 	body   string
 }
 
+// newPart returns a part whose only header is its content type.
 func newPart(contentType, body string) part {
 	return part{[]string{"Content-Type: " + contentType}, body}
 }
@@ -51,10 +52,10 @@ func archive(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns "//", which EKS uses, or a longer boundary if a part contains such a line.
+// boundaryFor returns "//", which EKS uses, or a longer boundary if a line of a part begins with that boundary.
 func boundaryFor(parts []part) string {
 	boundary := "//"
-	for n := 0; ; n++ {
+	for {
 		if !slices.ContainsFunc(parts, func(p part) bool { return strings.Contains("\n"+p.body, "\n--"+boundary) }) {
 			return boundary
 		}
@@ -63,15 +64,15 @@ func boundaryFor(parts []part) string {
 	}
 }
 
-// userParts returns the user's own user data as parts: the parts of a MIME message unchanged, any other text as one
-// part.
-func userParts(text string, single func(string) string) ([]part, error) {
+// userParts returns the user's own user data as parts: the parts of a MIME message, or any other text as one part.
+// kindOf returns the content type of that one part.
+func userParts(text string, kindOf func(string) string) ([]part, error) {
 	text = strings.ReplaceAll(text, "\r", "")
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
 	if !isMIME(text) {
-		return []part{newPart(single(text), text)}, nil
+		return []part{newPart(kindOf(text), text)}, nil
 	}
 	m, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(text, "\n \t")))
 	if err != nil {
@@ -90,6 +91,7 @@ func isMIME(text string) bool {
 	return strings.HasPrefix(text, "mime-version:") || strings.HasPrefix(text, "content-type:")
 }
 
+// split returns the parts of a MIME message, each with its headers sorted by name and its body unchanged.
 func split(r *multipart.Reader) ([]part, error) {
 	var out []part
 	for {

@@ -2,7 +2,7 @@
 //
 // In: the AMI family, facts about the cluster, kubelet settings, labels, taints, and the user's own user data.
 // Out: the bytes that the instance reads at its first boot.
-// Never: base64, which package ec2 adds, an image, or a Kubernetes object.
+// Never: base64 (package ec2 encodes the bytes), the choice of an image, or a Kubernetes object.
 package bootstrap
 
 import (
@@ -37,7 +37,7 @@ type Node struct {
 
 // Cluster holds the facts that a kubelet needs to find its cluster.
 type Cluster struct {
-	Name        string // of the EKS cluster
+	Name        string // name of the EKS cluster
 	Endpoint    string // "https://…"
 	CA          string // base64 of PEM
 	ServiceCIDR string // required by AL2023
@@ -69,8 +69,8 @@ func Unregistered() requirements.Taint {
 	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
-// labelNoSync prevents the controller from changing taints at registration. The user data has set them, so a missing
-// taint was removed on purpose.
+// labelNoSync prevents the controller from changing taints at registration. The user data has set all taints of the
+// node, so a missing taint was removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
 // MaxBytes is EC2's limit for user data, in bytes before base64.
@@ -102,6 +102,7 @@ func UserData(n Node) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// write returns the user data of any length, in the format of the AMI family.
 func (n Node) write() (string, error) {
 	if n.Family == catalog.Custom {
 		return n.UserData, nil
@@ -122,6 +123,8 @@ func (n Node) write() (string, error) {
 	return "", fmt.Errorf("unknown AMI family %q: use AL2023, AL2, Bottlerocket, Windows2019, Windows2022, Windows2025 or Custom", n.Family)
 }
 
+// check returns an error for an unknown fact about the cluster, and for a value that the format of the AMI family
+// cannot hold.
 func (n Node) check() error {
 	c := n.Cluster
 	for _, f := range []struct{ name, value string }{{"name", c.Name}, {"endpoint", c.Endpoint}, {"certificate authority", c.CA}} {
@@ -151,6 +154,7 @@ func (n Node) check() error {
 	return n.Kubelet.check()
 }
 
+// check returns an error for a setting that cannot be written as a flag or as a line of YAML.
 func (k Kubelet) check() error {
 	for _, m := range []map[string]string{k.SystemReserved, k.KubeReserved, k.EvictionHard, k.EvictionSoft, k.EvictionSoftGracePeriod} {
 		for name, value := range m {
@@ -186,7 +190,7 @@ func (n Node) taints() []requirements.Taint {
 	return append(slices.Clone(n.Taints), Unregistered())
 }
 
-// labels returns the labels that the kubelet is allowed to set on its own node.
+// labels returns the labels that the kubelet sets on its own node, including labelNoSync.
 func (n Node) labels() requirements.Labels {
 	out := requirements.Labels{labelNoSync: "true"}
 	for k, v := range n.Labels {
@@ -197,8 +201,8 @@ func (n Node) labels() requirements.Labels {
 	return out
 }
 
-// reserved reports whether the kubelet must not set the label, because of the NodeRestriction admission plugin or a
-// custom rule.
+// reserved reports whether the controller must set the label instead of the kubelet: its domain is kubernetes.io,
+// k8s.io or a subdomain. The NodeRestriction admission plugin forbids a kubelet most labels of these domains.
 func reserved(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {

@@ -17,19 +17,22 @@ type tomlDoc struct {
 	blocked []string // path of a setting that could not be set, because its parent is not a table; nil: none
 }
 
+// tomlTable is one table of a TOML document.
 type tomlTable struct {
 	path    []string // nil: the keys before the first header
-	list    bool     // [[path]]: one of several
+	list    bool     // the table is one element of an array of tables, [[path]]
 	entries []tomlEntry
 }
 
+// tomlEntry is one key with its value.
 type tomlEntry struct {
-	path  []string // a dotted key has several
-	value string
+	path  []string // path below the table: one name, or several for a dotted key
+	value string   // as written in the document
 }
 
-// parseTOML reads a document. Dotted keys and inline tables become separate tables, so that their keys can be set one
-// by one. It rejects exactly the texts that TOML 1.0 rejects, because the instance would reject them too.
+// parseTOML parses a document. Dotted keys and inline tables become separate tables, so that their keys can be set one
+// by one. It rejects a text that TOML 1.0 rejects, because the instance would reject that text too. It does not check
+// whether the numbers of a date or time are possible.
 func parseTOML(text string) (*tomlDoc, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("it is not UTF-8")
@@ -72,7 +75,8 @@ func parseTOML(text string) (*tomlDoc, error) {
 	}
 }
 
-// open returns the table for the keys that follow a header.
+// open returns the table of the document at t's path, for the keys that follow its header. If there is none yet, or if
+// t is in a list, open adds t to the document and returns t.
 func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	if !t.list && !d.inList(t.path) {
 		if i := d.index(t.path); i >= 0 {
@@ -83,8 +87,8 @@ func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	return t
 }
 
-// put adds the entry to the table that its whole path names. In a list, whose elements have no path of their own, the
-// entry stays in its place.
+// put adds the entry, which was read in table t. An entry with a dotted key moves to the table that the key names. In a
+// list the entry stays in t, because the elements of a list all have the same path.
 func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
 	last := len(e.path) - 1
 	if last > 0 && !t.list && !d.inList(t.path) {
@@ -105,7 +109,7 @@ func (d *tomlDoc) inList(path []string) bool {
 }
 
 // set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything
-// below it.
+// below the key. If a parent of the key is not a table, set records that parent in d.blocked.
 func (d *tomlDoc) set(table, key, value string) {
 	at := append(dotted(table), unquoteKey(key))
 	if above := d.obstacle(at); above != nil && d.blocked == nil {
@@ -119,6 +123,7 @@ func (d *tomlDoc) set(table, key, value string) {
 // drop removes the table and everything below it.
 func (d *tomlDoc) drop(table string) { d.dropPath(dotted(table)) }
 
+// dropPath removes the table or key at the path and everything below it.
 func (d *tomlDoc) dropPath(at []string) {
 	d.tables = slices.DeleteFunc(d.tables, func(t *tomlTable) bool { return below(t.path, at) })
 	for _, t := range d.tables {
@@ -131,7 +136,7 @@ func (d *tomlDoc) dropPath(at []string) {
 	}
 }
 
-// below reports whether path equals at or is within it.
+// below reports whether path equals the path at or begins with it.
 func below(path, at []string) bool { return len(path) >= len(at) && slices.Equal(path[:len(at)], at) }
 
 func dotted(table string) []string { return strings.Split(table, ".") }
@@ -159,6 +164,7 @@ func (d *tomlDoc) String() string {
 	return b.String()
 }
 
+// joinKeys formats a path as a dotted key.
 func joinKeys(path []string) string {
 	out := make([]string, len(path))
 	for i, k := range path {
@@ -182,6 +188,7 @@ func writeKey(k string) string {
 // isControl reports whether TOML forbids the character everywhere.
 func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }
 
+// isBare reports whether TOML allows the character in a key without quotes.
 func isBare(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' || c == '_' }
 
 func unquoteKey(k string) string {

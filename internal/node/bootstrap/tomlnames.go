@@ -14,20 +14,22 @@ type tomlNames struct {
 	open *tomlName // the table that following keys belong to
 }
 
+// tomlName is one name with the names below it.
 type tomlName struct {
 	kind  tomlKind
-	below map[string]*tomlName
+	below map[string]*tomlName // by the next part of their path
 }
 
 // tomlKind is the kind of definition of a name. It determines what may be added to the name.
 type tomlKind int
 
+// The kinds, by how the name was defined.
 const (
 	impliedTable tomlKind = iota // as a part of a longer header
 	headedTable                  // by its own header
 	dottedTable                  // as a part of a dotted key
-	listOfTables                 // by [[ ]]; below is its last element
-	aValue                       // by a key; an inline table is one too
+	listOfTables                 // by [[ ]]; tomlName.below then holds the names of the last element
+	aValue                       // by a key; its value may be an inline table
 )
 
 func newTOMLNames() *tomlNames {
@@ -82,7 +84,7 @@ func (n *tomlNames) key(path []string) error {
 	return nil
 }
 
-// checkInline rejects an inline table with a duplicate key. Its keys are whole paths.
+// checkInline rejects an inline table, given as its entries, if it has a duplicate key.
 func checkInline(entries []tomlEntry) error {
 	for i, e := range entries {
 		for _, earlier := range entries[:i] {
@@ -94,7 +96,7 @@ func checkInline(entries []tomlEntry) error {
 	return nil
 }
 
-// child returns the name below n, and creates it if it does not exist.
+// child returns the name part below n. If it does not exist, child creates it with the kind.
 func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	if c := n.below[part]; c != nil {
 		return c
@@ -104,7 +106,8 @@ func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	return c
 }
 
-// obstacle returns the first name above path that is not a table, so that path cannot be set; nil if there is none.
+// obstacle returns the first parent of path that is a value or a list of tables, so that path cannot be set; nil if
+// there is none.
 func (d *tomlDoc) obstacle(path []string) []string {
 	for i := 1; i < len(path); i++ {
 		above := path[:i]

@@ -10,14 +10,16 @@ import (
 // values.
 type tomlScanner struct {
 	text string
-	at   int
-	line int
+	at   int // index of the next byte
+	line int // number of the line, from 1
 }
 
 var errEnd = errors.New("the text ends in the middle of a setting")
 
+// done reports whether the whole text is read.
 func (s *tomlScanner) done() bool { return s.at >= len(s.text) }
 
+// peek returns the next byte, 0 at the end.
 func (s *tomlScanner) peek() byte {
 	if s.done() {
 		return 0
@@ -25,6 +27,7 @@ func (s *tomlScanner) peek() byte {
 	return s.text[s.at]
 }
 
+// take returns the next byte and moves past it.
 func (s *tomlScanner) take() byte {
 	c := s.peek()
 	if c == '\n' {
@@ -48,6 +51,7 @@ func (s *tomlScanner) blank() {
 	}
 }
 
+// comment skips a comment up to the end of its line.
 func (s *tomlScanner) comment() {
 	for !s.done() && s.peek() != '\n' {
 		s.take()
@@ -101,7 +105,7 @@ func (s *tomlScanner) entry() (path []string, entries []tomlEntry, err error) {
 	return path, entries, s.endOfLine()
 }
 
-// keys reads a dotted key and the character that ends it.
+// keys reads a dotted key and the character end after it, and returns the names of the key.
 func (s *tomlScanner) keys(end byte) ([]string, error) {
 	var path []string
 	for {
@@ -121,6 +125,7 @@ func (s *tomlScanner) keys(end byte) ([]string, error) {
 	}
 }
 
+// key reads one name of a dotted key, quoted or bare.
 func (s *tomlScanner) key() (string, error) {
 	if c := s.peek(); c == '"' || c == '\'' {
 		start := s.at
@@ -159,7 +164,7 @@ func (s *tomlScanner) value(path []string) ([]tomlEntry, error) {
 	return []tomlEntry{{path, text}}, nil
 }
 
-// inline reads { a = 1, b.c = 2 }.
+// inline reads { a = 1, b.c = 2 }, and returns its keys as entries below path.
 func (s *tomlScanner) inline(path []string) ([]tomlEntry, error) {
 	s.take()
 	var out []tomlEntry

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Patterns of values without quotes.
+// The patterns of values without quotes.
 // Source: the TOML specification 1.0.
 var (
 	tomlInteger = regexp.MustCompile(`^([+-]?(0|[1-9](_?[0-9])*)|0x[0-9A-Fa-f](_?[0-9A-Fa-f])*|0o[0-7](_?[0-7])*|0b[01](_?[01])*)$`)
@@ -25,7 +25,7 @@ func (s *tomlScanner) skip() error {
 		return s.array()
 	}
 	start := s.at
-	for !s.done() && !strings.ContainsRune(",]}#\n", rune(s.peek())) {
+	for !s.done() && !strings.ContainsRune(",]}#\n", rune(s.peek())) { // these end a bare word
 		s.take()
 	}
 	word := strings.TrimRight(s.text[start:s.at], " \t")
@@ -108,7 +108,7 @@ func (s *tomlScanner) quoted() error {
 	for !s.done() {
 		if strings.HasPrefix(s.text[s.at:], end) {
 			s.at += len(end)
-			for range len(end) - 1 { // two more quotes may belong to the text
+			for range len(end) - 1 { // up to two quotes before the closing three belong to the text
 				if s.peek() == mark[0] {
 					s.at++
 				}
@@ -122,7 +122,8 @@ func (s *tomlScanner) quoted() error {
 	return errEnd
 }
 
-// letter skips one character of a string, or one escape.
+// letter skips one character of a string, or one escape. escapes is true if the string may have escapes, lines if it
+// may have several lines.
 func (s *tomlScanner) letter(escapes, lines bool) error {
 	if s.peek() == '\n' && !lines {
 		return errors.New("a string does not end on its line")
@@ -133,7 +134,7 @@ func (s *tomlScanner) letter(escapes, lines bool) error {
 	return nil
 }
 
-// escape skips the part of an escape after the backslash.
+// escape skips the part of an escape after the backslash. lines is true if the string may have several lines.
 func (s *tomlScanner) escape(lines bool) error {
 	var digits int
 	switch c := s.take(); c {
@@ -160,8 +161,7 @@ func (s *tomlScanner) escape(lines bool) error {
 	return nil
 }
 
-// continues reports whether only blanks stand between a backslash and the end of its line, and skips them. c is the
-// first of these characters.
+// continues skips the blanks after a backslash, of which c is the first, and reports whether the line ends after them.
 func (s *tomlScanner) continues(c byte) bool {
 	for c == ' ' || c == '\t' {
 		c = s.take()

@@ -27,8 +27,8 @@ func (n Node) windows() (string, error) {
 	return b.String(), nil
 }
 
-// startBootstrap writes the call of the script. The script prints its progress on streams that reach EC2Launch's log
-// only through the redirection.
+// startBootstrap writes the call of the script. The script prints its progress on the streams 3 to 6, which reach
+// EC2Launch's log only through the redirection at the end.
 // Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
 func (n Node) startBootstrap(b *strings.Builder) {
 	b.WriteString("[string]$EKSBootstrapScriptFile = \"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1\"\n")
@@ -47,8 +47,8 @@ func (n Node) startBootstrap(b *strings.Builder) {
 	b.WriteString(" 3>&1 4>&1 5>&1 6>&1\n")
 }
 
-// powerShell splits the user's own user data into the commands of the block, each line with its newline, and the text
-// before and after the block. Text without tags is commands.
+// powerShell splits the user's own user data into the commands of the <powershell> block, and the text before and after
+// the block. Each result is empty or ends with a newline. Text without tags is commands.
 func powerShell(text string) (before, commands, after string, err error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	lower := asciiLower(text)

@@ -16,11 +16,13 @@ type mapping []field
 // flow is a value in JSON, which is valid YAML.
 type flow string
 
+// field is a key of a mapping with its value.
 type field struct {
 	key   string
 	value any
 }
 
+// sortedMapping returns the map as a mapping, sorted by key.
 func sortedMapping(m map[string]string) mapping {
 	var out mapping
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -36,6 +38,7 @@ func (m mapping) String() string {
 	return b.String()
 }
 
+// write writes the mapping as YAML, each line after indent.
 func (m mapping) write(b *strings.Builder, indent string) {
 	for _, f := range m {
 		b.WriteString(indent + scalar(f.key) + ":")
@@ -60,13 +63,14 @@ func (m mapping) write(b *strings.Builder, indent string) {
 	}
 }
 
+// indented returns the mapping as YAML, each line after indent.
 func (m mapping) indented(indent string) string {
 	var b strings.Builder
 	m.write(&b, indent)
 	return b.String()
 }
 
-// scalar returns a value as YAML. It quotes a string as JSON unless isPlain.
+// scalar returns a value as YAML. It quotes a string as JSON unless isPlain allows it without quotes.
 func scalar(value any) string {
 	switch v := value.(type) {
 	case int64:
@@ -88,8 +92,8 @@ func scalar(value any) string {
 	return fmt.Sprint(value)
 }
 
-// isPlain reports whether every YAML parser reads the unquoted string as this string. The string must begin with a
-// letter, optionally after dashes, and must have no special character.
+// isPlain reports whether every YAML parser interprets s without quotes as the string s: s must begin with a letter,
+// optionally after dashes, and must have no special character.
 func isPlain(s string) bool {
 	word := strings.TrimLeft(s, "-")
 	if word == "" || !isLetter(word[0]) || strings.HasPrefix(s, "---") {

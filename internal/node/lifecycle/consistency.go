@@ -9,8 +9,9 @@ import (
 // CheckEvery is the interval at which a ready node is compared with the resources that its claim promised.
 const CheckEvery = 10 * time.Minute
 
-// Shortfall returns the first resource, by name, that the claim requests and of which its Node has less than nine
-// tenths of the promised amount; empty if there is none.
+// Shortfall returns the first resource, by name, of which a Node has less than nine tenths of the promised amount;
+// empty if there is none. asked holds the claim's requests, promised the capacity in the claim's status, and has the
+// Node's capacity. Resources that the claim does not request are ignored.
 func Shortfall(asked, promised, has resources.Amounts) string {
 	for _, name := range asked.Names() {
 		if want := promised.Of(name); asked.Of(name) > 0 && has.Of(name) < want-want/10 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// draining removes a node: set the deadline, drain the Node, terminate the instance, release the Node, release the NodeClaim. The
-// instance always ends before the objects that refer to it.
+// draining returns the next step to remove a node, in this order: set the deadline, drain the Node, terminate the
+// instance, release the Node, release the NodeClaim. The instance always ends before the objects that refer to it.
 func draining(seen Seen, now time.Time) Step {
 	c, n := seen.Claim, seen.Node
 	step := Step{Phase: Draining}
@@ -16,9 +16,9 @@ func draining(seen Seen, now time.Time) Step {
 	if n.Count > 0 && (c.Registered || n.Finalizer) {
 		return emptying(seen, now)
 	}
-	// No pods run on an instance that has not joined, or whose Node is deleted already.
-	if end, done := ending(seen, now); !done {
-		return end
+	// No pods run on this instance: it has not joined, or its Node is deleted already.
+	if next, done := ending(seen, now); !done {
+		return next
 	}
 	switch {
 	case n.Count > 0 && n.Deleted.IsZero():
@@ -40,21 +40,21 @@ func emptying(seen Seen, now time.Time) Step {
 		return step.to(DeleteNode)
 	}
 	if seen.Machine.State != MachineAbsent && seen.Machine.State != MachineEnding {
-		if rest, done := drained(seen, now); !done {
-			return rest
+		if next, done := drained(seen, now); !done {
+			return next
 		}
 	}
-	if end, done := ending(seen, now); !done {
-		return end
+	if next, done := ending(seen, now); !done {
+		return next
 	}
-	if !n.Finalizer { // another finalizer holds it
+	if !n.Finalizer { // another controller's finalizer keeps the Node
 		return step.wait(WaitNodeGone, now.Add(Poll))
 	}
 	return step.to(ReleaseNode)
 }
 
-// drained reports whether a Node whose instance still runs is drained: cordoned, without pods for the time Settle, and
-// without attached volumes unless the deadline has passed. If it is not, drained returns the next step.
+// drained returns true if a Node whose instance still runs is drained: cordoned, without pods, deleted at least Settle
+// ago, and without attached volumes unless the deadline has passed. Otherwise it returns the next step and false.
 func drained(seen Seen, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -73,9 +73,9 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending returns the step while the instance exists, and true if there is nothing to wait for. An instance of another
-// owner is ignored. An instance without owner tags is not terminated either, but the NodeClaim stays until the instance
-// is gone, because no other object refers to it.
+// ending returns the next step to terminate the instance, and false. It returns true once the instance is terminated,
+// or if it belongs to another owner. An instance without owner tags is not terminated either, but the NodeClaim stays
+// until that instance is gone, because no other object refers to the instance.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine

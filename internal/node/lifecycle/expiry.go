@@ -13,21 +13,21 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expired deletes a claim that has reached its age. Where budgets allow it, its pods first get other nodes: the node is
-// cordoned, its pods are planned, and it is deleted when the replacement nodes are ready. It waits at most
-// ReplaceWithin, and do-not-disrupt does not protect its pods. A node that is not ready, or has no time left, is
-// deleted immediately.
+// expired returns the next step for a claim that has reached its age. Where budgets allow it, the pods first get other
+// nodes: the node is cordoned, its pods are planned, and the claim is deleted when the replacement nodes are ready. The
+// claim waits at most replacementWait from Replacement.Since, and do-not-disrupt does not protect its pods. If the node
+// is not ready, or has no time left, the claim is deleted immediately.
 func expired(seen Seen, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node
-	most, r := replacementWait(c), seen.Claim.Replacement
+	longest, r := replacementWait(c), seen.Claim.Replacement
 	isServing := phase == Ready && n.Count == 1 && n.Ready
 	giveUp := time.Time{}
 	if !r.Since.IsZero() {
-		giveUp = r.Since.Add(most)
+		giveUp = r.Since.Add(longest)
 	}
 	switch {
-	case !isServing, most <= 0, r.State == ReplacementNone, r.State == ReplacementReady, isPast(giveUp, now):
+	case !isServing, longest <= 0, r.State == ReplacementNone, r.State == ReplacementReady, isPast(giveUp, now):
 		return step.delete(ReasonExpired)
 	case r.State == ReplacementQueued:
 		return step.wait(WaitTurn, earliest(now.Add(Poll), giveUp))
@@ -37,8 +37,8 @@ func expired(seen Seen, now time.Time, phase Phase) Step {
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
 }
 
-// replacementWait is the maximum wait of an expired node. The wait for its replacement is subtracted from the termination
-// grace period, so that the node is removed in time. At least half of the period remains for its pods.
+// replacementWait returns the maximum wait of an expired node. A termination grace period includes the wait for the
+// replacement, see LastMoment, so the wait takes at most half of the period.
 func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
 		return ReplaceWithin
@@ -53,13 +53,9 @@ func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}
 	}
-	begun := c.Deleted
-	if since := c.Replacement.Since; c.Replacement.State == ReplacementAsked && !since.IsZero() && since.Before(begun) {
-		begun = since
+	start := c.Deleted
+	if since := c.Replacement.Since; c.Replacement.State == ReplacementAsked && !since.IsZero() && since.Before(start) {
+		start = since
 	}
-	least := c.Deleted.Add(*c.Grace / 2)
-	if last := begun.Add(*c.Grace); last.After(least) {
-		return last
-	}
-	return least
+	return latest(start.Add(*c.Grace), c.Deleted.Add(*c.Grace/2))
 }

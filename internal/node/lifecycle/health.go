@@ -2,11 +2,11 @@ package lifecycle
 
 import "time"
 
-// Ailment is the condition because of which an unhealthy Node is replaced; the zero value means healthy.
+// Ailment is the condition because of which an unhealthy Node is replaced; the zero value stands for a healthy Node.
 type Ailment struct {
 	// Condition is the type of the Node's condition, such as Ready; empty if the Node is healthy.
 	Condition string
-	// Due is when the node is replaced if it has not recovered by then.
+	// Due is when the node is replaced if the condition has not recovered by then.
 	Due time.Time
 	// Held is true if too many other nodes are unhealthy, so the cause is probably not the node. See MayRepair.
 	Held bool
@@ -27,8 +27,8 @@ const (
 	toleratedDevices = 10 * time.Minute
 )
 
-// Tolerance returns how long a Node may have the condition in this status. It returns false for a healthy or unknown
-// status. The conditions other than Ready are those of EKS's node monitoring agent.
+// Tolerance returns how long a Node may have the condition in this status, and true. It returns false for a status that
+// is healthy, and for other conditions. The conditions other than Ready are those of EKS's node monitoring agent.
 func Tolerance(condition, status string) (time.Duration, bool) {
 	switch condition {
 	case "Ready":
@@ -45,11 +45,11 @@ func Tolerance(condition, status string) (time.Duration, bool) {
 func Diagnose(symptoms []Symptom) Ailment {
 	var out Ailment
 	for _, s := range symptoms {
-		most, ok := Tolerance(s.Condition, s.Status)
+		tolerance, ok := Tolerance(s.Condition, s.Status)
 		if !ok {
 			continue
 		}
-		due := s.Since.Add(most)
+		due := s.Since.Add(tolerance)
 		if out.Condition == "" || due.Before(out.Due) || due.Equal(out.Due) && s.Condition < out.Condition {
 			out = Ailment{Condition: s.Condition, Due: due}
 		}
@@ -67,7 +67,7 @@ func (n Node) mustBeReplaced(now time.Time) bool {
 	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.Held
 }
 
-// nextHealthCheck returns the time of the next check of an unhealthy node; zero: only a change matters.
+// nextHealthCheck returns the time of the next check of an unhealthy node; zero for a healthy node.
 func (n Node) nextHealthCheck(now time.Time) time.Time {
 	switch {
 	case n.Ailment.Condition == "":

@@ -16,13 +16,13 @@ type Identity struct {
 
 	// Names are the names that the node class gives its Nodes, besides EC2's names.
 	Names []string
-	// Domains may replace the domain of PrivateDNS. "*" accepts any name; the address is compared in any case.
+	// Domains may replace the domain of PrivateDNS. "*" accepts any name of the Node; its address is still compared.
 	Domains []string
 }
 
 // Claimant is a Node that claims to be the Node of an instance.
-type Claimant struct { // name of the Node
-	Name      string
+type Claimant struct {
+	Name      string   // name of the Node
 	Instance  string   // instance ID in its spec.providerID
 	Addresses []string // its addresses of type InternalIP
 }
@@ -32,7 +32,7 @@ type Verdict int
 
 // The verdicts. The zero value accepts no Node.
 const (
-	IdentityUnknown  Verdict = iota // EC2 or the kubelet has not reported enough yet
+	IdentityUnknown  Verdict = iota // EC2 or the kubelet has not yet reported a fact that the comparison needs
 	IdentityMatches                 // the Node belongs to the instance
 	IdentityMismatch                // the Node does not belong to the instance
 )
@@ -43,8 +43,8 @@ const anyName = "*"
 // Judge compares a Node with the instance that it names. The text is empty for a matching Node. Otherwise it is one
 // sentence without a full stop about the difference or the missing fact.
 //
-// The name is the strongest of the comparisons. A kubelet can write any address and any provider id, but the API server
-// only lets it create the Node that its credentials name.
+// The name is the strongest of the comparisons. A kubelet can write any address and any provider ID, but the API server
+// only lets the kubelet create the Node that its credentials name.
 func (i Identity) Judge(n Claimant) (Verdict, string) {
 	switch {
 	case n.Instance != i.Instance:
@@ -64,8 +64,8 @@ func (i Identity) Judge(n Claimant) (Verdict, string) {
 	return IdentityMatches, ""
 }
 
-// shown formats addresses, at most the first few. A kubelet can write any text as an address, so invalid addresses are
-// not repeated.
+// shown formats the first three addresses for a message. A kubelet can write any text as an address, so invalid
+// addresses are not repeated.
 func shown(addresses []string) string {
 	const most = 3
 	var out []string
@@ -82,7 +82,8 @@ func shown(addresses []string) string {
 	return text
 }
 
-// hasName reports whether a Node of the instance is allowed to have the name.
+// hasName reports whether a Node of the instance is allowed to have the name: EC2's private DNS name, the instance ID,
+// one of Names, or the first label of the DNS name or the instance ID, alone or with one of Domains.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	own, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

@@ -24,7 +24,7 @@ func Next(seen Seen, now time.Time) Step {
 	}
 }
 
-// phaseOf returns the phase, which depends on the claim, and for a missing claim on its Node.
+// phaseOf returns the phase. It depends on the claim only, or on the Node only if the claim is missing.
 func phaseOf(seen Seen) Phase {
 	c := seen.Claim
 	switch {
@@ -49,7 +49,7 @@ func wanted(seen Seen, now time.Time) Step {
 	if !c.Finalizer {
 		return step.to(Hold)
 	}
-	// The instance was launched for this claim by an attempt whose response was lost.
+	// The instance of this claim exists, although no launch is recorded: EC2's response to an earlier attempt was lost.
 	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
 		return step.to(Record)
 	}
@@ -84,9 +84,9 @@ func deletionReason(c Claim, now time.Time) string {
 // launchBy returns when a claim without an instance is deleted.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim
-// gets that launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API
-// server's, every claim would seem too old.
+// isDue reports whether the claim's next launch may be made now and was allowed before launchBy, so only other launches
+// have delayed it. Such a claim gets that launch at any age. The first launch is due in spite of launchBy: if the local
+// clock were five minutes ahead of the API server's, every claim would seem too old.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
@@ -98,7 +98,7 @@ func launched(seen Seen, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// The Node is registered even after the timeout: a node that has joined is worth more than a new one.
+		// The Node is registered even after RegistrationTimeout: a node that has joined is ready earlier than a new one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
@@ -159,8 +159,8 @@ func ready(seen Seen, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
 }
 
-// alive returns the step for the states that all phases with an instance share. The second result is false if the phase
-// decides.
+// alive returns the step for the states that all phases with an instance handle alike, and true. It returns false if
+// the caller, the function of the phase, decides the step.
 func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
 	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
@@ -186,7 +186,8 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	return step.to(action), action != ""
 }
 
-// urgentAction returns the most urgent repair of a node that stays, or nothing.
+// urgentAction returns the action that restores missing metadata of a Node, or deletes stray Nodes; empty if there is
+// none.
 func urgentAction(seen Seen) Action {
 	switch n := seen.Node; {
 	case n.Count == 1 && n.Reborn:
@@ -199,7 +200,7 @@ func urgentAction(seen Seen) Action {
 	return ""
 }
 
-// lostAt returns when a missing Node counts as lost, zero for never.
+// lostAt returns when a missing Node is considered lost; zero if no Node is missing.
 func lostAt(n Node) time.Time {
 	if n.Lost.IsZero() {
 		return time.Time{}
@@ -207,7 +208,8 @@ func lostAt(n Node) time.Time {
 	return n.Lost.Add(LostTimeout)
 }
 
-// confirmAt returns when a Node that is not confirmed yet is compared again, zero if there is none.
+// confirmAt returns when a Node that is not confirmed yet is compared with its instance again; zero if no Node waits
+// for confirmation.
 func (n Node) confirmAt(now time.Time) time.Time {
 	if n.Unconfirmed == "" {
 		return time.Time{}
@@ -215,6 +217,7 @@ func (n Node) confirmAt(now time.Time) time.Time {
 	return now.Add(ConfirmPoll)
 }
 
+// isPast reports whether the time t has been reached. A zero t is never reached.
 func isPast(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
 
 // earliest returns the earlier of two times; a zero time is later than any.
@@ -233,21 +236,25 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
+// to returns the step with the action.
 func (s Step) to(action Action) Step {
 	s.Action = action
 	return s
 }
 
+// delete returns the step with the action Delete.
 func (s Step) delete(reason string) Step {
 	s.Action, s.Reason = Delete, reason
 	return s
 }
 
+// wait returns the step with the action Wait.
 func (s Step) wait(reason string, until time.Time) Step {
 	s.Action, s.Reason, s.Until = Wait, reason, until
 	return s
 }
 
+// about returns the step with the detail of its reason.
 func (s Step) about(detail string) Step {
 	s.Detail = detail
 	return s

@@ -2,10 +2,11 @@ package lifecycle
 
 // Outcomes records whether the last launches of a pool, four at most, led to a node. The zero value has no launches.
 type Outcomes struct {
-	failed [recorded]bool // the latest first
+	failed [recorded]bool // the latest launch first
 	count  int
 }
 
+// recorded is the number of launches that Outcomes keeps.
 const recorded = 4
 
 // With returns the outcomes with one more launch. joined reports whether it led to a node.
@@ -32,7 +33,8 @@ func (o Outcomes) IsHealthy() bool {
 	return failed*2 < recorded
 }
 
-// OutcomesOf returns outcomes that are healthy or not, for a stored verdict without the launches.
+// OutcomesOf returns outcomes whose IsHealthy returns healthy. The caller has only stored that result, not the
+// launches.
 func OutcomesOf(healthy bool) Outcomes {
 	if healthy {
 		return Outcomes{}.With(true)

@@ -1,33 +1,33 @@
-// Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its instance.
+// Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its
+// instance.
 //
 // In: the observed state of a NodeClaim, its instance and its Node, and the time.
 // Out: the phase of the node and one action.
-// Never: a client, a clock, or two actions at once.
+// Never: a client, a clock, or two actions from one call.
 package lifecycle
 
 import "time"
 
-// The timeouts of a claim without progress, and the polling intervals while a node is removed. The first two equal Karpenter's, so
-// alerts keep their meaning.
+// The timeouts of a claim without progress, and the polling intervals while a node is removed. LaunchTimeout and
+// RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
-	// LaunchTimeout is how long launches may fail before the claim is deleted. It counts from the claim's creation, or
-	// from EC2's first answer if that is later: a claim that waits to call EC2 costs nothing, and a new claim would
-	// wait behind all other claims.
+	// LaunchTimeout is how long launches may fail before the claim is deleted, from the claim's creation, or from EC2's
+	// first answer if that is later: a claim that waits for its turn to call EC2 costs nothing, and a new claim in its
+	// place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass
-	// changed, if no cause is known that prevents it from joining. CureGrace is the time limit after its cause is
-	// fixed.
+	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass changed,
+	// if no cause is known that prevents it from joining. CureGrace is the time limit after such a cause is fixed.
 	JoinGrace = 45 * time.Second
 	CureGrace = 30 * time.Second
 
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is how long a node must have no pods after its taint was set, before it counts as empty: kube-scheduler
-	// may have bound a pod before it saw the taint.
+	// Settle is the time from a Node's deletion until it is considered empty if it has no pods. The taint is set after the
+	// deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	Settle = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
@@ -57,7 +57,7 @@ type Claim struct {
 	Exists    bool      // false: only the Node is left
 	Finalizer bool      // Joiner's finalizer is set, so the claim stays until its instance is terminated
 	Created   time.Time // creation timestamp
-	// Unlabelled is true if an older version created it, or its Node, without a label that is required now.
+	// Unlabelled is true if an older version of Joiner created the claim or its Node without a label that is required now.
 	Unlabelled bool
 
 	// Deleted is its deletion timestamp; zero if it is not being deleted.
@@ -74,8 +74,8 @@ type Claim struct {
 	Launched bool // its provider ID is set
 	// LaunchedAt is the time of the launch; zero if unknown: Created is used.
 	LaunchedAt  time.Time
-	Registered  bool
-	Initialized bool
+	Registered  bool // its Node is registered
+	Initialized bool // its Node is initialized
 
 	// Outdated is when a claim without a Node is replaced. The reason is a change of its NodePool or EC2NodeClass, or
 	// that the cause that prevented its instance from joining is fixed. Zero: not outdated.
@@ -96,8 +96,7 @@ type Replacement struct {
 	// Apart is true in a static NodePool, which temporarily gets one more node: no plan is needed, and the Node stays
 	// schedulable.
 	Apart bool
-	// Since is when the replacement was queued, or when it was requested according to the claim's annotation; zero
-	// without it.
+	// Since is when the replacement was queued, or requested according to the claim's annotation; zero before both.
 	Since time.Time
 }
 
@@ -129,7 +128,7 @@ type MachineState int
 // The states of an instance.
 const (
 	MachineUnknown MachineState = iota // not read, or no answer
-	MachineAbsent                      // there is none, or it is terminated
+	MachineAbsent                      // the instance does not exist, or is terminated
 	MachineRunning                     // pending, running or stopped: it exists and costs money
 	MachineEnding                      // shutting down
 )
@@ -145,7 +144,7 @@ type Instance struct {
 }
 
 // Node is the observed state of the Nodes with the instance's provider ID. The fields Strays, Mismatch and Unconfirmed
-// are about Nodes that Identity does not accept, the other fields about those that it accepts.
+// are about Nodes that Identity.Judge does not accept, the other fields about those that it accepts.
 type Node struct {
 	Count     int  // 0 or 1; more if several kubelets use one provider ID
 	Finalizer bool // Joiner's finalizer is set
@@ -154,8 +153,8 @@ type Node struct {
 	Lost time.Time
 	// Reborn is true if the Node lacks the metadata set at registration: the kubelet recreated the Node.
 	Reborn bool
-	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the missing fact
-	// for the comparison. Both are about Nodes that Count does not include, and empty if there are none.
+	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the fact that the
+	// comparison lacks. Both are about Nodes that Count does not include, and empty if there are none.
 	Mismatch, Unconfirmed string
 	// Strays is the number of further Nodes with the provider ID whose kubelet does not report, left over from
 	// registrations under other names.

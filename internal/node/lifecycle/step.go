@@ -25,7 +25,7 @@ const (
 
 	// Hold adds the finalizer to the claim. Nothing is launched for a claim without it.
 	Hold Action = "Hold"
-	// Label adds labels to the claim and its Nodes that older versions omitted.
+	// Label adds the labels that older versions of Joiner omitted to the claim and its Nodes.
 	Label Action = "Label"
 	// Launch launches an instance, or finds the instance of an earlier attempt.
 	Launch Action = "Launch"
@@ -40,7 +40,7 @@ const (
 
 	// Replace cordons the Node, plans places for its pods, and writes the time to the claim.
 	Replace Action = "Replace"
-	// DropStrays deletes the Nodes of earlier registrations of the instance.
+	// DropStrays deletes the Nodes that Node.Strays counts.
 	DropStrays Action = "DropStrays"
 
 	// Delete deletes the claim, for Step.Reason.
@@ -49,7 +49,7 @@ const (
 	SetDeadline Action = "SetDeadline"
 	// DeleteNode deletes the Node; the finalizer keeps it until it is drained.
 	DeleteNode Action = "DeleteNode"
-	// Cordon taints the Node, so that it gets no new pods.
+	// Cordon taints the Node, so that it gets no new pods, and excludes it from load balancers.
 	Cordon Action = "Cordon"
 	// Evict evicts the pods that package drain selects.
 	Evict Action = "Evict"
@@ -68,7 +68,7 @@ type Step struct {
 
 	// Reason is a Reason constant with Delete, a Wait constant with Wait, and empty otherwise.
 	Reason string
-	// Detail is the taint, the resource or the number that belongs to Reason.
+	// Detail is what Reason is about, such as a taint, a resource or a number of pods; empty if nothing.
 	Detail string
 	// Until is when to call Next again if nothing changes; zero: only after a change.
 	Until time.Time

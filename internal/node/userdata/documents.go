@@ -11,13 +11,13 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// DecodeTOML parses a text, unless it is longer than EC2's limit.
+// DecodeTOML parses a text; ok is false if it is not valid TOML.
 func DecodeTOML(body string) (doc map[string]any, ok bool) {
 	_, err := Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
 	return doc, err == nil
 }
 
-// List returns the value as a list; nil if it is not a list.
+// List returns the value if it is a list, else a list of this one value.
 func List(value any) []any {
 	if l, ok := value.([]any); ok {
 		return l
@@ -25,14 +25,21 @@ func List(value any) []any {
 	return []any{value}
 }
 
-// SpotsOfTOML returns the positions of the settings, by path.
+// maxSpots limits the number of recorded positions in a document, and maxDepth the number of dots in their paths. The
+// limits protect the controller from a hostile document.
+const (
+	maxSpots = 2000
+	maxDepth = 20
+)
+
+// SpotsOfTOML returns the positions of tables and settings, by path: at most about maxSpots.
 func SpotsOfTOML(t Text) map[string]Spot {
 	out := map[string]Spot{}
 	_, _ = Guarded(func() (any, error) {
 		p := unstable.Parser{}
 		p.Reset([]byte(t.Body))
 		table := ""
-		for p.NextExpression() && len(out) < 2000 {
+		for p.NextExpression() && len(out) < maxSpots {
 			e := p.Expression()
 			switch e.Kind {
 			case unstable.Table, unstable.ArrayTable:
@@ -59,12 +66,12 @@ func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out m
 	}
 }
 
-// addKeys records the positions of the parts of a key, and returns its whole path.
+// addKeys records the positions of the parts of a dotted key below path, and returns the whole path of the key.
 func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out map[string]Spot) string {
 	for it.Next() {
 		n := it.Node()
 		path = strings.TrimPrefix(path+"."+string(n.Data), ".")
-		if _, there := out[path]; !there {
+		if _, known := out[path]; !known {
 			start := p.Shape(n.Raw).Start
 			out[path] = Spot{Part: at.Part, Line: start.Line, Column: start.Column}
 		}
@@ -75,7 +82,7 @@ func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out
 // AsType reports whether errors.As finds a T in err, and stores it in to.
 func AsType[T error](err error, to *T) bool { return errors.As(err, to) }
 
-// FirstKnown returns a, or b if a is not a position in the text.
+// FirstKnown returns a, or b if a is unknown.
 func FirstKnown(a, b Spot) Spot {
 	if a == (Spot{}) {
 		return b
@@ -83,7 +90,7 @@ func FirstKnown(a, b Spot) Spot {
 	return a
 }
 
-// Within returns " in TABLE" for use in a sentence; empty for the top level.
+// Within returns " in " and the table's path for a problem's text; empty for the top level.
 func Within(table string) string {
 	if table == "" {
 		return ""
@@ -100,9 +107,11 @@ func Dig(value any, path ...string) any {
 	return value
 }
 
+// yamlLine matches the line number in the error of a YAML parser.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// SpotOfYAML returns the position at which a YAML parser stopped.
+// SpotOfYAML returns the position at which a YAML parser stopped, or at if err does not contain its line. at is the
+// position of the document.
 func SpotOfYAML(err error, at Spot) Spot {
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
@@ -112,7 +121,7 @@ func SpotOfYAML(err error, at Spot) Spot {
 	return at
 }
 
-// PlainYAML returns the message of a YAML parser, unless it may quote the text.
+// PlainYAML returns the message of a YAML parser in parentheses; empty if the message may quote the parsed text.
 func PlainYAML(err error) string {
 	_, what, ok := strings.Cut(err.Error(), "line ")
 	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {
@@ -121,7 +130,7 @@ func PlainYAML(err error) string {
 	return ""
 }
 
-// SpotsOfYAML returns the positions of the fields of a document, by path.
+// SpotsOfYAML returns the positions of the fields of a document, by path: at most about maxSpots.
 func SpotsOfYAML(t Text) map[string]Spot {
 	out := map[string]Spot{}
 	var doc yamlv3.Node
@@ -132,8 +141,9 @@ func SpotsOfYAML(t Text) map[string]Spot {
 	return out
 }
 
+// addSpots records the positions of the fields and list entries below the node n, whose path is path.
 func addSpots(n *yamlv3.Node, path string, at Spot, out map[string]Spot) {
-	if len(out) > 2000 || strings.Count(path, ".") > 20 {
+	if len(out) > maxSpots || strings.Count(path, ".") > maxDepth {
 		return
 	}
 	spot := func(n *yamlv3.Node) Spot { return Spot{Part: at.Part, Line: at.Line + n.Line - 1, Column: n.Column} }

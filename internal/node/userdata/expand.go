@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ValueOrNone returns the word as a setting, and the zero Value for an empty word.
+// ValueOrNone returns the word as a setting, or the zero Value for an empty word.
 func (w Word) ValueOrNone() Value {
 	if w.Text == "" {
 		return Value{}
@@ -26,16 +26,16 @@ const MaxValue = 4096
 
 // Word is one word of a command after expansion.
 type Word struct {
-	Text  string   // contains Mark where the text is vague
+	Text  string   // contains Mark for each piece that is known only on the instance
 	At    Spot     // position of the word
-	Unset []string // variables in it that are never set
+	Unset []string // variables in the word that are never set
 	Whole bool     // whether the word is a single literal in the user data, quoted or not
 }
 
 // IsVague reports whether a part of the word is known only on the instance.
 func (w Word) IsVague() bool { return strings.Contains(w.Text, Mark) }
 
-// Value returns the word as a setting.
+// Value returns the word as a setting, with "…" for each Mark.
 func (w Word) Value() Value {
 	return Value{Text: strings.ReplaceAll(w.Text, Mark, "…"), Vague: w.IsVague(), At: w.At}
 }
@@ -46,15 +46,16 @@ type Variables struct {
 
 	// Foreign: the script reads something that may set any variable, for instance a file.
 	Foreign bool
-	missed  []string // variables that were used and are not set
+	missed  []string // variables that the last expansion used and that are not set
 }
 
-// Clone returns a copy that shares nothing with v.
+// Clone returns a copy whose variables can be changed independently of v.
 func (v *Variables) Clone() *Variables {
 	return &Variables{Set: maps.Clone(v.Set), Foreign: v.Foreign}
 }
 
-// Assign sets a variable. A value longer than MaxValue becomes vague.
+// Assign sets a variable. The value becomes Mark if it is longer than MaxValue, or if the script has more than
+// MaxParts*8 variables.
 func (v *Variables) Assign(name, value string) {
 	if len(value) > MaxValue || len(v.Set) > MaxParts*8 {
 		value = Mark
@@ -62,11 +63,12 @@ func (v *Variables) Assign(name, value string) {
 	v.Set[name] = value
 }
 
-// ambient are variables that are set on an instance by default.
+// ambient are variables that are set on an instance by default, each between two spaces.
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get implements expand.Environ. Array variables are unknown.
+// Get implements expand.Environ. It returns Mark for an ambient variable and for an array, and for any variable that is
+// not assigned if v.Foreign. Other variables that are not assigned are unset, and recorded as missed.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -89,6 +91,7 @@ func (v *Variables) Get(name string) expand.Variable {
 // Each implements expand.Environ. It lists no variables, because no commands are run with them.
 func (v *Variables) Each(func(string, expand.Variable) bool) {}
 
+// config returns the configuration of the shell library: the output of a substituted command is Mark.
 func (v *Variables) config() *expand.Config {
 	return &expand.Config{
 		Env: v,
@@ -100,7 +103,8 @@ func (v *Variables) config() *expand.Config {
 	}
 }
 
-// Fields expands one word of a command into any number of words.
+// Fields expands one word of a command into one or more words. The result is one word with the text Vanished if the
+// word expands to nothing, and one word with the text Mark if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	v.missed = nil
 	if !isTame(w) {
@@ -114,7 +118,7 @@ func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	for _, one := range all {
 		out = append(out, Word{Text: one, At: at, Unset: v.missed, Whole: isWhole(w)})
 	}
-	if len(out) == 0 { // it expands to no word: callers that count words need a placeholder
+	if len(out) == 0 { // callers that count words need a placeholder
 		out = append(out, Word{At: at, Unset: v.missed, Text: Vanished})
 	}
 	return out
@@ -123,7 +127,8 @@ func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 // Vanished is the text of a word that expands to no word.
 const Vanished = "\uE001"
 
-// Literal expands a word that is never split, such as a variable's value.
+// Literal expands a word that the shell never splits, such as a variable's value. The result is Mark if the word cannot
+// be expanded.
 func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
 	if w == nil {
@@ -139,7 +144,7 @@ func (v *Variables) Literal(w *syntax.Word) string {
 	return out
 }
 
-// Document expands a here-document.
+// Document expands a here-document. The result is Mark if it cannot be expanded, or is longer than MaxUnpacked.
 func (v *Variables) Document(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -154,7 +159,8 @@ func (v *Variables) Document(w *syntax.Word) string {
 	return out
 }
 
-// Guarded calls a function of the shell library on user text, and returns a panic as an error.
+// Guarded calls a function that parses or expands user text with a library, and returns a panic of that function as an
+// error.
 func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {
@@ -165,7 +171,7 @@ func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 }
 
 // isTame reports whether a word can be expanded at little cost. Braces and replacements can expand a short word to a
-// very long text.
+// very long text, and so can many variables, each of which may have MaxValue bytes: at most 32 are accepted.
 func isTame(w *syntax.Word) bool {
 	expansions, tame := 0, true
 	syntax.Walk(w, func(n syntax.Node) bool {

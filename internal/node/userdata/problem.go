@@ -10,38 +10,38 @@ type Kind string
 
 // The kinds of problems.
 const (
-	TooLong          Kind = "UserDataTooLong"
+	TooLong          Kind = "UserDataTooLong"       // longer than EC2's limit
 	NotUnpackable    Kind = "UserDataNotUnpackable" // incomplete gzip, or content that is too large when unpacked
 	BadMIME          Kind = "MIMEInvalid"
-	UnknownPart      Kind = "PartUnknown"   // a part that no program on the instance reads
-	OtherFamily      Kind = "OtherFamily"   // user data for another AMI family
-	ImageMismatch    Kind = "ImageMismatch" // the image is not of the node class' AMI family
-	OtherArch        Kind = "OtherArchitecture"
-	NothingJoins     Kind = "NothingJoins" // nothing in the user data starts the kubelet
-	StartsTwice      Kind = "StartsTwice"
-	NeverReached     Kind = "NeverReached" // the script ends before it starts the kubelet
-	ScriptBroken     Kind = "ScriptBroken" // a script that the shell cannot parse or start
-	TaintMissing     Kind = "StartupTaintMissing"
-	TaintMisspelt    Kind = "StartupTaintMisspelt"
-	TaintOldName     Kind = "StartupTaintOldName"
+	UnknownPart      Kind = "PartUnknown"          // a part that no program on the instance reads
+	OtherFamily      Kind = "OtherFamily"          // user data for another AMI family
+	ImageMismatch    Kind = "ImageMismatch"        // the image is not of the node class' AMI family
+	OtherArch        Kind = "OtherArchitecture"    // a download for another architecture than the image's
+	NothingJoins     Kind = "NothingJoins"         // nothing in the user data starts the kubelet
+	StartsTwice      Kind = "StartsTwice"          // the kubelet is started more than once
+	NeverReached     Kind = "NeverReached"         // the script ends before it starts the kubelet
+	ScriptBroken     Kind = "ScriptBroken"         // a script that the shell cannot parse or start
+	TaintMissing     Kind = "StartupTaintMissing"  // the node registers without the startup taint
+	TaintMisspelt    Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to the startup taint's
+	TaintOldName     Kind = "StartupTaintOldName"  // a taint with a former name of the startup taint
 	TaintInvalid     Kind = "TaintInvalid"
 	LabelInvalid     Kind = "LabelInvalid"
 	ArgumentsLost    Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
-	OptionUnknown    Kind = "OptionUnknown"
-	ValueMissing     Kind = "ValueMissing"
-	VariableUnset    Kind = "VariableUnset"
+	OptionUnknown    Kind = "OptionUnknown" // an option that the program that starts the kubelet does not have
+	ValueMissing     Kind = "ValueMissing"  // an option, a flag or a required setting has no value
+	VariableUnset    Kind = "VariableUnset" // a script uses a variable that is never set
 	FlagUnknown      Kind = "KubeletFlagUnknown"
-	FlagRemoved      Kind = "KubeletFlagRemoved"
+	FlagRemoved      Kind = "KubeletFlagRemoved" // the kubelet of this version no longer has the flag
 	SettingUnknown   Kind = "SettingUnknown"
 	SettingInvalid   Kind = "SettingInvalid"
 	NodeConfigBroken Kind = "NodeConfigInvalid"
-	Overridden       Kind = "Overridden"
-	OtherName        Kind = "OtherNodeName" // the node registers under a name that its credentials do not permit
-	OtherCluster     Kind = "OtherCluster"
+	Overridden       Kind = "Overridden"          // a value has no effect, or overrides one with which Joiner plans
+	OtherName        Kind = "OtherNodeName"       // the node registers under a name that its credentials do not permit
+	OtherCluster     Kind = "OtherCluster"        // the name or API server of another cluster
 	OtherAuthority   Kind = "OtherAuthority"      // the certificate authority of another cluster
 	ProxyCatches     Kind = "ProxyCatchesCluster" // the kubelet uses a proxy for the API server
 	Obscure          Kind = "Obscure"             // the result is known only on the instance
-	Unwritable       Kind = "Unwritable"          // the user data of an instance cannot be generated from it
+	Unwritable       Kind = "Unwritable"          // Joiner cannot generate an instance's user data from the user's
 )
 
 // Certainty is how certain a problem is.
@@ -62,13 +62,13 @@ const (
 	NeverJoins Harm = "never joins" // no instance becomes a node
 	JoinsAmiss Harm = "joins amiss" // instances join, but not as the user intended
 
-	// UnlessStarted is replaced before the result is returned: the instance never joins unless another part makes it
-	// join.
+	// UnlessStarted stands for NeverJoins unless another part of the user data starts the kubelet. Package reading
+	// replaces this value before it returns the Reading.
 	UnlessStarted Harm = "?"
 )
 
-// Problem is one error in user data. Its texts contain only names from the user data: of options, flags, settings,
-// variables, taints and clusters. They contain no values, which may be secrets.
+// Problem is one error in user data. From the user data its texts quote names only, of options, flags, settings,
+// variables, taints and clusters, and values that are no secrets, such as numbers and addresses.
 type Problem struct {
 	Kind      Kind      `json:"kind"`          // what is wrong
 	Certainty Certainty `json:"certainty"`     // how certain the problem is
@@ -80,7 +80,7 @@ type Problem struct {
 	Write string `json:"write,omitempty"`
 }
 
-// IsFatal reports whether no instance can ever join.
+// IsFatal reports whether the problem certainly prevents every instance from joining.
 func (p Problem) IsFatal() bool { return p.Certainty == Certain && p.Harm == NeverJoins }
 
 // String returns the problem in one sentence, with its position and fix.
@@ -90,7 +90,7 @@ func (p Problem) String() string {
 	case p.Kind == ImageMismatch:
 		out = "spec.amiFamily"
 	case p.At.Ours && (p.Kind == SettingInvalid || p.Kind == SettingUnknown):
-		out = "spec.kubelet" // the part that Joiner generated from it
+		out = "spec.kubelet" // Joiner generated its own part from spec.kubelet
 	}
 	if spot := p.At.String(); spot != "" && !p.At.Ours {
 		out += ", " + spot
@@ -105,7 +105,7 @@ func (p Problem) String() string {
 	return out
 }
 
-// Check returns the id of the check that covers the problem, as in docs/checks.
+// Check returns the ID of the check of docs/checks that finds the problem.
 func (p Problem) Check() string {
 	switch p.Kind {
 	case OtherName:
@@ -129,10 +129,10 @@ func (p Problem) Check() string {
 	return "BOOT-7"
 }
 
-// Suggest sets the fix and the literal text.
+// Suggest sets Fix, and Write, which may be empty.
 func (p *Problem) Suggest(fix, write string) { p.Fix, p.Write = fix, write }
 
-// rank orders problems, those that prevent nodes from joining first.
+// rank returns the position of a problem in the order of severity, from 0 for a fatal one.
 func (p Problem) rank() int {
 	rank := map[Certainty]int{Certain: 0, Likely: 1, Possible: 2}[p.Certainty]
 	if p.Harm == JoinsAmiss {
@@ -141,7 +141,7 @@ func (p Problem) rank() int {
 	return rank
 }
 
-// Ordered sorts problems, most severe first, and removes duplicates.
+// Ordered sorts problems, most severe first and then by position, and removes adjacent duplicates.
 func Ordered(all []Problem) []Problem {
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line),

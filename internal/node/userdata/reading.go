@@ -1,9 +1,9 @@
-// Package userdata has what all formats of user data share: input and result of reading it, and the problems found.
-// Package userdata/reading reads it.
+// Package userdata holds what the readers of all formats of user data share: the Input, the resulting Reading, and its
+// Problems. Package userdata/reading chooses the reader and returns the Reading.
 //
 // In: the AMI family, the known facts about the image and the cluster, and user data in any of its forms.
-// Out: Reading: how the kubelet is started, where each argument came from, and typed problems. Reader collects them.
-// Never: text from the user data in a problem, except names that are not secret.
+// Out: a Reading: how the kubelet is started, the position of each setting, and problems. A Reader collects these.
+// Never: a secret of the user data in a problem.
 package userdata
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften lowers the certainty of the problems from index first on to at most likely, unless their text certainly runs.
+// Soften lowers the certainty of the problems from index first on to Likely where it is Certain. If sure is true, that
+// is if the instance runs their text in any case, Soften changes nothing.
 func (r *Reader) Soften(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {
@@ -24,9 +25,9 @@ func (r *Reader) Soften(first int, sure bool) {
 
 // Argument is one flag of the kubelet with its value.
 type Argument struct {
-	Name, Value string // name without dashes, and value; empty: no value
+	Name, Value string // name without dashes, and value
 	At          Spot   // position of the flag
-	HasValue    bool   // false for a flag without a value
+	HasValue    bool   // whether the flag has a value, which may be empty
 }
 
 // The content types that an instance processes.
@@ -44,7 +45,7 @@ type Part struct {
 	Text Text   // content of the part
 }
 
-// Written is a text that user data writes into a file, or adds to it.
+// Written is a text that user data writes or appends to a file.
 type Written struct {
 	Path string // path of the file on the instance
 	Text Text   // the written text
@@ -53,14 +54,14 @@ type Written struct {
 // Input is the user data to read, with the known facts about the image and the cluster. Only Family is required. Checks
 // that depend on unknown facts are skipped.
 type Input struct {
-	Family string // of the node class, one of catalog's AMI families
-	Image  string // name of the image, which may reveal its actual family
-	Arch   string // of the image: "amd64" or "arm64"
+	Family string // family of the EC2NodeClass, one of catalog's AMI families
+	Image  string // name of the image, which may reveal that the image is of another family
+	Arch   string // architecture of the image: "amd64" or "arm64"
 
 	Cluster  string // name of the cluster that the node is to join
-	Endpoint string // of its API server, "https://…"
-	CA       string // its certificate authority, as base64 of PEM
-	Version  string // of its Kubernetes, "1.33"
+	Endpoint string // URL of the cluster's API server, "https://…"
+	CA       string // the cluster's certificate authority, as base64 of PEM
+	Version  string // Kubernetes version of the cluster, "1.33"
 
 	// Own is the user's own user data, spec.userData. Data is the instance's user data, into which Own was merged.
 	// Without Data, only Own is read.
@@ -91,13 +92,13 @@ type Reading struct {
 type Kubelet struct {
 	// Flags are the arguments from the user data, in order.
 	Flags []string `json:"flags"`
-	// Config holds fields of its KubeletConfiguration. A flag of the same meaning takes precedence.
+	// Config holds fields of KubeletConfiguration. A flag of the same meaning takes precedence.
 	Config map[string]any `json:"config"`
 }
 
 // Value is one setting. It is vague if it is known only on the instance, for instance as the output of a command.
 type Value struct {
-	Text  string `json:"text"`            // value of the setting; contains Mark where it is vague
+	Text  string `json:"text"`            // value of the setting; contains "…" or Mark where it is vague
 	Vague bool   `json:"vague,omitempty"` // known only on the instance
 	At    Spot   `json:"at"`              // position of the value
 }
@@ -112,7 +113,9 @@ type Taint struct {
 }
 
 // MarshalText formats the taint like the kubelet's flag, with its position.
-func (t Taint) MarshalText() ([]byte, error) { return []byte(t.Taint.String() + at(t.At)), nil }
+func (t Taint) MarshalText() ([]byte, error) {
+	return []byte(t.Taint.String() + inParentheses(t.At)), nil
+}
 
 // Label is a label that the node registers with.
 type Label struct {
@@ -124,7 +127,7 @@ type Label struct {
 func (l Label) String() string { return l.Key + "=" + l.Value }
 
 // MarshalText formats the label like the kubelet's flag, with its position.
-func (l Label) MarshalText() ([]byte, error) { return []byte(l.String() + at(l.At)), nil }
+func (l Label) MarshalText() ([]byte, error) { return []byte(l.String() + inParentheses(l.At)), nil }
 
 // Spot is a position in user data. The zero value means unknown.
 type Spot struct {
@@ -151,7 +154,8 @@ func (s Spot) String() string {
 	return strings.Join(words, ", ")
 }
 
-func at(s Spot) string {
+// inParentheses returns the position in parentheses, with a leading space; empty if it is unknown.
+func inParentheses(s Spot) string {
 	if s == (Spot{}) {
 		return ""
 	}
@@ -174,12 +178,12 @@ const (
 type Reader struct {
 	In     Input           // the input
 	Out    Reading         // the result so far
-	Starts []Start         // starts of the kubelet, in the order in which they would happen
+	Starts []Start         // starts of the kubelet, in the order in which the instance runs them
 	Files  map[string]Text // texts of written files, by path
 	// Written are the texts that are written to files, in order.
 	Written []Written
 	Opaque  []string  // reasons why the result may differ: facts known only on the instance
-	Ours    int       // number of the part that Joiner wrote; 0: none, or all parts are rewritten
+	Ours    int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
 	Flag    *Argument // the flag that sets the taints of the node; nil: none
 }
 
@@ -192,7 +196,7 @@ type Text struct {
 
 // Start is one start of the kubelet by the user data.
 type Start struct {
-	By                        string                      // what starts it: BySh, ByNodeadm, …
+	By                        string                      // program that starts the kubelet: BySh, ByNodeadm, …
 	At                        Spot                        // position of the start
 	Sure                      bool                        // the start happens in any case
 	Cluster, Endpoint, CA, IP Value                       // name, API server, certificate authority and node address
@@ -202,7 +206,7 @@ type Start struct {
 	Within                    map[string]Spot             // positions of all fields of a NodeConfig, by path
 	Labels                    map[string]Spot             // positions of labels, by key, if each has its own
 	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
-	Hidden                    bool                        // some of its flags are unknown
+	Hidden                    bool                        // some of the kubelet's flags are known only on the instance
 }
 
 // The programs that start kubelets.

@@ -5,13 +5,13 @@ import "strings"
 // Letters are the letters of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// IsTelling reports whether a name that a user wrote may be repeated in a problem: it looks like an ordinary name, not
-// like a password.
+// IsTelling reports whether a name that a user wrote may be repeated in a problem: it has no digits, unlike most
+// passwords, but only letters and the characters - _ . / in at most 60 bytes.
 func IsTelling(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
 
-// Quoted returns the name in parentheses if it may be repeated, else "".
+// Quoted returns the name in parentheses, with a leading space, if IsTelling; else "".
 func Quoted(name string) string {
 	if !IsTelling(name) {
 		return ""
@@ -19,7 +19,8 @@ func Quoted(name string) string {
 	return " (" + name + ")"
 }
 
-// Variable returns the name of a shell variable if it is one, else a placeholder.
+// Variable returns $name for a variable of a shell script. It returns "a variable" if the name has lower-case letters
+// and must not be repeated.
 func Variable(name string) string {
 	if name != strings.ToUpper(name) && !IsTelling(name) {
 		return "a variable"
@@ -27,7 +28,8 @@ func Variable(name string) string {
 	return "$" + name
 }
 
-// Nearest returns the known name that the user probably meant, empty if none is similar.
+// Nearest returns the known name that the user probably meant: the nearest one, at a Distance of at most 2; empty if
+// there is none. Known names with less than four letters are never similar.
 func Nearest(name string, known []string) string {
 	if len(name) > 80 {
 		return ""
@@ -44,8 +46,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Distance returns the number of letters to insert, delete, change or swap with their neighbor to turn one word into
-// the other. It returns limit if the number is not below limit.
+// Distance returns the minimum number of letters to insert, delete, change or swap with their neighbor to turn the word
+// a into b. It returns limit if the number is not below limit.
 func Distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -12,7 +12,7 @@ func (r *Reader) NodeConfigOnAL2(at Spot) {
 		Suggest("call "+BySh+" in a shell script, or choose an image of AL2023", "")
 }
 
-// UnknownPart reports a part that no program on the instance reads, by its likely form.
+// UnknownPart reports a part that no program on the instance reads. The fix depends on the form of the part's text.
 func (r *Reader) UnknownPart(p Part) {
 	harm := r.ScriptHarm()
 	switch FormOf(p.Text.Body) {
@@ -33,15 +33,16 @@ func (r *Reader) UnknownPart(p Part) {
 	}
 }
 
-// NamedByInstance reports a setting that gives nodes names which the usual mapping of a role does not permit.
+// NamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do not
+// permit. what begins the text of the problem.
 func (r *Reader) NamedByInstance(spot Spot, what string) {
 	r.Report(OtherName, Likely, NeverJoins, spot,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
 }
 
-// ScriptHarm returns the harm of a script that is not run. If Joiner's own part makes the instance join, only the
-// user's additions are lost.
+// ScriptHarm returns the harm of a user's script that is not run. For all families but Custom, Joiner's own part makes
+// the instance join, so that only the user's additions are lost.
 func (r *Reader) ScriptHarm() Harm {
 	if r.In.Family == FamilyCustom {
 		return UnlessStarted
@@ -49,15 +50,15 @@ func (r *Reader) ScriptHarm() Harm {
 	return JoinsAmiss
 }
 
-// The operating systems that comprise several AMI families.
+// The family without an operating system, and the operating systems with several AMI families or variants.
 const (
 	FamilyCustom       = catalog.Custom
 	BottlerocketSystem = catalog.Bottlerocket
 	WindowsSystem      = "Windows"
 )
 
-// SystemOf returns the operating system of an image with one of AWS's own names: AL2, AL2023, Bottlerocket or Windows.
-// It is empty for other names.
+// SystemOf returns the operating system of an image by its name: AL2, AL2023, Bottlerocket or Windows. It is empty for
+// names that AWS does not give its images for EKS.
 func SystemOf(image string) string {
 	switch {
 	case strings.HasPrefix(image, "amazon-eks-node-al2023-"):
@@ -76,7 +77,7 @@ func SystemOf(image string) string {
 	return ""
 }
 
-// systemOfFamily returns the AMI family without its release.
+// systemOfFamily returns the operating system of an AMI family; empty for Custom.
 func systemOfFamily(family string) string {
 	switch family {
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
@@ -87,8 +88,8 @@ func systemOfFamily(family string) string {
 	return family
 }
 
-// System returns the operating system of the image: from its name, else from the EC2NodeClass. It is empty for a custom
-// image.
+// System returns the operating system of the image: by its name if possible, else by the AMI family. It is empty for an
+// image of the family Custom with an unknown name.
 func (r *Reader) System() string {
 	if s := SystemOf(r.In.Image); s != "" {
 		return s
@@ -96,7 +97,8 @@ func (r *Reader) System() string {
 	return systemOfFamily(r.In.Family)
 }
 
-// JudgeImage reports whether the image fits the AMI family of the user data. If not, no further checks are useful.
+// JudgeImage returns false, and reports a problem, if the image is certainly of another AMI family than the user data.
+// Then no further checks are useful.
 func (r *Reader) JudgeImage() bool {
 	family, image := systemOfFamily(r.In.Family), SystemOf(r.In.Image)
 	if family == "" || image == "" || family == image {

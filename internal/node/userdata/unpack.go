@@ -10,15 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on user data, because any user who may write an EC2NodeClass writes it.
+// Limits on user data. Any user who may write an EC2NodeClass may write hostile user data.
 const (
 	MaxBytes    = 16384   // EC2's limit, before base64
-	MaxInput    = 1 << 16 // longer user data is not read: EC2's limit is a quarter of it
-	MaxUnpacked = 1 << 18 // size of one unpacked part
-	MaxParts    = 64
-	MaxNesting  = 4 // nesting depth of MIME messages
+	MaxInput    = 1 << 16 // bytes; longer user data is not read. Four times MaxBytes
+	MaxUnpacked = 1 << 18 // bytes of one unpacked part
+	MaxParts    = 64      // parts of a MIME message
+	MaxNesting  = 4       // nesting depth of MIME messages
 )
 
+// errUnfolds is the error of gzip that is longer than MaxUnpacked when unpacked.
 var errUnfolds = errors.New("it unpacks to more than can be read")
 
 // Unpack decodes base64 and gzip, like Amazon Linux' cloud-init and nodeadm.
@@ -29,8 +30,8 @@ func Unpack(data []byte) ([]byte, error) {
 	return Gunzip(data)
 }
 
-// Decoded decodes base64. A text that only happens to consist of base64 letters, such as one word, is not decoded: the
-// result must be readable user data.
+// Decoded decodes base64, and returns true if the result is gzip or UTF-8. It returns false for a text of less than 16
+// bytes: a single word may happen to be valid base64.
 func Decoded(data []byte) ([]byte, bool) {
 	packed := bytes.TrimSpace(data)
 	if len(packed) < 16 || bytes.ContainsAny(packed, " :<[#") {
@@ -45,7 +46,7 @@ func Decoded(data []byte) ([]byte, bool) {
 
 func isGzip(data []byte) bool { return bytes.HasPrefix(data, []byte{0x1f, 0x8b}) }
 
-// Gunzip decompresses data if it is gzip.
+// Gunzip decompresses gzip, and returns other data unchanged. The error is the text of a problem.
 func Gunzip(data []byte) ([]byte, error) {
 	if !isGzip(data) {
 		return data, nil
@@ -64,7 +65,8 @@ func Gunzip(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// FormOf returns the format, derived from the first line like cloud-init, and then from typical content.
+// FormOf returns the form of a text, one of the constants Form…: by its first line, as cloud-init does, and otherwise
+// by lines that are typical of a form.
 func FormOf(body string) string {
 	body = strings.TrimLeft(body, "\ufeff\n\r\t ")
 	lower := strings.ToLower(body[:min(len(body), 64)])
@@ -99,9 +101,10 @@ func isNodeConfig(body string) bool {
 	})
 }
 
-func hasLine(body string, is func(string) bool) bool {
+// hasLine reports whether matches returns true for a line of the text.
+func hasLine(body string, matches func(string) bool) bool {
 	for line := range strings.Lines(body) {
-		if is(strings.TrimRight(line, "\r\n")) {
+		if matches(strings.TrimRight(line, "\r\n")) {
 			return true
 		}
 	}

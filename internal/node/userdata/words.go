@@ -2,7 +2,7 @@ package userdata
 
 import "strings"
 
-// MovedSpot returns the position after the text over, which begins at from.
+// MovedSpot returns the position of the end of the text over, which begins at the position from.
 func MovedSpot(from Spot, over string) Spot {
 	if lines := strings.Count(over, "\n"); lines > 0 {
 		from.Line += lines
@@ -19,8 +19,8 @@ type SplitWord struct {
 	From int    // index in the line, in bytes
 }
 
-// Split splits a line at blanks and removes quotes, like systemd. A POSIX shell gives the same words if it expands
-// nothing.
+// Split splits a line at blanks and removes quotes, like systemd. A POSIX shell splits a line in which it expands
+// nothing into the same words.
 func Split(line string) []SplitWord {
 	var out []SplitWord
 	var word strings.Builder
@@ -61,7 +61,7 @@ func Split(line string) []SplitWord {
 	return out
 }
 
-// Words splits a line of a shell script into its words.
+// Words returns the texts of the words of Split.
 func Words(line string) []string {
 	var out []string
 	for _, one := range Split(line) {

@@ -17,7 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Read reads settings. Positions refer to the user's text if it is available, because the instance's text is generated.
+// Read reads settings. Positions refer to the user's own text, r.In.Own, if that is known, because Joiner generates the
+// text t of the instance from it.
 func Read(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormBottlerocket
 	if otherForm(r, t) {
@@ -37,11 +38,11 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	overriddenSettings(r, settings, spots)
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
-	prose := func(key string) userdata.Value {
+	valueOf := func(key string) userdata.Value {
 		word, _ := kubernetes[key].(string)
 		return userdata.Value{Text: word, At: spots["settings.kubernetes."+key]}
 	}
-	s.Cluster, s.Endpoint, s.CA, s.IP = prose("cluster-name"), prose("api-server"), prose("cluster-certificate"), prose("node-ip")
+	s.Cluster, s.Endpoint, s.CA, s.IP = valueOf("cluster-name"), valueOf("api-server"), valueOf("cluster-certificate"), valueOf("node-ip")
 	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
 		addSetting(&s, key, kubernetes[key], spots)
 	}
@@ -53,7 +54,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// otherForm reports text that was written for another image.
+// otherForm reports text in a form that Bottlerocket does not read, and returns true for such a text.
 func otherForm(r *userdata.Reader, t userdata.Text) bool {
 	form := userdata.FormOf(t.Body)
 	switch form {
@@ -68,6 +69,7 @@ func otherForm(r *userdata.Reader, t userdata.Text) bool {
 	return true
 }
 
+// readTOML returns the table [settings]. It reports text that is not TOML or has no such table, and then returns false.
 func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	var doc map[string]any
 	_, err := userdata.Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
@@ -133,7 +135,7 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	case slices.Contains(numbersAsText, key):
 		n, err := strconv.ParseInt(fmt.Sprint(value), 10, 64)
 		if err != nil || n < 0 || n > 100 {
-			return // reported already
+			return // judgeSettings has reported it
 		}
 		value = n
 	case !known:
@@ -142,7 +144,9 @@ func addSetting(s *userdata.Start, key string, value any, spots map[string]userd
 	s.Config[field], s.Spots[field] = value, spot
 }
 
-// neededSettings reports whether the settings without which no kubelet joins are present.
+// neededSettings returns false, and reports a problem, if the kubelet cannot join: standalone-mode is true, or a
+// setting that identifies the cluster is missing. Missing settings are reported only for the family Custom, because
+// Joiner writes them for the family Bottlerocket.
 func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{},
@@ -161,6 +165,7 @@ func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
 	return true
 }
 
+// settingLabels formats key = "value" as the value of the kubelet's flag.
 func settingLabels(value any) string {
 	table, _ := value.(map[string]any)
 	var out []string

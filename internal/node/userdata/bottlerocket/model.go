@@ -3,13 +3,14 @@ package bottlerocket
 import (
 	"encoding/base64"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// PemOf returns PEM without blanks, which differ from tool to tool.
+// PemOf returns PEM, given as PEM or as its base64, without blanks, which differ from tool to tool.
 func PemOf(text string) string {
 	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
 		text = string(plain)
@@ -21,7 +22,7 @@ func PemOf(text string) string {
 // Source: settings-extensions and modeled-types of github.com/bottlerocket-os/bottlerocket-settings-sdk, variant
 // aws-k8s.
 func settingGroups() map[string]rule {
-	i32, mode := whole(int32Least, int32Most), oneOf("off once always")
+	i32, mode := whole(int32Min, int32Max), oneOf("off once always")
 	commands := listOf(apiclientCommand)
 	named := func(value rule) rule {
 		return keyed("letters, digits and dashes", identifiers.MatchString, value)
@@ -66,18 +67,19 @@ func settingGroups() map[string]rule {
 		"oci-hooks":    fields(map[string]rule{"log4j-hotpatch-enabled": truth}),
 		"pki":          named(fields(map[string]rule{"data": certificate, "trusted": truth})),
 		"updates": fields(map[string]rule{
-			"ignore-waves": truth, "metadata-base-url": link, "seed": whole(0, uint32Most), "targets-base-url": link, "version-lock": version,
+			"ignore-waves": truth, "metadata-base-url": link, "seed": whole(0, uint32Max), "targets-base-url": link, "version-lock": version,
 		}),
 		"xfs": anyTable,
 	}
 }
 
-// laterGroups are groups of later releases whose tables are not known for certain.
+// laterGroups are groups that came after newestImage. Which settings they have is not known, so any table is accepted.
 const laterGroups = "image-verifier-plugins kubelet-dra-drivers measurement"
 
 // anyTable accepts a table with any content.
 var anyTable = keyed("a name", func(string) bool { return true }, anything)
 
+// kernelSettings returns the rule of settings.kernel.
 func kernelSettings() rule {
 	return fields(map[string]rule{
 		"drivers": fields(map[string]rule{"nvidia": fields(map[string]rule{"branch": line})}),
@@ -109,13 +111,14 @@ func hugePages(c *settingsCheck, name, path string, value any) {
 		})(c, name, path, value)
 }
 
+// networkSettings returns the rule of settings.network.
 func networkSettings() rule {
 	return fields(map[string]rule{
 		"disable-ipv6": listOf(line), "hostname": hostName, "hosts": listOf(hostsEntry), "https-proxy": link, "no-proxy": listOf(line),
 	})
 }
 
-// hostsEntry accepts an address and its names: ["10.0.0.1", ["a.example.com"]].
+// hostsEntry accepts an address and the list of its names: ["10.0.0.1", ["a.example.com"]].
 func hostsEntry(c *settingsCheck, name, path string, value any) {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {
@@ -126,7 +129,7 @@ func hostsEntry(c *settingsCheck, name, path string, value any) {
 	listOf(hostName)(c, name, path, pair[1])
 }
 
-// bootParameters accepts names with lists of values.
+// bootParameters accepts a table of kernel or init parameters, each with a list of values.
 var bootParameters = keyed("words of letters, digits, dashes and underscores, with dots between", bootKeys.MatchString,
 	listOf(textThat("printable ASCII with one kind of quotes", func(s string) bool {
 		for i := range len(s) {
@@ -150,7 +153,8 @@ func apiclientCommand(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// bootstrapContainer reports containers without a source, for which only newer releases have an image.
+// bootstrapContainer accepts what within accepts, and reports an active container without a source: only releases from
+// defaultSource on have an image for such a container.
 func bootstrapContainer(within rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		within(c, name, path, value)
@@ -174,8 +178,8 @@ func bootstrapContainer(within rule) rule {
 // defaultSource is the first release with an image for bootstrap containers without a source.
 var defaultSource = [2]int{1, 31}
 
-// timeServers accepts a list of hosts, a list of tables, or a table of tables. The tables came after the newest known
-// release.
+// timeServers accepts a list of hosts. If the image may be newer than newestImage, it also accepts a list of tables and
+// a table of tables.
 func timeServers(c *settingsCheck, name, path string, value any) {
 	server := fields(map[string]rule{"address": link, "directive": oneOf("server pool"), "options": listOf(line)}, "address")
 	all, ok := value.([]any)
@@ -196,7 +200,7 @@ func timeServers(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// registryMirrors accepts a list of tables, or a table of lists.
+// registryMirrors accepts a list of tables, or a table with a list of endpoints for each registry.
 func registryMirrors(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.(map[string]any); ok {
 		keyed("a registry", func(string) bool { return true }, listOf(link))(c, name, path, value)
@@ -207,7 +211,7 @@ func registryMirrors(c *settingsCheck, name, path string, value any) {
 	}))(c, name, path, value)
 }
 
-// registryCredentials accepts a list of tables. Values are never repeated.
+// registryCredentials accepts a list of tables. Its problems never quote a value, which may be a password.
 func registryCredentials(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.([]any); !ok {
 		c.rejects(path, "write [["+path+"]] with registry and auth, or with username and password, for each registry",
@@ -224,7 +228,7 @@ var certificate = textThat("base64 of certificates in PEM", func(s string) bool 
 	return strings.TrimSpace(s) == "" || isBase64(s) && strings.Contains(PemOf(s), "CERTIFICATE")
 })
 
-// ociCapabilities and ociLimits are the names in the OCI defaults.
+// ociCapabilities and ociLimits are the names of capabilities and of resource limits in settings.oci-defaults.
 const (
 	ociCapabilities = "audit-control audit-read audit-write block-suspend bpf checkpoint-restore chown dac-override dac-read-search fowner " +
 		"fsetid ipc-lock ipc-owner kill lease linux-immutable mac-admin mac-override mknod net-admin net-bind-service net-broadcast net-raw " +
@@ -235,6 +239,7 @@ const (
 		"max-resident-set max-stack-size"
 )
 
+// ociDefaults returns the rule of settings.oci-defaults.
 func ociDefaults() rule {
 	capabilities, limits := map[string]rule{}, map[string]rule{}
 	for _, name := range strings.Fields(ociCapabilities) {
@@ -246,6 +251,7 @@ func ociDefaults() rule {
 	return fields(map[string]rule{"capabilities": fields(capabilities), "resource-limits": fields(limits)})
 }
 
+// nvidiaPlugin returns the rule of settings.kubelet-device-plugins.nvidia.
 func nvidiaPlugin() rule {
 	return fields(map[string]rule{
 		"device-id-strategy": oneOf("uuid index"), "device-list-strategy": oneOrList(oneOf("envvar volume-mounts cdi-cri")),
@@ -256,7 +262,7 @@ func nvidiaPlugin() rule {
 		}),
 		"mps": anyTable, "pass-device-specs": truth,
 		"time-slicing": fields(map[string]rule{
-			"fail-requests-greater-than-one": truth, "rename-by-default": truth, "replicas": whole(2, int32Most),
+			"fail-requests-greater-than-one": truth, "rename-by-default": truth, "replicas": whole(2, int32Max),
 		}),
 	})
 }
@@ -272,9 +278,9 @@ var reservedMemory = keyed("letters, digits and dashes", identifiers.MatchString
 
 func isCloudProvider(s string) bool { return s == "aws" || s == "external" || s == "" || s == `""` }
 
-// kubernetesSettings are the settings of Kubernetes.
+// kubernetesSettings returns the rules of the settings in settings.kubernetes, by name.
 func kubernetesSettings() map[string]rule {
-	i32, natural := whole(int32Least, int32Most), whole(0, int32Most)
+	i32, natural := whole(int32Min, int32Max), whole(0, int32Max)
 	signals := strings.Fields("memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree pid.available")
 	resources := strings.Fields("cpu memory ephemeral-storage pid")
 	reserved := among(resources, quantity)
@@ -296,11 +302,11 @@ func kubernetesSettings() map[string]rule {
 		"hostname-override-source": oneOf("private-dns-name instance-id"), "ids-per-pod": whole(0, math.MaxInt64),
 		"image-gc-high-threshold-percent": percentage, "image-gc-low-threshold-percent": percentage, "image-maximum-gc-age": duration,
 		"image-minimum-gc-age": duration, "kube-api-burst": i32, "kube-api-qps": i32, "kube-reserved": reserved, "kubelet-extra-config": encoded,
-		"log-level": whole(0, 255), "max-parallel-image-pulls": i32, "max-pods": whole(0, uint32Most),
+		"log-level": whole(0, 255), "max-parallel-image-pulls": i32, "max-pods": whole(0, uint32Max),
 		"memory-manager-policy": oneOf("None Static none static"), "memory-manager-reserved-memory": reservedMemory,
 		"memory-reservation-policy": line, "memory-throttling-factor": anything,
 		"memory-swap-behavior": oneOf("LimitedSwap NoSwap"), "node-ip": address, "node-labels": tableOfTexts,
-		// checked together with the kubelet's flags
+		// The content of taints is checked together with that of the kubelet's flags.
 		"node-taints":               keyed("a key", func(string) bool { return true }, oneOrList(freeText)),
 		"pod-infra-container-image": line, "pod-pids-limit": whole(math.MinInt64, math.MaxInt64),
 		"provider-id": link, "registry-burst": i32, "registry-qps": i32, "reserved-cpus": processors, "seccomp-default": truth,
@@ -314,13 +320,7 @@ func kubernetesSettings() map[string]rule {
 	}
 }
 
-// among accepts tables whose keys are all in words.
+// among accepts tables whose keys are all in words and whose values all satisfy the rule value.
 func among(words []string, value rule) rule {
-	known := map[string]rule{}
-	for _, one := range words {
-		known[one] = value
-	}
-	return func(c *settingsCheck, name, path string, all any) {
-		keyed("one of "+describe(words), func(key string) bool { return known[key] != nil }, value)(c, name, path, all)
-	}
+	return keyed("one of "+describe(words), func(key string) bool { return slices.Contains(words, key) }, value)
 }

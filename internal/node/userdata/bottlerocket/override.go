@@ -15,11 +15,12 @@ func overriddenSettings(r *userdata.Reader, settings map[string]any, spots map[s
 		return
 	}
 	for _, l := range kubelet.Leaves("settings", own) {
+		// Without r.In.Endpoint Joiner's values that identify the cluster are placeholders, and cannot be compared.
 		if table, isTable := l.Value.(map[string]any); isTable && len(table) == 0 || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
 			continue
 		}
-		value, there := kubelet.Find(settings, strings.Split(strings.TrimPrefix(l.Path, "settings."), "."))
-		if there && fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
+		value, found := kubelet.Find(settings, strings.Split(strings.TrimPrefix(l.Path, "settings."), "."))
+		if found && fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
 			continue
 		}
 		kubelet.DoesNotCount(r, kubelet.SpotAbove(spots, l.Path), l, value, "Joiner")

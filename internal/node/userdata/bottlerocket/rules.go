@@ -22,24 +22,24 @@ func (c *settingsCheck) betweenSettings(settings map[string]any) {
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	soft, _ := kubernetes["eviction-soft"].(map[string]any)
 	periods, _ := kubernetes["eviction-soft-grace-period"].(map[string]any)
-	var bare []string
+	var withoutPeriod []string // signals of eviction-soft
 	for signal := range soft {
 		if periods[signal] == nil && slices.Contains(strings.Fields(kubelet.Signals), signal) {
-			bare = append(bare, signal)
+			withoutPeriod = append(withoutPeriod, signal)
 		}
 	}
-	slices.Sort(bare)
+	slices.Sort(withoutPeriod)
 	grace, _ := kubernetes["shutdown-grace-period"].(string)
 	critical, _ := kubernetes["shutdown-grace-period-for-critical-pods"].(string)
-	if all, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > all {
+	if total, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > total {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
 			c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
-			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, all).
+			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, total).
 			Suggest("raise shutdown-grace-period, of which it is a part", "")
 	}
-	if len(bare) > 0 {
+	if len(withoutPeriod) > 0 {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf("settings.kubernetes.eviction-soft"),
-			"settings.kubernetes.eviction-soft%s has no grace period, and the kubelet does not start with it", userdata.Quoted(bare[0])).
+			"settings.kubernetes.eviction-soft%s has no grace period, and the kubelet does not start with it", userdata.Quoted(withoutPeriod[0])).
 			Suggest("write it into settings.kubernetes.eviction-soft-grace-period", "")
 	}
 }
@@ -53,7 +53,8 @@ type settingsCheck struct {
 	spots map[string]userdata.Spot // by path
 }
 
-// rejects reports a value because of which Bottlerocket rejects all settings. fix may be empty.
+// rejects reports a value because of which Bottlerocket rejects all settings. The text is format with args. fix may be
+// empty.
 func (c *settingsCheck) rejects(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
 		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
@@ -125,6 +126,7 @@ func whole(least, most int64) rule {
 	}
 }
 
+// truth accepts true and false.
 func truth(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.(bool); !ok {
 		c.wrongType(name, path, kubelet.TypeTruth, value)
@@ -145,7 +147,7 @@ func listOf(element rule) rule {
 	}
 }
 
-// oneOrList accepts one value or a list of them.
+// oneOrList accepts a value that satisfies the rule, or a list of such values.
 func oneOrList(element rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		if _, ok := value.([]any); ok {
@@ -156,7 +158,7 @@ func oneOrList(element rule) rule {
 	}
 }
 
-// fields accepts tables with known keys only that have all required keys.
+// fields accepts tables that have all required keys, and no key that is not known.
 func fields(known map[string]rule, required ...string) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		table, ok := value.(map[string]any)
@@ -180,7 +182,7 @@ func fields(known map[string]rule, required ...string) rule {
 	}
 }
 
-// keyed accepts tables with keys that the user chooses. keyForm describes a valid key.
+// keyed accepts tables whose keys satisfy keyOK and whose values satisfy the rule value. keyForm describes a valid key.
 func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 	return func(c *settingsCheck, name, path string, all any) {
 		table, ok := all.(map[string]any)
@@ -202,7 +204,7 @@ func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
 	}
 }
 
-// isPlainKey reports whether a key may be repeated in a problem: it is a word without digits, or the name of a sysctl.
+// isPlainKey reports whether a key may be repeated in a problem: it is telling, or the name of a sysctl.
 func isPlainKey(key string) bool {
 	if userdata.IsTelling(key) {
 		return true
@@ -211,11 +213,13 @@ func isPlainKey(key string) bool {
 	return ok && slices.Contains(sysctlAreas, area) && len(key) <= 80 && sysctls.MatchString(key)
 }
 
+// sysctlAreas are the first words of the names of sysctls.
 var sysctlAreas = []string{"abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"}
 
 // tableOfTexts accepts tables of single lines with any keys.
 var tableOfTexts = keyed("text", func(string) bool { return true }, line)
 
+// Rules for one value that is text.
 var (
 	line       = textThat("one line of text", func(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) })
 	freeText   = textThat("text", func(string) bool { return true })
@@ -230,6 +234,7 @@ var (
 	processors = textThat(`processors such as "0-3,7"`, kubelet.CPUSets.MatchString)
 )
 
+// Patterns of the values and keys of several rules, from modeled-types of bottlerocket-settings-sdk.
 var (
 	versions    = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 	hostNames   = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
@@ -250,6 +255,7 @@ func isBase64(s string) bool {
 	return err == nil && !strings.ContainsAny(s, "\r\n")
 }
 
+// isHostName reports whether Bottlerocket accepts a text as a host name, in lower case.
 func isHostName(s string) bool {
 	if !hostNames.MatchString(s) {
 		return false
@@ -262,9 +268,9 @@ func isHostName(s string) bool {
 	return true
 }
 
-// isLink reports whether Bottlerocket accepts a text as a URL. A text with a scheme other than those of the web is
-// always accepted, including a host with a port and an IPv6 address. Any other text needs a host. Passwords and paths
-// may contain any characters except blanks.
+// isLink reports whether Bottlerocket accepts a text as a URL. Blanks are not accepted within it. A text that begins
+// like a scheme other than webSchemes is always accepted: a host with a port, such as "proxy:3128", begins so too. Any
+// other text needs a host.
 func isLink(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {
@@ -283,9 +289,10 @@ func isLink(s string) bool {
 	return err == nil && u.Hostname() != ""
 }
 
+// webSchemes are the schemes of URLs that need a host.
 var webSchemes = []string{"ftp:", "http:", "https:", "ws:", "wss:"}
 
-// percentage accepts a number from 0 to 100, also as text.
+// percentage accepts a whole number from 0 to 100, also as text.
 func percentage(c *settingsCheck, name, path string, value any) {
 	n, ok := value.(int64)
 	if s, isText := value.(string); isText {
@@ -297,7 +304,7 @@ func percentage(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// chunkSize accepts a number of bytes, also as text with a unit.
+// chunkSize accepts a number of bytes, and any text, which may be a size with a unit.
 func chunkSize(c *settingsCheck, name, path string, value any) {
 	switch value.(type) {
 	case int64, string:
@@ -306,7 +313,7 @@ func chunkSize(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// limit accepts a limit of the OCI runtime: a number, or unlimited.
+// limit accepts a limit of the OCI runtime: a number, where -1 stands for unlimited, or "unlimited".
 func limit(c *settingsCheck, name, path string, value any) {
 	switch v := value.(type) {
 	case int64:
@@ -323,12 +330,12 @@ func limit(c *settingsCheck, name, path string, value any) {
 }
 
 const (
-	int32Most  = math.MaxInt32
-	int32Least = math.MinInt32
-	uint32Most = math.MaxUint32
+	int32Max  = math.MaxInt32
+	int32Min  = math.MinInt32
+	uint32Max = math.MaxUint32
 )
 
-// describe returns the first words of a list for a problem.
+// describe returns the first eight words of a list for a problem, and how many more there are.
 func describe(list []string) string {
 	if len(list) > 8 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:8], ", "), len(list)-8)

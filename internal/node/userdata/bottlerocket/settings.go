@@ -27,11 +27,11 @@ var settingFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// numbersAsText are settings that Bottlerocket expects as text and the kubelet as a number.
+// numbersAsText are settings that Bottlerocket expects as text and the kubelet as numbers.
 var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-threshold-percent"}
 
-// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. It would
-// apply none of the settings, and the node would never join.
+// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. Because of
+// one such setting Bottlerocket applies none of the settings, and the node never joins.
 func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
 	groups, c := settingGroups(), &settingsCheck{r: r, spots: spots}
 	known := slices.Sorted(maps.Keys(groups))
@@ -53,17 +53,17 @@ func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string
 	c.betweenSettings(settings)
 }
 
-// mayBeNewer reports whether the image may be of a release newer than the tables of settings.
+// mayBeNewer reports whether the image may be of a release newer than newestImage: its release is newer, or unknown.
 func mayBeNewer(r *userdata.Reader) bool {
 	release, ok := releaseOf(r.In.Image)
 	return !ok || later(release, newestImage)
 }
 
-// newestImage is the newest release of Bottlerocket whose settings the tables hold.
+// newestImage is the newest release of Bottlerocket, major and minor, whose settings settingGroups holds.
 var newestImage = [2]int{1, 53}
 
-// unknownSetting reports a setting that Bottlerocket may not support. The problem is certain if the image is not newer
-// than the tables, or if the name resembles a known one.
+// unknownSetting reports a setting that is not in settingGroups. The problem is Certain if the image is not newer than
+// newestImage, or if the key resembles one of known.
 func unknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
 	near := userdata.Nearest(key, known)
 	certainty, may := userdata.Likely, "may be"
@@ -83,7 +83,8 @@ func unknownSetting(r *userdata.Reader, path, key string, known []string, spot u
 	}
 }
 
-// releaseOf reads the release in "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef", or in "bottlerocket-v1.46.0".
+// releaseOf returns the release in an image's name, {1, 46} for "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef" and
+// for "bottlerocket-v1.46.0". ok is false for other names.
 func releaseOf(image string) (release [2]int, ok bool) {
 	if !strings.HasPrefix(image, "bottlerocket-") {
 		return release, false
@@ -96,4 +97,5 @@ func releaseOf(image string) (release [2]int, ok bool) {
 	return release, false
 }
 
+// later reports whether the release a is newer than b.
 func later(a, b [2]int) bool { return a[0] > b[0] || a[0] == b[0] && a[1] > b[1] }

@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
 )
 
-// Read reads user data like an image with cloud-init, and for AL2023 also like nodeadm.
+// Read reads user data like an image with cloud-init, and unless the image is AL2 also like nodeadm.
 func Read(r *userdata.Reader, t userdata.Text) {
 	all := parts(r, t)
 	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
-		r.Ours = len(all)
+		r.Ours = len(all) // Joiner appends its own part to the user's
 	}
 	judgeForm(r, all)
 	var configs []userdata.Text
@@ -44,7 +44,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// judgeForm reports parts that the image does not read at all.
+// judgeForm reports parts of a type that no program of the image reads.
 func judgeForm(r *userdata.Reader, all []userdata.Part) {
 	for _, p := range all {
 		switch p.Kind {
@@ -91,12 +91,13 @@ func cloudConfig(r *userdata.Reader, p userdata.Part) {
 	commands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
 }
 
-// commands reads the commands of a cloud-config. Each is a line for a shell or a list of words.
+// commands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each is a line for a shell or a list of
+// words. All problems and starts get the position of the field, or at if that is unknown.
 func commands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
-	first := len(r.Out.Problems)
-	starts := len(r.Starts)
+	firstProblem := len(r.Out.Problems)
+	firstStart := len(r.Starts)
 	for _, one := range all {
 		switch one := one.(type) {
 		case string:
@@ -114,10 +115,10 @@ func commands(r *userdata.Reader, field string, all []any, spots map[string]user
 	shell.ReadScript(r, userdata.Part{Kind: userdata.TypeScript, Text: userdata.Text{Body: script.String(), At: at}})
 	// The script is assembled from the commands, so its line numbers are not those of the user data.
 	spot := userdata.FirstKnown(spots[field], at)
-	for i := first; i < len(r.Out.Problems); i++ {
+	for i := firstProblem; i < len(r.Out.Problems); i++ {
 		r.Out.Problems[i].At = spot
 	}
-	for i := starts; i < len(r.Starts); i++ {
+	for i := firstStart; i < len(r.Starts); i++ {
 		s := &r.Starts[i]
 		s.At, s.Cluster.At, s.Endpoint.At, s.CA.At = spot, spot, spot, spot
 		for j := range s.Flags {

@@ -39,7 +39,7 @@ func sniff(body string) string {
 	return userdata.TypePlain
 }
 
-// splitMIME adds the parts of a message, and of messages within it.
+// splitMIME adds the parts of a message, and of messages within the message, to out.
 func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Part) {
 	head, body, _ := headers(strings.TrimLeft(message, "\r\n\t "))
 	kind, params, err := mime.ParseMediaType(head.Get("Content-Type"))
@@ -74,7 +74,8 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 	}
 }
 
-// unreadable returns the harm of a message that cannot be read. Everything is lost, unless Joiner wrote a part of it.
+// unreadable returns the harm of a message that cannot be read. It has no part by Joiner for the family Custom, where
+// the image may start the kubelet by itself. For the other families Joiner's part is lost as well.
 func unreadable(r *userdata.Reader) userdata.Harm {
 	if r.In.Family == userdata.FamilyCustom {
 		return userdata.UnlessStarted
@@ -82,11 +83,11 @@ func unreadable(r *userdata.Reader) userdata.Harm {
 	return userdata.NeverJoins
 }
 
-// addPart adds one part, or the parts that it contains.
+// addPart adds one part to out, or the parts of a part that is itself a message.
 func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) {
 	head, body, ok := headers(piece)
-	kind, _, err := mime.ParseMediaType(head.Get("Content-Type"))
-	if ok && err == nil && strings.HasPrefix(kind, "multipart/") {
+	kind, _, kindErr := mime.ParseMediaType(head.Get("Content-Type"))
+	if ok && kindErr == nil && strings.HasPrefix(kind, "multipart/") {
 		splitMIME(r, piece, depth+1, out)
 		return
 	}
@@ -99,20 +100,20 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 			"no empty line separates the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")
 	}
-	body, err2 := transferred(head.Get("Content-Transfer-Encoding"), body)
-	if err2 == nil {
+	body, err := transferred(head.Get("Content-Transfer-Encoding"), body)
+	if err == nil {
 		var plain []byte
-		plain, err2 = userdata.Gunzip([]byte(body))
+		plain, err = userdata.Gunzip([]byte(body))
 		body = string(plain)
 	}
-	if err2 != nil {
+	if err != nil {
 		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsAmiss, at, "this part is not encoded as its headers say")
 		return
 	}
-	if err != nil || kind == userdata.TypePlain || kind == "" {
+	if kindErr != nil || kind == userdata.TypePlain || kind == "" {
 		kind = sniff(body)
 	}
-	if kind == userdata.TypeNodeConfig { // nodeadm also decodes base64 there
+	if kind == userdata.TypeNodeConfig { // nodeadm also decodes base64 that no header announces
 		if plain, ok := userdata.Decoded([]byte(body)); ok {
 			body = string(plain)
 		}
@@ -120,7 +121,8 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 	*out = append(*out, userdata.Part{Kind: kind, Text: userdata.Text{Body: body, At: at}})
 }
 
-// transferred decodes a transfer encoding.
+// transferred decodes a body with the Content-Transfer-Encoding. Other encodings than base64 and quoted-printable leave
+// the body unchanged.
 func transferred(encoding, body string) (string, error) {
 	var source io.Reader
 	switch strings.ToLower(encoding) {
@@ -135,7 +137,8 @@ func transferred(encoding, body string) (string, error) {
 	return string(out), err
 }
 
-// headers splits a message or a part into headers and body. The third result is false if no empty line separates them.
+// headers splits a message or a part into headers and body. It returns false if a line that is no header follows the
+// headers without an empty line between; the body then begins with that line.
 func headers(message string) (textproto.MIMEHeader, string, bool) {
 	out := textproto.MIMEHeader{}
 	last := ""
@@ -159,7 +162,8 @@ func headers(message string) (textproto.MIMEHeader, string, bool) {
 	return out, "", true
 }
 
-// splitAt splits a body at the lines of its boundary. closed reports whether the closing boundary is present.
+// splitAt returns the pieces of a body between the lines of its boundary. closed reports whether the closing boundary
+// is present.
 func splitAt(body, boundary string) (pieces []string, closed bool) {
 	var piece strings.Builder
 	inside := false

@@ -13,7 +13,8 @@ import (
 )
 
 // kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and its type. kubeletGateTable
-// has one feature gate on each line, with its value if it cannot be changed.
+// has one feature gate on each line, with its value if it cannot be changed. kubeletFields and KubeletGates hold their
+// lines, by path and by gate.
 // Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares them.
 var (
 	//go:embed kubeletfields.txt
@@ -25,7 +26,7 @@ var (
 	KubeletGates  = pairsOf(kubeletGateTable)
 )
 
-// pairsOf parses lines that consist of a word and a remainder.
+// pairsOf parses lines that consist of a key, a space and a value. The value may be missing.
 func pairsOf(table string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -45,8 +46,8 @@ type configCheck struct {
 	start userdata.Start
 }
 
-// JudgeConfig reports fields of the kubelet's configuration that the kubelet ignores, and fields with which it does not
-// start.
+// JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which it does not start. It checks
+// only the configuration of a NodeConfig.
 func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	if s.By != userdata.ByNodeadm {
 		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
@@ -67,13 +68,13 @@ func (c *configCheck) spotOf(path string) userdata.Spot {
 	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Spots[top], c.start.At))
 }
 
-// rejects reports a field with which the kubelet does not start.
+// rejects reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
 func (c *configCheck) rejects(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path),
 		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
 }
 
-// table checks the names of the fields of a table.
+// table checks the fields of the table at path; the path is empty for the whole configuration.
 func (c *configCheck) table(path string, fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		below := strings.TrimPrefix(path+"."+name, ".")
@@ -90,7 +91,7 @@ func (c *configCheck) table(path string, fields map[string]any) {
 	}
 }
 
-// value checks one value against the field's type.
+// value checks one value against kind, the field's type in kubeletFieldTable.
 func (c *configCheck) value(path, kind string, value any) {
 	wrong := func(want string) {
 		is := jsonName(value)
@@ -122,7 +123,8 @@ func (c *configCheck) value(path, kind string, value any) {
 	}
 }
 
-// quotesFix returns the fix for a value that only has wrong quotes, or "".
+// quotesFix returns the fix for a value of type is that must be of type want, if quotes may be missing or superfluous;
+// else "".
 func quotesFix(want, is string) string {
 	switch {
 	case want == TypeText && (is == TypeNumber || is == TypeTruth):
@@ -133,7 +135,7 @@ func quotesFix(want, is string) string {
 	return ""
 }
 
-// text checks a value that must be text. Some fields allow only certain words.
+// text checks a value that must be text, and in the fields of configWords one of their words.
 func (c *configCheck) text(path string, value any, wrong func(want string)) {
 	s, ok := value.(string)
 	if !ok {
@@ -152,7 +154,7 @@ func (c *configCheck) text(path string, value any, wrong func(want string)) {
 	}
 }
 
-// duration checks a value that must be text such as "30s".
+// duration checks a value that must be text such as "30s", within durationBounds.
 func (c *configCheck) duration(path string, value any) {
 	if s, ok := value.(string); !ok {
 		c.rejects(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonName(value))
@@ -181,7 +183,7 @@ func (c *configCheck) list(path, kind string, value any, wrong func(want string)
 	}
 }
 
-// below checks a table whose fields are known. Other tables may have any fields.
+// below checks a table if kubeletFields holds its fields. Other tables may have any fields.
 func (c *configCheck) below(path string, table map[string]any) {
 	for known := range kubeletFields {
 		if strings.HasPrefix(known, path+".") {
@@ -191,7 +193,7 @@ func (c *configCheck) below(path string, table map[string]any) {
 	}
 }
 
-// number checks a whole number and its bounds.
+// number checks a value that must be a whole number, within configBounds.
 func (c *configCheck) number(path string, value any, wrong func(string)) {
 	n, ok := value.(float64) // JSON numbers are float64
 	switch bounds, bounded := configBounds[path]; {
@@ -204,7 +206,8 @@ func (c *configCheck) number(path string, value any, wrong func(string)) {
 	}
 }
 
-// texts checks a table of text. Some tables allow only certain keys and values.
+// texts checks a table of text. The tables of configKeys allow only those keys, with durations in
+// evictionSoftGracePeriod and amounts or percentages in the others.
 func (c *configCheck) texts(path string, table map[string]any) {
 	keys := strings.Fields(configKeys[path])
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -232,7 +235,7 @@ func (c *configCheck) texts(path string, table map[string]any) {
 
 // unknown reports a field that the kubelet does not know. The kubelet ignores only this field.
 func (c *configCheck) unknown(table, path, name string) {
-	certainty := userdata.Likely // a kubelet of another version may know it
+	certainty := userdata.Likely // a kubelet of another version may have this field
 	if minor := Minor(c.r); minor == newest {
 		certainty = userdata.Certain
 	}
@@ -246,11 +249,11 @@ func (c *configCheck) unknown(table, path, name string) {
 	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsAmiss, c.spotOf(path),
 		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.Within(table))
 	dashed := kebab(name)
-	camel := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
+	otherCase := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
 	near := userdata.Nearest(name, known)
 	switch {
-	case camel >= 0:
-		p.Suggest("write", known[camel])
+	case otherCase >= 0:
+		p.Suggest("write", known[otherCase])
 	case fieldsInstead[name] != "":
 		p.Suggest("write "+fieldsInstead[name], "")
 	case near != "":
@@ -262,7 +265,7 @@ func (c *configCheck) unknown(table, path, name string) {
 	}
 }
 
-// fieldsInstead maps fields of other software to the kubelet's field.
+// fieldsInstead maps names that other programs or flags use to the kubelet's field of the same meaning.
 var fieldsInstead = map[string]string{
 	"memorySwapBehavior": "memorySwap: {swapBehavior: …}", "swapBehavior": "memorySwap: {swapBehavior: …}",
 	"clientCAFile": "authentication: {x509: {clientCAFile: …}}", "featureGate": "featureGates",
@@ -271,7 +274,7 @@ var fieldsInstead = map[string]string{
 	"eventQPS": "eventRecordQPS", "registryQPS": "registryPullQPS", "podMaxPids": "podPidsLimit", "taints": "registerWithTaints",
 }
 
-// gates checks the feature gates of the configuration.
+// gates checks the value of the field featureGates.
 func (c *configCheck) gates(value any) {
 	table, ok := value.(map[string]any)
 	if !ok {
@@ -289,8 +292,8 @@ func (c *configCheck) gates(value any) {
 	}
 }
 
-// judgeGate reports a feature gate that the kubelet does not know or does not allow to be changed: the kubelet does not
-// start.
+// judgeGate reports a feature gate with which the kubelet does not start: it is unknown, belongs to nodeadm, or is set
+// to another value than its fixed one.
 func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, harm userdata.Harm) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)
@@ -309,7 +312,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, har
 			Suggest("remove it", "")
 	case known:
 	default:
-		certainty := userdata.Likely // a kubelet of another version may know it
+		certainty := userdata.Likely // a kubelet of another version may have this gate
 		if minor == newest {
 			certainty = userdata.Certain
 		}
@@ -352,7 +355,7 @@ func splitPath(path string) (parent, last string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// kebab returns a name in the form of a flag, so that maxPods, max_pods and max-pods are equal.
+// kebab returns a name in the form of a flag: max-pods for maxPods, max_pods and max-pods.
 func kebab(name string) string {
 	var b strings.Builder
 	for i, c := range name {
@@ -365,19 +368,19 @@ func kebab(name string) string {
 	return strings.ReplaceAll(b.String(), "_", "-")
 }
 
-// Signals are the keys of eviction thresholds, reservable those of reserved resources.
+// Signals are the signals that may have eviction thresholds, reservable the resources that may be reserved.
 const (
 	Signals    = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
 	reservable = "cpu memory ephemeral-storage pid"
 )
 
-// configKeys are the keys of tables that allow no other keys.
+// configKeys maps a table of text to its keys, if it allows no other keys.
 var configKeys = map[string]string{
 	"evictionHard": Signals, "evictionSoft": Signals, "evictionSoftGracePeriod": Signals, "evictionMinimumReclaim": Signals,
 	"systemReserved": reservable, "kubeReserved": reservable,
 }
 
-// configWords are the allowed texts of a field.
+// configWords maps a field to its allowed texts.
 // Source: pkg/kubelet/apis/config/validation of k8s.io/kubernetes, and the managers that read the fields.
 var configWords = map[string]string{
 	"cpuManagerPolicy": "none static", "memoryManagerPolicy": "None Static", "topologyManagerScope": "container pod",
@@ -388,14 +391,15 @@ var configWords = map[string]string{
 	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
 }
 
-const most = 1 << 31
+// noMax is the maximum in configBounds of a number that only its type bounds, a 32-bit integer.
+const noMax = 1 << 31
 
-// configBounds are the minimum and the maximum of numbers.
+// configBounds maps a field to the minimum and the maximum of its number.
 // Source: the same as for configWords.
 var configBounds = map[string][2]int64{
-	"containerLogMaxFiles": {2, most}, "containerLogMaxWorkers": {1, most}, "eventBurst": {0, most}, "eventRecordQPS": {0, most},
+	"containerLogMaxFiles": {2, noMax}, "containerLogMaxWorkers": {1, noMax}, "eventBurst": {0, noMax}, "eventRecordQPS": {0, noMax},
 	"healthzPort": {0, 65535}, "imageGCHighThresholdPercent": {0, 100}, "imageGCLowThresholdPercent": {0, 100},
-	"kubeAPIBurst": {0, most}, "maxOpenFiles": {0, 1 << 62}, "maxPods": {0, most}, "nodeLeaseDurationSeconds": {1, most},
-	"nodeStatusMaxImages": {-1, most}, "oomScoreAdj": {-1000, 1000}, "podsPerCore": {0, most}, "port": {1, 65535},
-	"readOnlyPort": {0, 65535}, "registryBurst": {0, most}, "registryPullQPS": {0, most}, "maxParallelImagePulls": {1, most},
+	"kubeAPIBurst": {0, noMax}, "maxOpenFiles": {0, 1 << 62}, "maxPods": {0, noMax}, "nodeLeaseDurationSeconds": {1, noMax},
+	"nodeStatusMaxImages": {-1, noMax}, "oomScoreAdj": {-1000, 1000}, "podsPerCore": {0, noMax}, "port": {1, 65535},
+	"readOnlyPort": {0, 65535}, "registryBurst": {0, noMax}, "registryPullQPS": {0, noMax}, "maxParallelImagePulls": {1, noMax},
 }

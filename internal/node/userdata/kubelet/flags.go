@@ -1,6 +1,6 @@
-// Package kubelet checks the kubelet's flags, configuration, labels, taints and proxy, whichever format of user data sets them.
+// Package kubelet checks the kubelet's flags, configuration, labels, taints and proxy, in all formats of user data.
 //
-// In: a userdata.Reader and a start of the kubelet.
+// In: a userdata.Reader and a userdata.Start.
 // Out: problems, added to the Reader.
 // Never: a value that may be a secret in a problem.
 package kubelet
@@ -16,7 +16,7 @@ import (
 // ExtraArgs is the option of bootstrap.sh that passes flags to the kubelet.
 const ExtraArgs = "--kubelet-extra-args"
 
-// Switches are the kubelet's flags without a value, Values those with a value.
+// Switches are the kubelet's flags without a value, Values the flags with a value.
 // Source: cmd/kubelet/app/options of Kubernetes 1.36.
 const (
 	Switches = ` anonymous-auth authentication-token-webhook cgroups-per-qos contention-profiling cpu-cfs-quota enable-controller-attach-detach
@@ -50,11 +50,11 @@ const (
 		volume-stats-agg-period `
 )
 
-// newest is the minor Kubernetes version of the lists above.
+// newest is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
 const newest = 36
 
 // Removed maps flags that the kubelet no longer has to the minor version that removed them. Flags that were removed
-// before every version that EKS still offers have the oldest such version.
+// before any version that EKS still offers have the oldest of those versions.
 // Source: the changelogs of Kubernetes.
 var Removed = map[string]int{
 	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,
@@ -64,12 +64,12 @@ var Removed = map[string]int{
 	"add-dir-header": 26, "alsologtostderr": 26, "log-backtrace-at": 26, "log-dir": 26, "log-file": 26, "log-file-max-size": 26,
 	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
 	"container-runtime": 27, "pod-infra-container-image": 35,
-	// These went some time before.
+	// Removed in newest or some version before.
 	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest,
 	"master-service-namespace": newest,
 }
 
-// instead holds the replacement of a removed flag, as a fix.
+// instead maps a removed flag to the fix, if there is a better one than to leave out the flag.
 var instead = map[string]string{
 	"container-runtime":         "leave it out: containerd is the only one",
 	"network-plugin":            "leave it out: containerd finds the network plug-ins itself",
@@ -77,7 +77,7 @@ var instead = map[string]string{
 	"pod-infra-container-image": "leave it out: containerd has a setting for it",
 }
 
-// IsSwitch reports whether the kubelet's flag has no value.
+// IsSwitch reports whether the kubelet has a flag of this name without a value.
 func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+name+" ") }
 
 // KnownFlag reports whether the kubelet has, or had, a flag of this name.
@@ -87,11 +87,13 @@ func KnownFlag(name string) bool {
 	return gone || IsSwitch(name) || strings.Contains(spaced(Values), " "+name+" ")
 }
 
+// spaced returns the list on one line, with spaces for newlines and tabs.
 func spaced(list string) string {
 	return strings.Join(strings.FieldsFunc(list, func(c rune) bool { return c == '\n' || c == '\t' }), " ")
 }
 
-// Arguments parses flags like the kubelet: a value follows "=" or is the next word.
+// Arguments parses flags like the kubelet: a value follows "=" or is the next word, unless that begins with "--". stray
+// are words that belong to no flag.
 func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata.Flag) {
 	for i := 0; i < len(flags); i++ {
 		f := flags[i]
@@ -100,20 +102,21 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 			stray = append(stray, f)
 			continue
 		}
-		name, value, has := strings.Cut(strings.TrimPrefix(name, "-"), "=")
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(name, "-"), "=")
 		name = strings.ReplaceAll(name, "_", "-")
-		if !has && !IsSwitch(name) && i+1 < len(flags) {
+		if !hasValue && !IsSwitch(name) && i+1 < len(flags) {
 			if next := flags[i+1].Text; !strings.HasPrefix(next, "--") {
-				value, has = next, true
+				value, hasValue = next, true
 				i++
 			}
 		}
-		out = append(out, userdata.Argument{Name: name, Value: value, At: f.At, HasValue: has})
+		out = append(out, userdata.Argument{Name: name, Value: value, At: f.At, HasValue: hasValue})
 	}
 	return out, stray
 }
 
-// JudgeFlags reports flags that no kubelet knows: the kubelet would not start.
+// JudgeFlags reports stray words, and flags that are unknown, removed, without their value or with a wrong one: the
+// kubelet does not start with any of these.
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
@@ -152,7 +155,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 	}
 }
 
-// judgeFlagWord reports a flag with a value that is not one of its allowed words.
+// judgeFlagWord reports a flag whose value is not one of its allowed words.
 func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	for field, list := range configWords {
 		words := strings.Fields(list)
@@ -168,6 +171,8 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 	}
 }
 
+// since returns " since Kubernetes 1.N" for the version that removed a flag; empty for newest, which may not be the
+// first.
 func since(minor int) string {
 	if minor == newest {
 		return ""
@@ -175,12 +180,14 @@ func since(minor int) string {
 	return " since Kubernetes 1." + strconv.Itoa(minor)
 }
 
+// unknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and the
+// kubelet is not newer than newest.
 func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
 		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
 	p.Suggest("leave it out", "")
 	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
-		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have it
+		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have a flag of this name
 			p.Certainty = userdata.Certain
 		}
 		p.Suggest("write", "--"+near)
@@ -198,7 +205,8 @@ func Minor(r *userdata.Reader) int {
 	return n
 }
 
-// plainValue reports whether a value consists of numbers, amounts or addresses, and thus cannot contain a secret.
+// plainValue reports whether a value consists of numbers, amounts, addresses, and words of letters such as the names of
+// resources and signals. It is for the flags of harmless only.
 func plainValue(value string) bool {
 	for _, one := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
 		number := strings.TrimRight(one, "KMGTimn%s")
@@ -213,8 +221,8 @@ func plainValue(value string) bool {
 var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
 	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
 
-// Corrected returns the kubelet's arguments with misspelt startup taints corrected. It returns nil if a value may be a
-// secret.
+// Corrected returns the kubelet's arguments with their taints replaced by RightTaints. It returns nil if an argument
+// may contain a secret, or is not a flag.
 func Corrected(all []string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {

@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// Leaf is a value in a document that is not a table.
+// Leaf is a value in a document that is not a table, or an empty table.
 type Leaf struct {
 	Path  string // "spec.kubelet.config.maxPods"
 	Value any    // value of the leaf, possibly a list
 }
 
-// Leaves returns the leaves of a document, sorted by path. Lists are leaves.
+// Leaves returns the leaves of the table value at path, sorted by path. Lists are leaves.
 func Leaves(path string, value any) []Leaf {
 	table, ok := value.(map[string]any)
 	if !ok || len(table) == 0 {
@@ -29,14 +29,14 @@ func Leaves(path string, value any) []Leaf {
 	return out
 }
 
-// IsIdentity reports whether a path identifies the cluster. judgeCluster checks these values, which may be
-// placeholders.
+// IsIdentity reports whether the setting at a path identifies the cluster. Package reading compares these settings with
+// the cluster; here they may be placeholders.
 func IsIdentity(path string) bool {
 	return strings.HasPrefix(path, "spec.cluster.") || path == "settings.kubernetes.api-server" ||
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
 }
 
-// OwnSettings returns the user's own settings, nil if Joiner merged nothing into them.
+// OwnSettings returns the user's own Bottlerocket settings; nil if Joiner merged nothing into them.
 func OwnSettings(r *userdata.Reader) map[string]any {
 	if r.In.Data == nil || r.In.Own == "" || r.In.Family == catalog.Custom || len(r.In.Own) > userdata.MaxBytes {
 		return nil
@@ -49,7 +49,8 @@ func OwnSettings(r *userdata.Reader) map[string]any {
 	return own
 }
 
-// Find returns the value at a path, whose keys may contain dots.
+// Find returns the value at a path that was split at its dots; false if there is none. A key of the table may itself
+// contain dots.
 func Find(table map[string]any, path []string) (any, bool) {
 	for i := 1; i <= len(path); i++ {
 		value, ok := table[strings.Join(path[:i], ".")]
@@ -68,7 +69,7 @@ func Find(table map[string]any, path []string) (any, bool) {
 	return nil, false
 }
 
-// SpotAbove returns the position of a path, or of its nearest known ancestor.
+// SpotAbove returns the position of a path, or of its nearest parent with a known position.
 func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	for path != "" {
 		if spot, ok := spots[path]; ok {
@@ -80,8 +81,8 @@ func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 	return userdata.Spot{}
 }
 
-// DoesNotCount reports a value that has no effect because of another. other is that value, nil if its table was
-// replaced. by is the author of other.
+// DoesNotCount reports the leaf l, which has no effect. other is the value that takes effect at its path, nil if the
+// whole table was replaced. by names the author of other.
 func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsTelling(field) && field != "" {
@@ -97,7 +98,7 @@ func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by 
 		cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
 }
 
-// elsewhere describes the value that takes effect.
+// elsewhere describes the value that takes effect at path, for a text such as "Joiner sets it to 110".
 func elsewhere(path string, value any) string {
 	if path == "spec.kubelet.maxPodsExpression" {
 		return "maxPods" + shown(value)
@@ -108,7 +109,7 @@ func elsewhere(path string, value any) string {
 	return "it"
 }
 
-// shown formats a value that is not secret: a number, an amount, addresses.
+// shown formats a value, or a list of at most four, in parentheses; empty if one of them is not harmless.
 func shown(value any) string {
 	var words []string
 	for _, one := range userdata.List(value) {
@@ -130,7 +131,8 @@ func shown(value any) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, an address or a CIDR.
+// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, a duration, an address or a
+// CIDR.
 func isHarmless(s string) bool {
 	address, _, _ := strings.Cut(s, "/")
 	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))
@@ -151,7 +153,8 @@ var classFields = map[string]string{
 	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
-// insteadOf returns the fix: where the value must be set. custom is true if the user writes all user data.
+// insteadOf returns the fix for an overridden value: where the user must set it. custom is true for the family Custom,
+// where the user writes all user data.
 func insteadOf(path string, custom bool) string {
 	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 	for _, word := range words {
@@ -173,8 +176,8 @@ func insteadOf(path string, custom bool) string {
 	return "write it once"
 }
 
-// OverridingFlags reports flags of the user that override the values that Joiner plans with: spec.kubelet of the
-// EC2NodeClass, or its defaults.
+// OverridingFlags reports flags of the user that override a setting with which Joiner plans: one of spec.kubelet of the
+// EC2NodeClass, or its default.
 func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	if s.By != userdata.ByNodeadm || r.In.Family == catalog.Custom {
 		return
@@ -191,7 +194,7 @@ func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.St
 	}
 }
 
-// flagText formats a configuration value like its flag.
+// flagText formats a value of the configuration like the value of the flag with the same meaning.
 func flagText(value any) string {
 	var words []string
 	if table, ok := value.(map[string]any); ok {

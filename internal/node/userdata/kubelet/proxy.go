@@ -11,18 +11,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// maxWritten is the maximum number of recorded texts that user data writes to files.
+// maxWritten is the maximum number of texts in Reader.Written.
 const maxWritten = 100
 
-// KeepProxies records a text that is written to a file, if the file may set the kubelet's environment.
+// KeepProxies records a text that user data writes to a file below /etc, which may set the kubelet's environment.
 func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
 	if strings.HasPrefix(path, "/etc/") && len(r.Written) < maxWritten {
 		r.Written = append(r.Written, userdata.Written{Path: path, Text: t})
 	}
 }
 
-// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in drop-ins of its unit and
-// defaults of systemd, in the files that these name, and in the NodeConfig. Later settings override earlier ones.
+// kubeletEnvironment returns the kubelet's environment as far as user data sets it: in the NodeConfig, in drop-ins of
+// the kubelet's unit, in the defaults of systemd, and in the files that these two name. Later settings override earlier
+// ones.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -49,7 +50,8 @@ func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdat
 	return out
 }
 
-// proxyLine matches a line of a unit that only sets proxies in the environment, a comment and a blank line.
+// proxyLine matches a line of a systemd unit that is blank, a comment, a header, or sets only proxies in the
+// environment.
 var proxyLine = regexp.MustCompile(`(?i)^\s*(#.*|\[service\]|environmentfile=-?/etc/environment|(default)?environment=(\s*["']?(https?|no|all|ftp)_proxy=[^"'\s]*["']?)+)?\s*$`)
 
 // SetsProxies reports whether a drop-in of a unit sets proxies and changes nothing else.
@@ -62,7 +64,7 @@ func SetsProxies(t userdata.Text) bool {
 	return true
 }
 
-// environmentFile adds the assignments that user data writes into a file.
+// environmentFile adds the assignments that user data writes into the file at path.
 func environmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
 	for _, one := range r.Written {
 		if one.Path == path {
@@ -79,17 +81,17 @@ func assignTo(to map[string]userdata.Value, pair string, at userdata.Spot) {
 	}
 }
 
-// eachLine calls with for each line of the text and its position.
-func eachLine(t userdata.Text, with func(line string, at userdata.Spot)) {
+// eachLine calls visit with each line of the text and its position.
+func eachLine(t userdata.Text, visit func(line string, at userdata.Spot)) {
 	number := 0
 	for line := range strings.Lines(t.Body) {
-		with(line, userdata.Spot{Part: t.At.Part, Line: t.At.Line + number})
+		visit(line, userdata.Spot{Part: t.At.Part, Line: t.At.Line + number})
 		number++
 	}
 }
 
-// JudgeProxy reports whether the kubelet sends requests to the API server through a proxy. A network in NO_PROXY does
-// not cover a host name, so the name itself must be in NO_PROXY.
+// JudgeProxy reports a kubelet that sends requests to the API server through a proxy, because HTTPS_PROXY is set and
+// NO_PROXY does not exclude the API server. A network in NO_PROXY does not exclude a host name.
 func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 	env := kubeletEnvironment(r, s)
 	first := func(names ...string) userdata.Value { // in the order of Go's HTTP client
@@ -100,16 +102,16 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		}
 		return userdata.Value{}
 	}
-	proxy, but := first("HTTPS_PROXY", "https_proxy"), first("NO_PROXY", "no_proxy")
+	proxy, noProxy := first("HTTPS_PROXY", "https_proxy"), first("NO_PROXY", "no_proxy")
 	host := hostOf(known(s.Endpoint.Text, r.In.Endpoint))
-	if !proxy.IsSet() || leavesOut(but.Text, host) {
+	if !proxy.IsSet() || leavesOut(noProxy.Text, host) {
 		return
 	}
-	at, certainty := but.At, userdata.Likely
-	if !but.IsSet() {
+	at, certainty := noProxy.At, userdata.Likely
+	if !noProxy.IsSet() {
 		at = proxy.At
 	}
-	if but.Vague || proxy.Vague {
+	if noProxy.Vague || proxy.Vague {
 		certainty = userdata.Possible
 	}
 	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
@@ -117,7 +119,7 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		Suggest("add to NO_PROXY", exception(host))
 }
 
-// known returns the first of two values that is known.
+// known returns a, or b if a is empty or contains Mark.
 func known(a, b string) string {
 	if a == "" || strings.Contains(a, userdata.Mark) {
 		return b
@@ -125,10 +127,11 @@ func known(a, b string) string {
 	return a
 }
 
-// endpoints is the domain of EKS's API servers. In China a suffix follows it.
+// endpoints is the domain of EKS's API servers; in China ".cn" follows.
 const endpoints = ".eks.amazonaws.com"
 
-// hostOf returns the host of a URL, empty if the text is not a URL or contains a placeholder.
+// hostOf returns the host of a URL in lower case; empty if the text is not a URL, or its host has neither dot nor
+// colon.
 func hostOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || !strings.ContainsAny(u.Hostname(), ".:") {
@@ -137,7 +140,7 @@ func hostOf(endpoint string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// exception returns the entry of NO_PROXY for a host.
+// exception returns the entry of NO_PROXY for a host: the domain of EKS's API servers if the host is one or is unknown.
 func exception(host string) string {
 	switch {
 	case host == "":
@@ -172,7 +175,7 @@ func leavesOut(noProxy, host string) bool {
 	return false
 }
 
-// EnvironmentOf returns the environment that a NodeConfig sets for services, by service and name.
+// EnvironmentOf returns the environment variables that spec.instance of a NodeConfig sets, by service and name.
 func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[string]map[string]userdata.Value {
 	out := map[string]map[string]userdata.Value{}
 	services, _ := instance["environment"].(map[string]any)
@@ -188,6 +191,7 @@ func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[
 	return out
 }
 
+// The patterns of an assignment of NO_PROXY and of HTTPS_PROXY in a line of any file.
 var (
 	noProxyValue = regexp.MustCompile(`(?i)(no_proxy["']?\s*[=:]\s*)("[^"]*|'[^']*|[^\s"']*)`)
 	proxyValue   = regexp.MustCompile(`(?i)https_proxy(["']?\s*[=:]\s*["']?)[^\s"']*`)

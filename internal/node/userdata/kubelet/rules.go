@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// forever is longer than any duration.
+// forever is the longest duration, for durations without a maximum.
 const forever = time.Duration(1<<63 - 1)
 
-// durationBounds are the minimum and the maximum of durations.
+// durationBounds maps a field to the minimum and the maximum of its duration.
 // Source: pkg/kubelet/apis/config/validation of k8s.io/kubernetes.
 var durationBounds = map[string][2]time.Duration{
 	"containerLogMonitorInterval":                {3 * time.Second, forever},
@@ -38,14 +38,14 @@ func (c *configCheck) betweenFields() {
 	}
 }
 
-// period returns a duration of the configuration, and whether it is set.
+// period returns a duration of the configuration; false if the field is missing or invalid.
 func (c *configCheck) period(field string) (time.Duration, bool) {
 	s, ok := c.start.Config[field].(string)
 	d, err := time.ParseDuration(s)
 	return d, ok && err == nil
 }
 
-// ages reports durations that contradict each other.
+// ages reports grace periods of a shutdown and ages of images that contradict each other.
 func (c *configCheck) ages() {
 	grace, _ := c.period("shutdownGracePeriod")
 	if critical, ok := c.period("shutdownGracePeriodCriticalPods"); ok && critical > grace {
@@ -57,18 +57,18 @@ func (c *configCheck) ages() {
 			c.rejects(field, "", "%s must be 0 or at least 1s", field)
 		}
 	}
-	if most, ok := c.period("imageMaximumGCAge"); ok && most > 0 {
-		least, set := c.period("imageMinimumGCAge")
+	if maxAge, ok := c.period("imageMaximumGCAge"); ok && maxAge > 0 {
+		minAge, set := c.period("imageMinimumGCAge")
 		if !set {
-			least = 2 * time.Minute // the kubelet's default
+			minAge = 2 * time.Minute // the kubelet's default
 		}
-		if most <= least {
-			c.rejects("imageMaximumGCAge", "", "imageMaximumGCAge (%s) must be more than imageMinimumGCAge (%s)", most, least)
+		if maxAge <= minAge {
+			c.rejects("imageMaximumGCAge", "", "imageMaximumGCAge (%s) must be more than imageMinimumGCAge (%s)", maxAge, minAge)
 		}
 	}
 }
 
-// enforcements are the allowed entries of enforceNodeAllocatable, with the field that each needs.
+// enforcements maps the allowed entries of enforceNodeAllocatable to the field that the entry needs, if any.
 var enforcements = map[string]string{
 	"none": "", "pods": "", "system-reserved": "systemReservedCgroup", "system-reserved-compressible": "systemReservedCgroup",
 	"kube-reserved": "kubeReservedCgroup", "kube-reserved-compressible": "kubeReservedCgroup",
@@ -81,7 +81,7 @@ func (c *configCheck) enforcement() {
 		name, isText := one.(string)
 		needs, known := enforcements[name]
 		switch {
-		case !isText: // reported for the list
+		case !isText: // list reports this entry
 		case !known:
 			fix := ""
 			if near := userdata.Nearest(name, []string{"kube-reserved", "none", "pods", "system-reserved"}); near != "" {
@@ -102,10 +102,10 @@ func (c *configCheck) enforcement() {
 	}
 }
 
-// pulls reports how many images are pulled at once where they are pulled one by one.
+// pulls reports a maxParallelImagePulls above 1 where serializeImagePulls is true.
 func (c *configCheck) pulls() {
 	serial, _ := c.start.Config["serializeImagePulls"].(bool)
-	if most, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && most > 1 {
+	if parallel, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && parallel > 1 {
 		c.rejects("maxParallelImagePulls", "set serializeImagePulls to false",
 			"maxParallelImagePulls must be 1 where serializeImagePulls is true")
 	}

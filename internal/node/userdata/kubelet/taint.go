@@ -11,14 +11,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// oldTaints are former names of the startup taint, and similar names.
+// oldTaints are former names of the startup taint, bootstrap.Unregistered, and names that users take for it.
 // Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
 	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
 
+// effects are the effects of taints.
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
-// isStartup reports whether a key was meant to be the startup taint's, and whether it is a former name.
+// isStartup reports whether a key is meant to be that of the startup taint: the key itself, one of oldTaints (old is
+// true), or a similar one.
 func isStartup(key string) (meant, old bool) {
 	want := bootstrap.Unregistered().Key
 	if key == want {
@@ -30,7 +32,7 @@ func isStartup(key string) (meant, old bool) {
 	return userdata.Distance(strings.ToLower(key), want, 4) < 4, false
 }
 
-// parseTaint parses one taint of the kubelet's flag, key=value:effect or key:effect.
+// parseTaint parses one taint of the kubelet's flag, key=value:effect or key:effect; ok is false if it is invalid.
 func parseTaint(s string) (t requirements.Taint, ok bool) {
 	rest, effect, found := strings.Cut(s, ":")
 	if !found || strings.Contains(effect, ":") {
@@ -41,7 +43,8 @@ func parseTaint(s string) (t requirements.Taint, ok bool) {
 	return t, IsKey(key) && (value == "" || IsLabelValue(value)) && slices.Contains(effects, effect)
 }
 
-// RightTaints returns the taints with corrections, including the startup taint.
+// RightTaints returns the taints with the startup taint, without duplicates. The startup taint replaces each
+// misspelling of it, and each taint that is invalid.
 func RightTaints(all []string) []string {
 	var out []string
 	startup := bootstrap.Unregistered().String()
@@ -64,8 +67,8 @@ func RightTaints(all []string) []string {
 	return out
 }
 
-// Registered determines the taints that the node registers with: those of the last flag, else those of the
-// configuration.
+// Registered adds the taints that the node registers with to r.Out: the taints of the last flag, or without a flag
+// those of the configuration. It reports flags and taints that have no effect, and invalid taints.
 func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	var last *userdata.Argument
 	for i := range args {
@@ -104,7 +107,7 @@ func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) 
 	}
 }
 
-// wrongTaint reports a taint that the kubelet, or Bottlerocket, cannot parse.
+// wrongTaint reports a taint that the kubelet cannot parse. by is the program that starts the kubelet.
 func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
 	key, effect, _ := strings.Cut(one, ":")
 	key, _, _ = strings.Cut(key, "=")
@@ -134,7 +137,7 @@ func startupText(by string) string {
 	return bootstrap.Unregistered().String()
 }
 
-// configTaints reads registerWithTaints of the kubelet's configuration.
+// configTaints adds the taints of registerWithTaints in the kubelet's configuration to r.Out.
 func configTaints(r *userdata.Reader, s userdata.Start) {
 	spot := s.Spots["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
@@ -182,7 +185,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	}
 	for _, p := range r.Out.Problems {
 		if p.Kind == userdata.TaintInvalid {
-			return // already reported
+			return // the invalid taint may be the startup taint
 		}
 		if p.Kind == userdata.ArgumentsLost && p.Write != "" && strings.Contains(p.Write, want.Key) {
 			cause, spot = "no node registers with the taint %s, because it is lost before it reaches the kubelet", p.At
@@ -195,7 +198,8 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 // StartupFlag is the kubelet's flag for Karpenter's startup taint.
 const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 
-// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet.
+// startupFix returns how to add the startup taint in the syntax of the program that starts the kubelet: the arguments
+// of Problem.Suggest.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
 		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
@@ -229,7 +233,7 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 	return "add to -KubeletExtraArgs", StartupFlag
 }
 
-// misspelt reports a taint that was meant to be the startup taint but is not.
+// misspelt reports a taint that is meant to be the startup taint but differs from it. old: it has a former name.
 func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	want := bootstrap.Unregistered()
 	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
@@ -241,12 +245,13 @@ func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	}
 	p := r.Report(kind, userdata.Certain, userdata.JoinsAmiss, t.At, "%s, and nothing removes this one from the node", cause)
 	p.Suggest("write", startupText(r.Starts[0].By))
-	if t.Key == want.Key {
+	if t.Key == want.Key { // the controller removes every taint with this key
 		p.Cause = cause
 	}
 }
 
-// Labels determines the labels that the node registers with.
+// Labels adds the labels that the node registers with to r.Out, and reports labels with which the kubelet does not
+// start.
 func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	labels := map[string]userdata.Label{}
 	for _, a := range args {
@@ -274,7 +279,8 @@ func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 	}
 }
 
-// judgeLabel reports a label with which the kubelet does not start. It repeats the name if the name is not secret.
+// judgeLabel reports a label with which the kubelet does not start, and then returns false. The problem has the key if
+// that may be repeated.
 func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
 	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
 	if by == userdata.BySetting {
@@ -316,7 +322,7 @@ func whyNoKey(key string) string {
 	return ""
 }
 
-// plainLabels reports whether a text consists of labels only.
+// plainLabels reports whether a text is a list of valid labels, key=value,key=value.
 func plainLabels(value string) bool {
 	for _, one := range strings.Split(value, ",") {
 		key, value, ok := strings.Cut(one, "=")

@@ -17,7 +17,7 @@ const (
 	TypeTable  = "a table"
 )
 
-// TypeName returns the name of a value's type in problems.
+// TypeName returns the name in problems of the type of a value from TOML or JSON.
 func TypeName(value any) string {
 	switch value.(type) {
 	case int64, float64:
@@ -40,13 +40,15 @@ func IsAddress(s string) bool {
 	return err == nil && a.Zone() == ""
 }
 
-// IsSettingDuration reports whether the kubelet accepts the text as a duration.
+// IsSettingDuration reports whether Bottlerocket accepts the text as a duration of the kubelet: hours, minutes, seconds
+// and milliseconds, in this order.
 func IsSettingDuration(s string) bool {
 	_, err := time.ParseDuration(s)
 	return s != "" && durations.MatchString(s) && err == nil
 }
 
-// IsThreshold reports whether the kubelet accepts the text as an eviction threshold: a quantity, or a percentage below 100.
+// IsThreshold reports whether the kubelet accepts the text as an eviction threshold: an amount, or a percentage below
+// 100.
 func IsThreshold(s string) bool {
 	percent, ok := strings.CutSuffix(s, "%")
 	if !ok {

@@ -1,6 +1,6 @@
 // Package nodeadm reads NodeConfig documents of AL2023.
 //
-// In: a userdata.Reader and the parts of a user data.
+// In: a userdata.Reader and the texts of NodeConfigs.
 // Out: starts of the kubelet and problems, added to the Reader.
 // Never: a value that may be a secret in a problem.
 package nodeadm
@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
+// nodeConfigVersion is the apiVersion that nodeadm requires.
 const nodeConfigVersion = "node.eks.aws/v1alpha1"
 
 // nodeConfig holds the fields of a NodeConfig that nodeadm reads. nodeadm ignores unknown fields.
@@ -47,7 +48,7 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// nodeConfigFields are the known fields, by the path of their table.
+// nodeConfigFields maps the path of a table to the fields that nodeadm knows in it.
 var nodeConfigFields = map[string]string{
 	"":                           "apiVersion kind metadata spec status",
 	"spec":                       "cluster containerd instance kubelet featureGates proxy",
@@ -65,7 +66,7 @@ type oneConfig struct {
 	at    userdata.Spot
 }
 
-// Read reads the NodeConfigs that nodeadm merges, in their order.
+// Read reads the NodeConfigs that nodeadm merges, in their order. It adds no start if one of them cannot be read.
 func Read(r *userdata.Reader, parts []userdata.Text) {
 	var all []oneConfig
 	for _, t := range parts {
@@ -82,6 +83,7 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	merged, spots := map[string]any{}, map[string]userdata.Spot{}
 	for i, one := range all {
 		for path, spot := range one.spots {
+			// Flags of all NodeConfigs take effect, so each keeps its position.
 			if path == "spec.kubelet.flags" || strings.HasPrefix(path, "spec.kubelet.flags.") {
 				path = fmt.Sprintf("%d:%s", i, path)
 			}
@@ -94,7 +96,7 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	if err == nil {
 		err = json.Unmarshal(data, &config)
 	}
-	if err != nil { // each was parsed by itself, so they disagree about the type of a field
+	if err != nil { // readConfig accepted each of them, so two have different types for one field
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at,
 			"the NodeConfigs cannot be merged: a field has different types in two of them")
 		return
@@ -102,7 +104,7 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	addNodeadm(r, config, all, spots)
 }
 
-// addNodeadm records how nodeadm starts the kubelet.
+// addNodeadm adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete.
 func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots map[string]userdata.Spot) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
@@ -150,7 +152,8 @@ func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots ma
 	r.Starts = append(r.Starts, s)
 }
 
-// readConfig parses one NodeConfig like nodeadm.
+// readConfig parses one NodeConfig like nodeadm and checks it. It returns false if nodeadm cannot parse the text, or if
+// the text is known only on the instance.
 func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 	one := oneConfig{at: t.At, spots: map[string]userdata.Spot{}}
 	bad := func(spot userdata.Spot, format string, args ...any) (oneConfig, bool) {
@@ -189,20 +192,20 @@ func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
 	return one, true
 }
 
-// moreDocuments reports documents after the first, which nodeadm does not read.
+// moreDocuments reports YAML documents after the first one of a part, which nodeadm does not read.
 func moreDocuments(r *userdata.Reader, t userdata.Text) {
-	seen, n := false, 0
+	hasContent, n := false, 0 // n is the number of lines before this one
 	for line := range strings.Lines(t.Body) {
 		line = strings.TrimSpace(line)
 		switch {
-		case strings.HasPrefix(line, "---") && seen:
+		case strings.HasPrefix(line, "---") && hasContent:
 			spot := userdata.Spot{Part: t.At.Part, Line: t.At.Line + n}
 			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot,
 				"nodeadm reads one document of each part, and ignores what is below this line").
 				Suggest("write each NodeConfig as a MIME part of its own", "")
 			return
 		case line != "" && line[0] != '#' && !strings.HasPrefix(line, "---"):
-			seen = true
+			hasContent = true
 		}
 		n++
 	}
@@ -254,7 +257,7 @@ func judgeNodeadmValues(r *userdata.Reader, one oneConfig, shape nodeConfig) {
 	}
 }
 
-// judgeNodeadmGates reports feature gates that nodeadm ignores, and the requirements of nodeadm's own gates.
+// judgeNodeadmGates reports feature gates that nodeadm ignores, and the node names that InstanceIdNodeName results in.
 func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 	gates, _ := userdata.Dig(one.doc, "spec", "featureGates").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
@@ -281,7 +284,7 @@ func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
 	}
 }
 
-// merge merges tables key by key. Flags are appended, other lists are replaced.
+// merge adds the fields of from to the table to, key by key. Flags are appended; other lists and values are replaced.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {
@@ -303,7 +306,8 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// shapeError returns the field of a wrong type, without its value.
+// shapeError returns the path of a field with a wrong type, and the text of the problem, which does not quote the
+// value.
 func shapeError(err error) (path, text string) {
 	var wrong *json.UnmarshalTypeError
 	if !userdata.AsType(err, &wrong) {

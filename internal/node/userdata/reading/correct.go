@@ -10,20 +10,21 @@ import (
 
 // Correction is a change of the user data that an instance's console output suggests.
 type Correction struct {
-	Flag    string // flag of the kubelet, without dashes, to remove
-	Program string // program whose calls are removed
-	Forgive string // program whose failure must not end the script
-	MaxPods int    // max-pods for a kubelet whose image does not know the instance type; 0: not set
+	Flag    string // flag of the kubelet to remove, without dashes; empty: none
+	Program string // program whose calls are replaced by true; empty: none
+	Forgive string // program whose failure must not end the script; empty: none
+	MaxPods int    // max-pods to set if the image does not know the instance type; 0: not set
 }
 
 // Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user.
-// checks restricts the fixed problems to these checks; none means all. read returns the problems of a candidate text.
-// Each change reduces the number of problems. Correct returns the text unchanged if it can fix nothing.
+// checks restricts the fixed problems to those with one of these values of Problem.Check; none means all. read returns
+// the problems of a candidate text. Each change reduces the total severity of the problems. Correct returns the text
+// unchanged if it can fix nothing.
 func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks ...string) string {
-	const most = 40 // changes; each must be an improvement, so the loop ends in any case
+	const maxChanges = 40 // each call of step reads several candidates
 	own := in.Own
 	problems := read(own)
-	for range most {
+	for range maxChanges {
 		better, left, ok := step(in, own, problems, read, checks)
 		if !ok {
 			break
@@ -33,7 +34,8 @@ func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks
 	return own
 }
 
-// step makes one change.
+// step makes one change to the text own, which has the problems. It returns the changed text and its problems; ok is
+// false if no change reduces the total severity.
 func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem,
 	checks []string) (better string, left []userdata.Problem, ok bool) {
 	for _, p := range problems {
@@ -44,38 +46,40 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 			if text == own {
 				continue
 			}
-			if left := read(text); weight(left) < weight(problems) {
-				return text, left, true
+			if remaining := read(text); weight(remaining) < weight(problems) {
+				return text, remaining, true
 			}
 		}
 	}
 	return own, problems, false
 }
 
-// Grant applies w to the user's own user data. It returns the text unchanged if there is nothing to change.
-func Grant(in userdata.Input, w Correction) string {
+// Grant applies the correction to the user's own user data. It returns the text unchanged if there is nothing to
+// change.
+func Grant(in userdata.Input, c Correction) string {
 	own := in.Own
-	if w.Flag != "" {
-		if text, ok := rewriteCall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
+	if c.Flag != "" {
+		if text, ok := rewriteCall(in, own, strings.TrimLeft(c.Flag, "-")); ok {
 			own = text
 		} else {
-			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
+			own = withoutFlag(own, strings.TrimLeft(c.Flag, "-"))
 		}
 	}
-	if w.MaxPods > 0 {
+	if c.MaxPods > 0 {
 		in.Own = own
-		own = limited(in, w.MaxPods)
+		own = limited(in, c.MaxPods)
 	}
-	if w.Program != "" {
-		own = eachCall(own, w.Program, func(string) string { return "true" })
+	if c.Program != "" {
+		own = eachCall(own, c.Program, func(string) string { return "true" })
 	}
-	if w.Forgive != "" {
-		own = eachCall(own, w.Forgive, func(call string) string { return call + " || true" })
+	if c.Forgive != "" {
+		own = eachCall(own, c.Forgive, func(call string) string { return call + " || true" })
 	}
 	return own
 }
 
-// weight returns the total severity of problems.
+// weight returns the total severity of problems. A problem that is Certain weighs 9, Likely 3 and Possible 1, and a
+// hundred times as much if its harm is NeverJoins.
 func weight(all []userdata.Problem) int {
 	sum := 0
 	for _, p := range all {
@@ -88,8 +92,8 @@ func weight(all []userdata.Problem) int {
 	return sum
 }
 
-// candidates returns texts that may fix a problem, the smallest change first. The caller reads each candidate to check
-// whether it does.
+// candidates returns changed texts that may fix a problem, the smallest change first. The caller must read each of them
+// to check whether the problem is fixed.
 func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	l := linesOf(own)
 	switch p.Kind {
@@ -128,8 +132,8 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	return nil
 }
 
-// valid returns texts without a setting that its reader rejects. A script keeps the line with the setting, because the
-// line may be the call of bootstrap.sh.
+// valid returns texts without the setting that p reports. A script keeps the line with the setting, because the line
+// may be the call of bootstrap.sh.
 func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
 		return withoutGates(l, p)
@@ -137,8 +141,8 @@ func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string 
 	return append(settings(l, p), nothing(in)...)
 }
 
-// settings returns texts that may fix a line of settings: with the similar known name, with a missing bracket or quote,
-// or without the line.
+// settings returns texts that may fix the line of a setting: with the similar known name, with a bracket or quote at
+// its end, or without the line.
 func settings(l lines, p userdata.Problem) []string {
 	var out []string
 	if p.Write != "" && p.At.Column > 0 {
@@ -153,7 +157,7 @@ func settings(l lines, p userdata.Problem) []string {
 	return append(out, l.without(p.At.Line))
 }
 
-// nothing returns empty user data as a candidate: if Joiner writes all that is needed, instances join without it.
+// nothing returns empty user data as a candidate: for all families but Custom, Joiner's own part suffices to join.
 func nothing(in userdata.Input) []string {
 	if in.Family == userdata.FamilyCustom {
 		return nil
@@ -161,7 +165,8 @@ func nothing(in userdata.Input) []string {
 	return []string{""}
 }
 
-// joining adds the call that starts the kubelet to a script.
+// joining returns the script with a call of bootstrap.sh at its end. It returns no candidate for other families than
+// Custom and for other forms.
 func joining(in userdata.Input, own string) []string {
 	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
 		return nil
@@ -175,7 +180,7 @@ type lines []string
 
 func linesOf(text string) lines { return strings.Split(text, "\n") }
 
-// replaced returns the text with one line changed. number starts at 1.
+// replaced returns the text with one line changed; unchanged if it has no such line. number starts at 1.
 func (l lines) replaced(number int, change func(string) string) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
@@ -185,7 +190,7 @@ func (l lines) replaced(number int, change func(string) string) string {
 	return strings.Join(out, "\n")
 }
 
-// without returns the text without the line number.
+// without returns the text without one line; unchanged if it has no such line. number starts at 1.
 func (l lines) without(number int) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
@@ -201,7 +206,7 @@ func quoteAt(line string, column int) string {
 	return line[column-1 : column]
 }
 
-// renamed returns a line with another word at a column.
+// renamed returns a line in which word replaces the word that begins at a column.
 func renamed(line string, column int, word string) string {
 	if column > len(line) {
 		return line
@@ -213,7 +218,7 @@ func renamed(line string, column int, word string) string {
 // counterparts are the names of the two architectures in downloads, in pairs.
 var counterparts = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
 
-// counterpart returns a line with the name of one architecture replaced by the other.
+// counterpart returns a line with the name of one architecture replaced by the name of the other.
 func counterpart(line string) string {
 	for _, pair := range counterparts {
 		for i, word := range pair {
@@ -227,10 +232,10 @@ func counterpart(line string) string {
 
 // queryingArch returns a line that queries the architecture of the instance instead of naming it.
 func queryingArch(line string) string {
-	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
+	for i, query := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
 		for _, word := range counterparts[i] {
 			if strings.Contains(line, word) {
-				return strings.ReplaceAll(line, word, ask)
+				return strings.ReplaceAll(line, word, query)
 			}
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// judge determines the kubelet's settings from everything that was read, and checks them.
+// judge determines the kubelet's settings from the first start that was read, and checks them.
 func judge(r *userdata.Reader) {
 	judgeArch(r)
 	if slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
 		return p.Kind == userdata.TooLong || p.Kind == userdata.NotUnpackable && p.Harm == userdata.NeverJoins
 	}) {
-		return // further problems do not matter until this one is fixed
+		return // other problems do not matter until the text is shorter, or can be unpacked
 	}
 	if len(r.Starts) == 0 {
 		nothingStarts(r)
@@ -35,7 +35,8 @@ func judge(r *userdata.Reader) {
 	}
 }
 
-// effective determines the kubelet's settings from its arguments and its configuration.
+// effective sets the kubelet's settings in r.Out from the arguments and the configuration of the start s, and checks
+// them.
 func effective(r *userdata.Reader, s userdata.Start) {
 	for _, f := range s.Flags {
 		r.Out.Kubelet.Flags = append(r.Out.Kubelet.Flags, f.Text)
@@ -72,13 +73,10 @@ func effective(r *userdata.Reader, s userdata.Start) {
 			r.Out.NodeIP = value
 		}
 	}
-	hidden(r, &s)
+	s.Hidden = s.Hidden || r.Starts[0].Hidden // s is a copy, and kubelet.Registered changes r.Starts[0]
 	kubelet.JudgeStartup(r, s)
 	r.Soften(first, s.Sure)
 }
-
-// hidden copies later findings about the first start to s.
-func hidden(r *userdata.Reader, s *userdata.Start) { s.Hidden = s.Hidden || r.Starts[0].Hidden }
 
 // severalStarts reports user data that starts the kubelet more than once.
 func severalStarts(r *userdata.Reader) {
@@ -121,8 +119,8 @@ func nothingStarts(r *userdata.Reader) {
 	}
 }
 
-// settleHarm sets the final harm of problems that prevent one part from working: it depends on whether another part makes
-// the instance join.
+// settleHarm replaces the harm UnlessStarted: NeverJoins if nothing starts the kubelet and Joiner adds no part of its
+// own, else JoinsAmiss.
 func settleHarm(r *userdata.Reader) {
 	harm := userdata.JoinsAmiss
 	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
@@ -133,7 +131,7 @@ func settleHarm(r *userdata.Reader) {
 		if p.Harm == userdata.UnlessStarted {
 			p.Harm = harm
 		}
-		// Text that is known only on the instance may still start the kubelet.
+		// For the family Custom, text that is known only on the instance may still start the kubelet.
 		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
 			p.Kind != userdata.TooLong {
 			p.Certainty = userdata.Likely
@@ -141,11 +139,11 @@ func settleHarm(r *userdata.Reader) {
 	}
 }
 
-// place converts positions for the user: without a part if the user wrote a single piece, and as Joiner's if the user
-// wrote nothing.
+// place converts positions for the user: those in Joiner's part are marked as such, and the others have no part number
+// if the user wrote no MIME message.
 func place(r *userdata.Reader) {
 	single := r.Ours > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
-	mend := func(s *userdata.Spot) {
+	convert := func(s *userdata.Spot) {
 		switch {
 		case r.Ours > 0 && s.Part == r.Ours:
 			*s = userdata.Spot{Ours: true}
@@ -154,20 +152,20 @@ func place(r *userdata.Reader) {
 		}
 	}
 	for _, v := range []*userdata.Value{&r.Out.Cluster, &r.Out.Endpoint, &r.Out.NodeIP, &r.Out.MaxPods, &r.Out.ClusterDNS} {
-		mend(&v.At)
+		convert(&v.At)
 	}
 	for i := range r.Out.Taints {
-		mend(&r.Out.Taints[i].At)
+		convert(&r.Out.Taints[i].At)
 	}
 	for i := range r.Out.Labels {
-		mend(&r.Out.Labels[i].At)
+		convert(&r.Out.Labels[i].At)
 	}
 	for i := range r.Out.Problems {
-		mend(&r.Out.Problems[i].At)
+		convert(&r.Out.Problems[i].At)
 	}
 }
 
-// judgeCluster compares the cluster in the user data with the cluster to join.
+// judgeCluster compares the cluster's name and API server in the user data with those of the cluster to join.
 func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	if name := s.Cluster; name.IsSet() && !name.Vague && r.In.Cluster != "" && name.Text != r.In.Cluster {
 		called := "another cluster"
@@ -182,10 +180,10 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 			"it is for %s, and this is %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
 			Suggest("write", r.In.Cluster)
 	}
-	end := s.Endpoint
-	if end.IsSet() && !end.Vague && r.In.Endpoint != "" &&
-		!strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
-		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At,
+	endpoint := s.Endpoint
+	if endpoint.IsSet() && !endpoint.Vague && r.In.Endpoint != "" &&
+		!strings.EqualFold(strings.TrimSuffix(endpoint.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
+		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, endpoint.At,
 			"its API server is not this cluster's").Suggest("write", r.In.Endpoint)
 	}
 }
@@ -203,7 +201,8 @@ func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 		Suggest("write that of aws eks describe-cluster --query cluster.certificateAuthority.data", "")
 }
 
-// sameAuthority reports whether given and cluster have a certificate in common. Each is PEM, or base64 of PEM.
+// sameAuthority reports whether given contains the certificates of cluster, or cluster has none. Each is PEM, or base64
+// of PEM.
 func sameAuthority(given, cluster string) bool {
 	given, cluster = bottlerocket.PemOf(given), bottlerocket.PemOf(cluster)
 	return cluster == "" || strings.Contains(given, cluster)
@@ -218,7 +217,8 @@ var architectures = map[string][]string{
 	"arm64": {"aarch64", "arm64"},
 }
 
-// judgeArch reports downloads and programs for another architecture than the image's.
+// judgeArch reports the first line of the user's own text that names only another architecture than the image's, as a
+// download would. A text that may distinguish the architectures, with uname or case, is not checked.
 func judgeArch(r *userdata.Reader) {
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
 	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {
@@ -231,10 +231,10 @@ func judgeArch(r *userdata.Reader) {
 		if strings.HasPrefix(strings.TrimSpace(code), "#") {
 			continue
 		}
-		has := func(arch string) bool {
+		names := func(arch string) bool {
 			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
 		}
-		if has(other) && !has(r.In.Arch) {
+		if names(other) && !names(r.In.Arch) {
 			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n},
 				"it names a file for %s, and the image is for %s, which cannot run it", other, r.In.Arch).
 				Suggest("use the output of uname -m", "")

@@ -1,9 +1,8 @@
 // Package reading reads user data as the instance would run it, judges how it starts the kubelet, and corrects it.
 //
-// In: userdata.Input: the AMI family, the known facts about the image and the cluster, and user data in any form.
-// Out: userdata.Reading with its problems; corrected user data.
-// Never: a command run, a file read or a call made; text from the user data in a problem, except names that are not
-// secret.
+// In: a userdata.Input: the AMI family, the known facts about the image and the cluster, and user data in any form.
+// Out: a userdata.Reading with its problems; corrected user data.
+// Never: running a command, reading a file or calling AWS; a secret of the user data in a problem.
 package reading
 
 import (
@@ -28,8 +27,9 @@ func Read(in userdata.Input) userdata.Reading {
 	return r.Out
 }
 
-// Foreign reads the user's own user data alone, if nothing could be merged into it. It returns a problem of its form: a
-// form of another family, a message without parts, invalid TOML. The second result reports whether there is a problem.
+// Foreign reads the user's own user data alone, for a caller that could not merge Joiner's part into it. It returns the
+// worst problem that explains why, and true: a form of another family, an invalid MIME message, invalid TOML, or text
+// that cannot be unpacked. It returns false if there is no such problem.
 func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
@@ -45,7 +45,7 @@ func Foreign(in userdata.Input) (userdata.Problem, bool) {
 	return userdata.Problem{}, false
 }
 
-// read determines the format of the data and reads it like the instance.
+// read unpacks the instance's user data, or without it the user's own, and reads the result by its form.
 func read(r *userdata.Reader) {
 	data := r.In.Data
 	if data == nil {
@@ -68,7 +68,7 @@ func read(r *userdata.Reader) {
 	readForm(r, userdata.Text{Body: string(plain), At: userdata.Spot{Line: 1, Column: 1}})
 }
 
-// readForm reads a text by its form and by the operating system.
+// readForm chooses the reader of a text by the operating system of the image, or by the text's form if that is unknown.
 func readForm(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormOf(t.Body)
 	system := r.System()

@@ -16,17 +16,17 @@ import (
 // calling is a call of bootstrap.sh that is being rewritten.
 type calling struct {
 	in      userdata.Input
-	own     string
-	drop    string // a flag of the kubelet to remove
-	cluster string // as written in the script
-	options [][2]string
-	kubelet []string
-	more    string // arguments of the kubelet that come first, each followed by a blank
+	own     string      // the whole script
+	drop    string      // a flag of the kubelet to remove, without dashes
+	cluster string      // the cluster's name as written in the script
+	options [][2]string // options of bootstrap.sh and their values, as written in the script
+	kubelet []string    // arguments of the kubelet
+	more    string      // arguments of the kubelet to write before the others, each followed by a blank
 }
 
 // rewriteCall returns the script with a corrected call of bootstrap.sh. Each option is a separate word, the kubelet's
-// arguments are in one pair of quotes, unknown arguments are removed, and the startup taint is added. ok is false if
-// words of the call are known only on the instance.
+// arguments are in one pair of quotes without drop and unknown ones, and the startup taint is added. ok is false if the
+// script has no call, or one with words that are known only on the instance or cannot be quoted.
 func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	args := bootWords(own)
 	if args == nil {
@@ -41,7 +41,8 @@ func rewriteCall(in userdata.Input, own, drop string) (text string, ok bool) {
 	return own[:from] + call + own[to:], ok
 }
 
-// limited returns a script that passes max-pods to bootstrap.sh, which then does not compute it.
+// limited returns the user's script with a call of bootstrap.sh that sets max-pods instead of looking it up by the
+// instance type. It returns the script unchanged if the call cannot be rewritten.
 func limited(in userdata.Input, pods int) string {
 	args := bootWords(in.Own)
 	if args == nil {
@@ -99,7 +100,8 @@ func (c *calling) source(w *syntax.Word) string {
 	return c.own[w.Pos().Offset():w.End().Offset()]
 }
 
-// take parses the words of the call.
+// take parses the words of the call after the program. It returns false if a word of an option is known only on the
+// instance.
 func (c *calling) take(args []*syntax.Word) bool {
 	for i := 0; i < len(args); i++ {
 		text, plain := fixed(args[i])
@@ -139,8 +141,8 @@ func similarOption(name string) string {
 	return name
 }
 
-// valued records an option whose value is the first of the words after it, and returns how many words it used; false if the value
-// is not known.
+// valued records an option whose value is the first of the words after it, and returns how many of these words it used.
+// It returns false if the kubelet's arguments are the value and are known only on the instance.
 func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
 	if len(after) == 0 {
 		return 0, true
@@ -171,7 +173,8 @@ func (c *calling) stray(text string, after []*syntax.Word) int {
 	return 1
 }
 
-// add records an option with its value, as source and as text.
+// add records an option with its value. source is the value as written in the script, text the value itself, which is
+// used only for the kubelet's arguments.
 func (c *calling) add(option, source, text string) {
 	if option == kubelet.ExtraArgs {
 		c.kubelet = append(c.kubelet, userdata.Words(text)...)
@@ -180,7 +183,8 @@ func (c *calling) add(option, source, text string) {
 	c.options = append(c.options, [2]string{option, source})
 }
 
-// write returns the rewritten call.
+// write returns the rewritten call; name is its program. It returns false if no name of a cluster is known, or if an
+// argument of the kubelet cannot be written between single quotes.
 func (c *calling) write(name string) (string, bool) {
 	if text, plain := literal(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
 		c.cluster = c.in.Cluster
@@ -203,7 +207,8 @@ func (c *calling) write(name string) (string, bool) {
 	return strings.Join(append(out, kubelet.ExtraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
 }
 
-// correctedArgs returns the kubelet's corrected arguments, with the startup taint and without drop.
+// correctedArgs returns the arguments of the kubelet with the startup taint, without drop, and without those that the
+// kubelet does not accept. A misspelt flag gets the nearest known name.
 func correctedArgs(in userdata.Input, all []string, drop string) []string {
 	var flags []userdata.Flag
 	for _, one := range all {
@@ -255,7 +260,8 @@ func ownLabels(value string) string {
 	return strings.Join(out, ",")
 }
 
-// literal returns the text of a word's source, if the shell expands nothing in it.
+// literal parses source as one word and returns the text that fixed returns for it. For an empty source it returns
+// true.
 func literal(source string) (string, bool) {
 	var out *syntax.Word
 	_, err := userdata.Guarded(func() (any, error) {
@@ -273,7 +279,7 @@ func literal(source string) (string, bool) {
 	return fixed(out)
 }
 
-// fixed returns the text of a word in which the shell expands nothing.
+// fixed returns the text of a word, and true, if the shell expands nothing in the word.
 func fixed(w *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range w.Parts {
@@ -300,7 +306,8 @@ func fixed(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// eachCall returns a script in which change has been applied to each call of a program.
+// eachCall returns a script in which change has been applied to each call of a program, directly or through a wrapper
+// such as sudo.
 func eachCall(own, program string, change func(string) string) string {
 	file := parsed(own)
 	if file == nil {
@@ -320,13 +327,13 @@ func eachCall(own, program string, change func(string) string) string {
 		}
 		return true
 	})
-	for _, at := range slices.Backward(spans) {
-		own = own[:at.from] + change(own[at.from:at.to]) + own[at.to:]
+	for _, s := range slices.Backward(spans) { // from the end, so that earlier offsets stay valid
+		own = own[:s.from] + change(own[s.from:s.to]) + own[s.to:]
 	}
 	return own
 }
 
-// shorter returns a script without comments and other text that the shell does not need.
+// shorter returns a script without comments and other text that the shell does not need; any other form unchanged.
 func shorter(own string) string {
 	first, body, _ := strings.Cut(own, "\n")
 	file := parsed(body)

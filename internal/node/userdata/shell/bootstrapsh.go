@@ -24,11 +24,11 @@ var ShOptions = []string{
 type shCall struct {
 	r       *userdata.Reader
 	c       command
-	start   userdata.Start
-	options map[string]userdata.Word
-	spans   map[string]int  // index of each option's value among the words
-	rest    []userdata.Word // words that are neither options nor values
-	dead    bool            // the script would end with an error
+	start   userdata.Start           // the resulting start of the kubelet
+	options map[string]userdata.Word // value of each option
+	spans   map[string]int           // index of each option's value in c.words
+	rest    []userdata.Word          // words that are neither options nor values
+	dead    bool                     // bootstrap.sh ends before it starts the kubelet
 }
 
 // bootstrapCall reads a call of bootstrap.sh.
@@ -60,10 +60,9 @@ func callOnAL2023(r *userdata.Reader, c command) {
 		Suggest("write a NodeConfig for nodeadm instead, as a MIME part of type "+userdata.TypeNodeConfig, "")
 }
 
-// parse processes the words like the script.
+// parse sets options and rest from the words after the program, like bootstrap.sh.
 func (s *shCall) parse() {
-	words := slices.Clone(s.c.words)[1:]
-	index := func(i int) int { return i + 1 }
+	words := s.c.words[1:]
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -87,13 +86,14 @@ func (s *shCall) parse() {
 				s.dead = true
 				return
 			}
-			s.options[w.Text], s.spans[w.Text] = words[j], index(j)
+			s.options[w.Text], s.spans[w.Text] = words[j], j+1 // words lacks the program
 			i = j
 		}
 	}
 }
 
-// lacksValue reports an option that takes the next word as its value, because its own value is missing.
+// lacksValue reports an option without a value. value is the word that should be its value but expands to nothing, or
+// the zero Word if there is no word.
 func (s *shCall) lacksValue(option, value userdata.Word) {
 	if len(value.Unset) > 0 {
 		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
@@ -107,7 +107,7 @@ func (s *shCall) lacksValue(option, value userdata.Word) {
 		Suggest("write the value behind it as a word of its own", "")
 }
 
-// judgeRest reports ignored words that were probably meant as options.
+// judgeRest reports the words of rest that are probably options or arguments of the kubelet.
 func (s *shCall) judgeRest() {
 	for i := 0; i < len(s.rest); i++ {
 		w := s.rest[i]
@@ -122,7 +122,7 @@ func (s *shCall) judgeRest() {
 		case kubelet.KnownFlag(strings.TrimLeft(name, "-")):
 			s.outside(w)
 		case s.unknownOption(w, name) == kubelet.ExtraArgs && i+1 < len(s.rest):
-			i++ // the next word was meant as its value
+			i++ // the next word is the kubelet's arguments, behind a misspelt option
 			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = s.corrected(s.rest[i].Text)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *shCall) lostForm(w userdata.Word, name, value string) {
 	}
 }
 
-// outside reports an argument of the kubelet outside of the one word that the script passes on.
+// outside reports an argument of the kubelet that is not in the one word after ExtraArgs that bootstrap.sh passes on.
 func (s *shCall) outside(w userdata.Word) {
 	name, _, _ := strings.Cut(w.Text, "=")
 	if !strings.HasPrefix(name, "--") || !userdata.IsTelling(name) {
@@ -151,13 +151,13 @@ func (s *shCall) outside(w userdata.Word) {
 	if first, ok := s.options[kubelet.ExtraArgs]; ok {
 		all = append(all, first.Text)
 	}
-	for _, one := range s.rest[min(1, len(s.rest)):] {
+	for _, one := range s.rest[min(1, len(s.rest)):] { // the first word is the cluster's name
 		all = append(all, one.Text)
 	}
 	p.Write = s.corrected(strings.Join(all, " "))
 }
 
-// unknownOption reports an unknown option and returns the similar known one.
+// unknownOption reports an unknown option and returns the similar known one; empty if there is none.
 func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At,
 		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
@@ -168,8 +168,8 @@ func (s *shCall) unknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// corrected returns a working option with the kubelet's arguments. It returns "" if they contain anything but labels,
-// taints and numbers.
+// corrected returns ExtraArgs with the kubelet's arguments as corrected by kubelet.Corrected; empty if they may contain
+// a secret.
 func (s *shCall) corrected(value string) string {
 	flags := strings.Join(kubelet.Corrected(userdata.Words(value)), " ")
 	if flags == "" {
@@ -178,7 +178,7 @@ func (s *shCall) corrected(value string) string {
 	return kubelet.ExtraArgs + " '" + flags + "'"
 }
 
-// fill derives settings from the options.
+// fill sets the settings of start from options and rest.
 func (s *shCall) fill() {
 	switch {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
@@ -210,13 +210,14 @@ func (s *shCall) swallowed() {
 	for _, option := range ShOptions {
 		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
 			s.problemOnce(option, value)
-			if option == "--b64-cluster-ca" {
+			if option == "--b64-cluster-ca" { // bootstrap.sh cannot decode the option as base64
 				s.dead = true
 			}
 		}
 	}
 }
 
+// problemOnce reports an option whose value is another option, unless lacksValue has reported that line.
 func (s *shCall) problemOnce(option string, value userdata.Word) {
 	for _, p := range s.r.Out.Problems {
 		if p.Kind == userdata.VariableUnset && p.At.Line == value.At.Line && p.At.Part == value.At.Part {
@@ -227,8 +228,8 @@ func (s *shCall) problemOnce(option string, value userdata.Word) {
 		Suggest("write its value behind it", "")
 }
 
-// extra processes the kubelet's arguments like the instance: they become a line Environment='KUBELET_EXTRA_ARGS=…' of a
-// systemd unit, and then, split into words, the command line.
+// extra adds the kubelet's arguments to start. On the instance they become a line Environment='KUBELET_EXTRA_ARGS=…' of
+// a systemd unit, which systemd splits into words for the command line.
 func (s *shCall) extra(extra userdata.Word) {
 	if strings.Contains(extra.Text, "'") {
 		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
@@ -245,14 +246,14 @@ func (s *shCall) extra(extra userdata.Word) {
 			Suggest("set it before, or remove it", "")
 	}
 	s.start.Hidden = extra.IsVague()
-	where := extra.At
+	begin := extra.At
 	if i := s.spans[kubelet.ExtraArgs]; extra.Whole && i < len(s.c.spans) {
-		where = userdata.Inner(s.c.spans[i], where)
+		begin = userdata.Inner(s.c.spans[i], begin)
 	}
 	for _, one := range userdata.Split(extra.Text) {
 		spot := extra.At
 		if extra.Whole {
-			spot = userdata.MovedSpot(where, extra.Text[:one.From])
+			spot = userdata.MovedSpot(begin, extra.Text[:one.From])
 		}
 		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(one.Text, userdata.Mark, "…"), At: spot})
 	}

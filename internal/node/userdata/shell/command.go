@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// call processes one simple command.
+// call processes one simple command, or the assignments of a statement without a command. input is its standard input.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
 	at := w.spot(c.Pos())
 	if len(c.Args) == 0 {
@@ -34,7 +34,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userd
 	}
 }
 
-// hasDefault reports whether a word contains the default of an unset variable.
+// hasDefault reports whether a word contains an expansion such as ${NAME:-default}, which set -u accepts.
 func hasDefault(arg *syntax.Word) bool {
 	found := false
 	syntax.Walk(arg, func(n syntax.Node) bool {
@@ -49,7 +49,8 @@ func hasDefault(arg *syntax.Word) bool {
 var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval", "nice", "stdbuf", "bash", "sh",
 	"timeout", "retry", "unbuffer"}
 
-// do processes an expanded command.
+// do processes a command whose words are expanded: a function, a start of the kubelet, a wrapper, a builtin, or another
+// program that may write files.
 func (w *walker) do(c command, s *syntax.Stmt) {
 	words := slices.DeleteFunc(slices.Clone(c.words), func(one userdata.Word) bool { return one.Text == userdata.Vanished })
 	if len(words) == 0 {
@@ -77,7 +78,7 @@ func (w *walker) do(c command, s *syntax.Stmt) {
 	}
 }
 
-// builtin processes commands that change the shell itself, and reports whether the command is one.
+// builtin processes tests and commands that change the shell itself. It returns false for other commands.
 func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax.Stmt) bool {
 	switch name {
 	case "source", ".":
@@ -88,7 +89,7 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 			w.end(c.at, "the script ends here")
 		}
 	case "false", "test", "[":
-		w.settled(s, c.sure)
+		w.failedTest(s, c.sure)
 	case "set", "unset", "read", "mapfile", "readarray":
 		for _, one := range rest {
 			w.changes(name, one.Text)
@@ -99,7 +100,7 @@ func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax
 	return true
 }
 
-// changes processes one word of a command that sets options or variables.
+// changes processes one argument of set, unset, read, mapfile or readarray.
 func (w *walker) changes(name, what string) {
 	switch name {
 	case "set":
@@ -111,7 +112,7 @@ func (w *walker) changes(name, what string) {
 	}
 }
 
-// wrapped processes the command behind another one, such as sudo.
+// wrapped processes the command in the arguments rest of a wrapper, such as sudo. base is the wrapper's name.
 func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax.Stmt) {
 	if base == "eval" {
 		w.vars.Foreign = true
@@ -120,7 +121,7 @@ func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax
 		w.r.Opaque = append(w.r.Opaque, "the command at "+c.at.String()+" is a script within a script")
 		return
 	}
-	skip := len(c.words) - len(rest)
+	skip := len(c.words) - len(rest) // do may have removed vanished words before rest
 	for i, one := range rest {
 		if strings.HasPrefix(one.Text, "-") || strings.Contains(one.Text, "=") && base == "env" || base == "timeout" && i == 0 {
 			continue
@@ -135,7 +136,7 @@ func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax
 	}
 }
 
-// writes records the files that a command writes, and the changed files of the kubelet.
+// writes records the files that a command writes, and arguments that name a file on which the kubelet's start depends.
 func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 	output, known := w.output(base, c)
 	for _, target := range w.targets(base, c, s) {
@@ -156,7 +157,7 @@ func (w *walker) writes(base string, c command, s *syntax.Stmt) {
 	}
 }
 
-// output returns the output of a command, if the script determines it.
+// output returns the standard output of a command; false if the script does not determine it.
 func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	switch base {
 	case "cat", "tee":
@@ -211,11 +212,12 @@ func (w *walker) targets(base string, c command, s *syntax.Stmt) []string {
 	return out
 }
 
+// appends reports whether a statement appends its output to a file.
 func (w *walker) appends(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.AppOut })
 }
 
-// here returns the here-document of a statement.
+// here returns the here-document or here-string of a statement; false if there is none.
 func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
 	for _, redirect := range s.Redirs {
 		switch redirect.Op {
@@ -238,6 +240,7 @@ func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
 	return userdata.Text{}, false
 }
 
+// assign processes an assignment. Arrays are known only on the instance.
 func (w *walker) assign(a *syntax.Assign) {
 	if a.Name == nil || a.Naked {
 		return
@@ -257,13 +260,14 @@ func (w *walker) assign(a *syntax.Assign) {
 	w.vars.Assign(a.Name.Value, value)
 }
 
+// declare processes the assignments of export, declare, local and similar commands.
 func (w *walker) declare(c *syntax.DeclClause) {
 	for _, a := range c.Args {
 		w.assign(a)
 	}
 }
 
-// option processes one word of the command set, or of the first line.
+// option processes one argument of the command set, or of the interpreter in the first line.
 func (w *walker) option(option string) {
 	on := strings.HasPrefix(option, "-")
 	switch option {
@@ -283,7 +287,7 @@ func (w *walker) option(option string) {
 	}
 }
 
-// touched are the files on an instance that change how its kubelet starts.
+// touched are prefixes of the paths of files on which the kubelet's start depends.
 var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
@@ -294,6 +298,7 @@ func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {
 	}
 }
 
+// touches records a change of each word that names a file on which the kubelet's start depends.
 func touches(r *userdata.Reader, words []userdata.Word, spot userdata.Spot) {
 	for _, one := range words {
 		NoteTouched(r, one.Text, spot)

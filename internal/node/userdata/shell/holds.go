@@ -20,6 +20,7 @@ func (w *walker) holds(s *syntax.Stmt) (holds, known bool) {
 	return holds != s.Negated, known
 }
 
+// callHolds does the same as holds for a simple command.
 func (w *walker) callHolds(c *syntax.CallExpr) (holds, known bool) {
 	if len(c.Args) == 0 {
 		return false, false
@@ -80,7 +81,7 @@ func testHolds(words []string) (holds, known bool) {
 	return false, false
 }
 
-// exprHolds evaluates the expression between [[ and ]].
+// exprHolds evaluates the expression between [[ and ]]. known is false unless it is a test of known texts.
 func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
 	switch x := x.(type) {
 	case *syntax.ParenTest:
@@ -111,6 +112,7 @@ func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
 	return false, false
 }
 
+// unaryHolds evaluates a negation, -z or -n in such an expression.
 func (w *walker) unaryHolds(x *syntax.UnaryTest) (holds, known bool) {
 	if x.Op == syntax.TsNot {
 		holds, known = w.exprHolds(x.X)

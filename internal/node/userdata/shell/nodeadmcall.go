@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
 )
 
-// nodeadmCall processes a call of nodeadm in a script, which may have written its configuration.
+// nodeadmCall processes a call of nodeadm in a script. The script may have written the NodeConfig that the call names.
 func nodeadmCall(r *userdata.Reader, c command) {
 	for i, w := range c.words {
 		source, ok := strings.CutPrefix(w.Text, "--config-source=")

@@ -19,36 +19,36 @@ import (
 
 // Limits on following a script.
 const (
-	MaxScript  = 1 << 17
-	MaxBraces  = 200   // nesting depth
-	maxSteps   = 20000 // commands, counting each call of a function
-	maxCalling = 6     // depth of function calls
+	MaxScript  = 1 << 17 // bytes
+	MaxBraces  = 200     // nesting depth
+	maxSteps   = 20000   // commands, counting each call of a function
+	maxCalling = 6       // depth of function calls
 )
 
 // walker follows a script without running it: it tracks the values of variables, the written files, and the commands
 // that run in any case.
 type walker struct {
 	r     *userdata.Reader
-	part  int
+	part  int // number of the script's part in the user data
 	vars  *userdata.Variables
-	funcs map[string]*syntax.Stmt
+	funcs map[string]*syntax.Stmt // bodies of functions, by name
 
-	errexit, nounset bool
-	steps, calling   int
-	ended            *userdata.Spot // where the script certainly ends
-	why              string
+	errexit, nounset bool           // set -e and set -u are on
+	steps, calling   int            // number of commands so far, and current depth of function calls
+	ended            *userdata.Spot // where the script certainly ends; nil: nowhere so far
+	why              string         // why the script ends there, for a problem
 }
 
 // command is one command of a script.
 type command struct {
-	words []userdata.Word
-	spans []*syntax.Word // source words, if one word became several
+	words []userdata.Word // the program and its arguments
+	spans []*syntax.Word  // for each of words, the word of the script from which it was expanded
 	at    userdata.Spot
-	sure  bool
+	sure  bool          // the command runs in any case
 	input userdata.Text // standard input, if the script contains it
 }
 
-// ReadScript reads one script. Scripts for an interpreter other than a shell are opaque.
+// ReadScript reads one script. A script for another interpreter than a shell is only recorded in r.Opaque.
 func ReadScript(r *userdata.Reader, p userdata.Part) {
 	body := p.Text.Body
 	at := p.Text.At
@@ -82,6 +82,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 	w.run(body)
 }
 
+// isShell reports whether the first line of a script names a shell as its interpreter.
 func isShell(first string) bool {
 	words := strings.Fields(strings.TrimPrefix(first, "#!"))
 	if len(words) == 0 {
@@ -100,7 +101,7 @@ func isShell(first string) bool {
 	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, name)
 }
 
-// run parses the script and follows the part that could be parsed.
+// run parses the script and follows it, up to the first statement that cannot be parsed.
 func (w *walker) run(body string) {
 	if len(body) > MaxScript || Nesting(body) > MaxBraces {
 		w.r.Opaque = append(w.r.Opaque, "a script is too long, or too deep, to be read")
@@ -108,18 +109,18 @@ func (w *walker) run(body string) {
 	}
 	var stmts []*syntax.Stmt
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	var wrong error
+	var parseErr error
 	for s, err := range parser.StmtsSeq(strings.NewReader(body)) {
 		if err != nil {
-			wrong = err
+			parseErr = err
 			break
 		}
 		stmts = append(stmts, s)
 	}
 	before := len(w.r.Starts)
 	w.stmts(stmts, true)
-	if wrong != nil {
-		w.broken(wrong, len(w.r.Starts) > before)
+	if parseErr != nil {
+		w.broken(parseErr, len(w.r.Starts) > before)
 		return
 	}
 	if w.ended != nil && len(w.r.Starts) == before {
@@ -127,7 +128,8 @@ func (w *walker) run(body string) {
 	}
 }
 
-// broken reports where the shell stops parsing the script. The commands before are run.
+// broken reports where the shell stops parsing the script. The shell runs the commands before, and started is true if
+// one of them starts the kubelet.
 func (w *walker) broken(err error, started bool) {
 	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
@@ -150,7 +152,7 @@ func (w *walker) broken(err error, started bool) {
 	}
 }
 
-// unreached reports a script that ends before it starts the kubelet.
+// unreached reports a script that ends, at w.ended, before it calls bootstrap.sh.
 func (w *walker) unreached(stmts []*syntax.Stmt) {
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
@@ -170,14 +172,14 @@ func (w *walker) unreached(stmts []*syntax.Stmt) {
 	}
 }
 
-// end records that no command after this one is run.
+// end records that the script ends at spot, if it does not end earlier. why is the text for a problem.
 func (w *walker) end(spot userdata.Spot, why string) {
 	if w.ended == nil {
 		w.ended, w.why = &spot, why
 	}
 }
 
-// stmts follows statements. sure: they run in any case.
+// stmts follows statements until the script ends. sure is true if they run in any case.
 func (w *walker) stmts(all []*syntax.Stmt, sure bool) {
 	for _, s := range all {
 		if w.ended != nil {
@@ -187,7 +189,7 @@ func (w *walker) stmts(all []*syntax.Stmt, sure bool) {
 	}
 }
 
-// stmt follows one statement.
+// stmt follows one statement. sure is true if it runs in any case; input is its standard input.
 func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 	if w.steps++; w.steps > maxSteps || s.Cmd == nil {
 		return
@@ -211,13 +213,13 @@ func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 			w.stmt(c.Stmt, sure, input)
 		}
 	case *syntax.TestClause:
-		w.settled(s, sure)
+		w.failedTest(s, sure)
 	default:
 		w.compound(c, sure)
 	}
 }
 
-// compound follows the statements within a statement.
+// compound follows the statements within a block, a subshell, an if, a loop or a case.
 func (w *walker) compound(c syntax.Command, sure bool) {
 	switch c := c.(type) {
 	case *syntax.Block:
@@ -241,7 +243,7 @@ func (w *walker) compound(c syntax.Command, sure bool) {
 	}
 }
 
-// apart follows a subshell, whose variables are not visible outside.
+// apart calls walk for a subshell. Its variables are not visible outside, and its end does not end the script.
 func (w *walker) apart(walk func(*walker)) {
 	sub := *w
 	sub.vars = w.vars.Clone()
@@ -249,7 +251,8 @@ func (w *walker) apart(walk func(*walker)) {
 	w.steps = sub.steps
 }
 
-// perhaps follows commands that may not run, so their variables may or may not be set.
+// perhaps calls walk for commands that may not run. Variables that they change are known only on the instance, and
+// their end does not end the script.
 func (w *walker) perhaps(walk func()) {
 	before := w.vars.Clone()
 	walk()
@@ -261,6 +264,7 @@ func (w *walker) perhaps(walk func()) {
 	}
 }
 
+// branch follows an if, an elif or an else. If its condition is known, only the branch that runs is followed.
 func (w *walker) branch(c *syntax.IfClause, sure bool) {
 	if c.Cond == nil { // else
 		w.stmts(c.Then, sure)
@@ -282,7 +286,7 @@ func (w *walker) branch(c *syntax.IfClause, sure bool) {
 	}
 }
 
-// mayRun follows a condition that is a command.
+// mayRun follows a condition that is a command. set -e does not apply to conditions.
 func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
 	if _, ok := s.Cmd.(*syntax.TestClause); !ok {
 		old := w.errexit
@@ -292,6 +296,7 @@ func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
 	}
 }
 
+// binary follows a pipe, or two statements with && or || between.
 func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
 		output := w.printed(c.X)
@@ -312,25 +317,27 @@ func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 	}
 }
 
-// settled ends the script where set -e does so after a test that never succeeds.
-func (w *walker) settled(s *syntax.Stmt, sure bool) {
+// failedTest ends the script at a test that certainly runs and fails, if set -e is on.
+func (w *walker) failedTest(s *syntax.Stmt, sure bool) {
 	if holds, known := w.holds(s); sure && known && !holds && w.errexit {
 		w.end(w.spot(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}
 }
 
+// spot returns the position in the user data of a position in the script.
 func (w *walker) spot(p syntax.Pos) userdata.Spot {
 	return userdata.Spot{Part: w.part, Line: int(p.Line()), Column: int(p.Col())}
 }
 
-// Nesting returns the maximum nesting depth of brackets, ignoring quotes.
+// Nesting returns an estimate of the nesting depth of brackets and backquotes. Each backquote counts as an opening
+// bracket, brackets within quotes are included, and an empty line closes all.
 func Nesting(body string) int {
-	depth, most := 0, 0
+	depth, deepest := 0, 0
 	for i := range len(body) {
 		switch body[i] {
 		case '(', '{', '`':
 			depth++
-			most = max(most, depth)
+			deepest = max(deepest, depth)
 		case ')', '}':
 			depth = max(depth-1, 0)
 		case '\n':
@@ -339,5 +346,5 @@ func Nesting(body string) int {
 			}
 		}
 	}
-	return most
+	return deepest
 }

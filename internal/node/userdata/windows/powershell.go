@@ -19,7 +19,8 @@ var psOptions = []string{
 	"ExcludedSnatCIDRs", "ContainerRuntime",
 }
 
-// Read reads the commands that EC2Launch runs with PowerShell.
+// Read reads the commands that EC2Launch runs with PowerShell. It reports text, and own text of the user, in a form
+// that Windows does not run.
 func Read(r *userdata.Reader, t userdata.Text) {
 	form := userdata.FormOf(t.Body)
 	r.Out.Form = userdata.FormPowerShell
@@ -46,7 +47,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	p.run(commands)
 }
 
-// block returns the text between <powershell> and </powershell>.
+// block returns the text between <powershell> and </powershell>. It returns false if there is none, and reports a
+// problem unless the text is blank or a task list.
 func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	const open, closing = "<powershell>", "</powershell>"
 	lower := lowered(t.Body)
@@ -85,8 +87,8 @@ func lowered(s string) string {
 type psReader struct {
 	r    *userdata.Reader
 	vars map[string]userdata.Word // by name in lower case, without "$"
-	text userdata.Text
-	i    int
+	text userdata.Text            // the commands
+	i    int                      // index of the next byte of text
 }
 
 // run follows the commands line by line.
@@ -113,7 +115,7 @@ func (p *psReader) run(t userdata.Text) {
 	}
 }
 
-// assign sets a variable. A value of several words is unknown.
+// assign processes the words of an assignment, $name = value. A value of several words is known only on the instance.
 func (p *psReader) assign(words []userdata.Word) {
 	_, name, _ := strings.Cut(lowered(words[0].Text), "$")
 	value := userdata.Word{Text: userdata.Mark}
@@ -125,7 +127,7 @@ func (p *psReader) assign(words []userdata.Word) {
 	}
 }
 
-// call reads a call of Start-EKSBootstrap.ps1.
+// call reads a call of Start-EKSBootstrap.ps1. It adds no start if the script would end with an error.
 func (p *psReader) call(words []userdata.Word) {
 	s := userdata.Start{By: userdata.ByPS, At: words[0].At, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
 	for i := 1; i < len(words); i++ {
@@ -136,7 +138,7 @@ func (p *psReader) call(words []userdata.Word) {
 			}
 			continue
 		}
-		name, joined, has := strings.Cut(name, ":")
+		name, joined, hasColon := strings.Cut(name, ":") // -Name:value
 		option := psOption(name)
 		if option == "" {
 			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
@@ -147,7 +149,7 @@ func (p *psReader) call(words []userdata.Word) {
 			return
 		}
 		value := userdata.Word{Text: joined, At: words[i].At}
-		if !has || joined == "" {
+		if !hasColon || joined == "" {
 			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].Whole {
 				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At,
 					"-%s has no value, and %s ends with an error", option, userdata.ByPS)
@@ -165,7 +167,8 @@ func (p *psReader) call(words []userdata.Word) {
 	p.r.Starts = append(p.r.Starts, s)
 }
 
-// psOption returns the parameter that a name refers to: PowerShell ignores case and accepts any unambiguous prefix.
+// psOption returns the parameter that a name refers to; empty if there is none. PowerShell ignores case and accepts any
+// unambiguous prefix.
 func psOption(name string) string {
 	var found []string
 	for _, one := range psOptions {
@@ -182,6 +185,7 @@ func psOption(name string) string {
 	return ""
 }
 
+// option sets the fields of the start s that a parameter of Start-EKSBootstrap.ps1 determines to its value.
 func (p *psReader) option(s *userdata.Start, option string, value userdata.Word) {
 	switch option {
 	case "EKSClusterName":
@@ -204,7 +208,7 @@ func (p *psReader) option(s *userdata.Start, option string, value userdata.Word)
 	}
 }
 
-// line reads the words of one command. A backtick at the end of a line continues the command.
+// line reads the words of one command, at most 512. A backtick at the end of a line continues the command.
 func (p *psReader) line() []userdata.Word {
 	var out []userdata.Word
 	for p.i < len(p.text.Body) && len(out) < 512 {
@@ -230,6 +234,7 @@ func (p *psReader) line() []userdata.Word {
 	return out
 }
 
+// skip skips the text up to and including to.
 func (p *psReader) skip(to string) {
 	end := strings.Index(p.text.Body[p.i:], to)
 	if end < 0 {
@@ -245,7 +250,7 @@ func (p *psReader) skipLine() {
 	}
 }
 
-// word reads one word, quoted or not.
+// word reads one word, quoted or not, with its variables replaced by their values.
 func (p *psReader) word() userdata.Word {
 	body, from := p.text.Body, p.i
 	w := userdata.Word{At: userdata.MovedSpot(p.text.At, body[:from])}
@@ -270,11 +275,13 @@ func (p *psReader) word() userdata.Word {
 	return w
 }
 
+// isEnd reports whether a word ends before the next byte.
 func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// named returns the value of a variable if the word is only a variable, else the word.
+// named returns the value of the variable if the word text is only a variable, and the word itself if it is not, or if
+// the variable is assigned there. The value of a variable that is never set is Mark.
 func (p *psReader) named(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.Mark) {
@@ -285,8 +292,8 @@ func (p *psReader) named(text string) string {
 			return text // an assignment to the variable
 		}
 	}
-	if held, ok := p.vars[lowered(name)]; ok {
-		return held.Text
+	if value, ok := p.vars[lowered(name)]; ok {
+		return value.Text
 	}
 	if strings.EqualFold(name, "EKSBootstrapScriptFile") {
 		return text
@@ -333,7 +340,8 @@ func (p *psReader) double() string {
 	return out.String()
 }
 
-// variable reads the name after a dollar sign and leaves the reader at its last letter.
+// variable reads the name, or the expression in parentheses, after a dollar sign and returns its value. It leaves the
+// reader at the last byte of what it has read.
 func (p *psReader) variable() string {
 	body, from := p.text.Body, p.i+1
 	to := from
@@ -350,8 +358,8 @@ func (p *psReader) variable() string {
 		return "$"
 	}
 	p.i = to - 1
-	if held, ok := p.vars[lowered(body[from:to])]; ok && len(held.Text) <= userdata.MaxValue {
-		return held.Text
+	if value, ok := p.vars[lowered(body[from:to])]; ok && len(value.Text) <= userdata.MaxValue {
+		return value.Text
 	}
 	return userdata.Mark
 }
