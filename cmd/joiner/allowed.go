@@ -63,14 +63,15 @@ func (r request) String() string {
 	return out
 }
 
-// Number of checks while permissions are missing, and the pause between them: new roles take a moment to become effective.
+// Number of checks while permissions are missing, and the pause between them: new roles take a moment to become
+// effective.
 const (
 	rightsTries = 3
 	rightsPause = 2 * time.Second
 )
 
-// checkRights checks that the API server allows what the controller needs. It logs a line for each missing optional permission, and returns
-// an error for missing required ones.
+// checkRights checks that the API server allows what the controller needs. It logs a line for each missing optional
+// permission, and returns an error for missing required ones.
 func (h *home) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
 	reviews, err := authorizationclient.NewForConfig(h.config)
 	if err != nil {

@@ -188,8 +188,9 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	return nil
 }
 
-// hashedAuthority returns the certificate authority for drift hashes: as Karpenter does, from the settings or else from the client
-// configuration, so that both compute the same hashes. The user data of nodes may have another encoding of the same certificates.
+// hashedAuthority returns the certificate authority for drift hashes: as Karpenter does, from the settings or else from
+// the client configuration, so that both compute the same hashes. The user data of nodes may have another encoding of
+// the same certificates.
 func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle

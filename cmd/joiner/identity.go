@@ -40,7 +40,8 @@ func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Lo
 	return proof, err
 }
 
-// issuer returns the issuer of service account tokens, from the API server or else from the controller's own token; empty if unknown.
+// issuer returns the issuer of service account tokens, from the API server or else from the controller's own token;
+// empty if unknown.
 func (h *home) issuer(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

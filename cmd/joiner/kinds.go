@@ -35,7 +35,8 @@ func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 	return &kinds{bringer: bringer, log: log}, nil
 }
 
-// complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed by other tools.
+// complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed
+// by other tools.
 func (k *kinds) complete(ctx context.Context) error {
 	err := k.bring(ctx, kubeclient.Lacking)
 	if kubeclient.WhatNext(err) == kubeclient.Tell {
@@ -46,7 +47,8 @@ func (k *kinds) complete(ctx context.Context) error {
 	return err
 }
 
-// renew applies CRDs that are missing or older. It returns no error, because the loops work with older CRDs, without their new fields.
+// renew applies CRDs that are missing or older. It returns no error, because the loops work with older CRDs, without
+// their new fields.
 func (k *kinds) renew(ctx context.Context) {
 	if k.current.Load() {
 		return

@@ -52,7 +52,8 @@ func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*le
 	}}, nil
 }
 
-// leaseNamespace returns the namespace of the Lease: that of the settings, the pod's namespace, or kube-system outside of a pod.
+// leaseNamespace returns the namespace of the Lease: that of the settings, the pod's namespace, or kube-system outside
+// of a pod.
 func leaseNamespace(settings config.Settings) string {
 	if settings.LeaderElectionNamespace != "" {
 		return settings.LeaderElectionNamespace

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its STS client before it has read
-// AWS_ENDPOINT_URL, which would then apply to all calls except this one; a private cluster may not resolve the default endpoint. Therefore
-// tokenGiver creates the client from the complete configuration.
+// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its STS client before it
+// has read AWS_ENDPOINT_URL, which would then apply to all calls except this one; a private cluster may not resolve the
+// default endpoint. Therefore tokenGiver creates the client from the complete configuration.
 type tokenGiver struct{ client *sts.Client }
 
 // option makes a configuration get credentials through t.
@@ -34,7 +34,8 @@ func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	return t.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }
 
-// credentialsAdvice returns the hint for missing credentials. It is empty with IRSA, because the error of STS has its own hint.
+// credentialsAdvice returns the hint for missing credentials. It is empty with IRSA, because the error of STS has its
+// own hint.
 func credentialsAdvice() string {
 	if os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
 		return ""

@@ -28,7 +28,8 @@ func writeBundle(path string, text []byte) error {
 	return fmt.Errorf("write bundle: %s: %w", path, err) // the user does not know the name of the temporary file
 }
 
-// writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its target.
+// writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its
+// target.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
 	case clean == "/dev/stdout": // not opened again, because the two streams would overwrite each other
@@ -49,7 +50,8 @@ func writerFor(path *string) func(path string, text []byte) error {
 
 func writeThrough(path string, text []byte) error { return os.WriteFile(path, text, 0o600) }
 
-// replaceOrOverwrite replaces a file. If that fails because the file is a mount point or its folder is read-only, it overwrites the file.
+// replaceOrOverwrite replaces a file. If that fails because the file is a mount point or its folder is read-only, it
+// overwrites the file.
 func replaceOrOverwrite(path string, text []byte) error {
 	err := replaceFile(path, text)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {

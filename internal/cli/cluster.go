@@ -107,8 +107,8 @@ func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	return chosen, ok
 }
 
-// eks returns the name and region of the EKS cluster that the kubeconfig is for. The AWS CLI names the cluster by its ARN, eksctl as
-// NAME.REGION.eksctl.io. Both results are empty for other kubeconfigs.
+// eks returns the name and region of the EKS cluster that the kubeconfig is for. The AWS CLI names the cluster by its
+// ARN, eksctl as NAME.REGION.eksctl.io. Both results are empty for other kubeconfigs.
 func (c *clusterFlags) eks() (name, region string) {
 	chosen, ok := c.chosen()
 	if !ok {

@@ -71,7 +71,8 @@ func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion,
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the reason.
+// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the
+// reason.
 func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.list(cmd.Context(), kind)

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// dedicate limits NodePools that require dedicated tenancy to the instance types that support it, as the controller does.
+// dedicate limits NodePools that require dedicated tenancy to the instance types that support it, as the controller
+// does.
 func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
 	for _, pool := range pools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
@@ -29,7 +30,8 @@ func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
 	}
 }
 
-// wantsDedicated reports whether the pool requires dedicated tenancy. It is false for invalid requirements, which the plan reports.
+// wantsDedicated reports whether the pool requires dedicated tenancy. It is false for invalid requirements, which the
+// plan reports.
 func wantsDedicated(pool *karpv1.NodePool) bool {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {

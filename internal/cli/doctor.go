@@ -285,8 +285,8 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 	return home.UID
 }
 
-// openAWS creates the AWS clients. Without credentials, region or cluster name it sets NoAWS instead. The error is about the AWS
-// configuration.
+// openAWS creates the AWS clients. Without credentials, region or cluster name it sets NoAWS instead. The error is
+// about the AWS configuration.
 func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, uid string) error {
 	quiet := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{quiet}

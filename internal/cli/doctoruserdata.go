@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances would.
+// userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances
+// would.
 func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
 	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
 		r := renderFlags{live: d.cluster}

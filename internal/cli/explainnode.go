@@ -104,8 +104,8 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 	return nil
 }
 
-// nodeStays returns a row for each claim with one of the names, or for all claims without names. Rows are sorted by Node.
-// The error names each name that no Node or NodeClaim has.
+// nodeStays returns a row for each claim with one of the names, or for all claims without names. Rows are sorted by
+// Node. The error names each name that no Node or NodeClaim has.
 func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
 	rows, known := []output.NodeStay{}, []string{}
 	found := map[string]bool{}
@@ -139,7 +139,8 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 // looksAgain is added to the explanation of a node without a known reason.
 const looksAgain = "; the controller checks it again within seconds"
 
-// Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not import.
+// Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not
+// import.
 const (
 	blocked        = "Blocked"
 	leaving        = "Leaving"

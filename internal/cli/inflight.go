@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// inFlight returns the pending pods that need no new node because NodeClaims for them are being launched; nil if there are none.
+// inFlight returns the pending pods that need no new node because NodeClaims for them are being launched; nil if there
+// are none.
 func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
 	planned := map[string]bool{}
 	for i := range s.Pods {

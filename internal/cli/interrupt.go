@@ -30,8 +30,8 @@ func (i Interrupted) exitCode() int {
 	return ExitFailed
 }
 
-// execute runs the command until it is done or a signal arrives. It does not wait for a command that cannot be interrupted, such as a plan:
-// the process exits.
+// execute runs the command until it is done or a signal arrives. It does not wait for a command that cannot be
+// interrupted, such as a plan: the process exits.
 func execute(ctx context.Context, root *cobra.Command, args []string) error {
 	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[OwnSignals] != "" {
 		return root.ExecuteContext(ctx)

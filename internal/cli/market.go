@@ -36,8 +36,8 @@ const (
 // usualRegion is the region if neither flags nor the AWS configuration name one.
 const usualRegion = "us-east-1"
 
-// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to 90 % below the
-// on-demand price, and most types at 50 to 67 % below.
+// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to
+// 90 % below the on-demand price, and most types at 50 to 67 % below.
 const usualSpotShare = 0.4
 
 // awsPatience is the timeout for reading instance types and prices from AWS,

@@ -120,7 +120,8 @@ func (m *migrationAWS) strays(ctx context.Context) {
 	}
 }
 
-// readPolicies reads the policies of --policy. A policy with an element that package iampolicy does not evaluate is an error.
+// readPolicies reads the policies of --policy. A policy with an element that package iampolicy does not evaluate is an
+// error.
 func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	var out []iampolicy.Policy
 	for _, file := range m.policies {
@@ -156,7 +157,8 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 	}
 }
 
-// scope returns the cluster, account and roles that the policies must cover. missing names the flag to give for an unknown part.
+// scope returns the cluster, account and roles that the policies must cover. missing names the flag to give for an
+// unknown part.
 func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	s = permissions.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
 	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {

@@ -27,8 +27,9 @@ func notesOn(o snapshot.Objects, live bool) []string {
 	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
 }
 
-// transientTaints returns notes about taints of NodePools that a component removes when a node is ready. Such a taint belongs in
-// startupTaints: in taints it excludes all pods that do not tolerate it, from a plan as well as in the controller.
+// transientTaints returns notes about taints of NodePools that a component removes when a node is ready. Such a taint
+// belongs in startupTaints: in taints it excludes all pods that do not tolerate it, from a plan as well as in the
+// controller.
 func transientTaints(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
@@ -120,7 +121,8 @@ func missingVolumes(o snapshot.Objects) []string {
 		output.Count(len(names), "volume claim"), first(names))}
 }
 
-// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left for pods.
+// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left
+// for pods.
 func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(classes)) {

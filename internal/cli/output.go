@@ -56,8 +56,8 @@ func (o *format) isText() bool { return *o == asTable || *o == asWide }
 // usualWidth is the width of tables, in characters, if the width of the terminal is unknown.
 const usualWidth = 100
 
-// width returns the maximum width of tables, in characters: that of COLUMNS, of the terminal on standard output, or usualWidth.
-// 0 means no limit.
+// width returns the maximum width of tables, in characters: that of COLUMNS, of the terminal on standard output, or
+// usualWidth. 0 means no limit.
 func (o *format) width(w io.Writer) int {
 	if *o == asWide {
 		return 0
@@ -82,7 +82,8 @@ type reported struct {
 	Says   string `json:"says"`
 }
 
-// lines writes the lines that do writes, "OBJECT: result", in the format of -o. It also writes the lines before an error of do.
+// lines writes the lines that do writes, "OBJECT: result", in the format of -o. It also writes the lines before an
+// error of do.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(harmlessWriter{w})

@@ -246,7 +246,8 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	return found[0], nil
 }
 
-// say prints the result. was is the previous value, which is printed because it may be another user's pause that is now replaced.
+// say prints the result. was is the previous value, which is printed because it may be another user's pause that is now
+// replaced.
 func say(out io.Writer, what, value, was string, changed bool) error {
 	text := "resumed"
 	switch {

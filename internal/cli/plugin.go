@@ -19,8 +19,9 @@ const (
 	completeName = "kubectl_complete-joiner"
 )
 
-// CalledAs adapts root to the program name that it was called by, and returns the arguments to run it with. As kubectl-joiner, help texts
-// say "kubectl joiner"; as kubectl_complete-joiner, it runs shell completion. Call it after all commands are added to root.
+// CalledAs adapts root to the program name that it was called by, and returns the arguments to run it with. As
+// kubectl-joiner, help texts say "kubectl joiner"; as kubectl_complete-joiner, it runs shell completion. Call it after
+// all commands are added to root.
 func CalledAs(root *cobra.Command, program string, args []string) []string {
 	switch strings.TrimSuffix(filepath.Base(program), ".exe") {
 	case completeName:
@@ -51,8 +52,8 @@ func speak(cmd *cobra.Command, own *regexp.Regexp) {
 	}
 }
 
-// group makes every command without a Run function print its help if it has no arguments, and return an error for an unknown
-// subcommand. Cobra would print the help in both cases, with exit status 0.
+// group makes every command without a Run function print its help if it has no arguments, and return an error for an
+// unknown subcommand. Cobra would print the help in both cases, with exit status 0.
 func group(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		group(c)

@@ -198,7 +198,8 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	return data, reading, nil
 }
 
-// read returns the EC2NodeClass and the NodePool from the manifests or the cluster. The NodePool is nil if none uses the class.
+// read returns the EC2NodeClass and the NodePool from the manifests or the cluster. The NodePool is nil if none uses
+// the class.
 func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
 	if r.instanceType == "" {
 		return nil, nil, errors.New("name the instance type: --instance-type m5.large")

@@ -128,7 +128,8 @@ type Findings struct{ Count int }
 
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 
-// Unseen is the error of a command that printed its output, but could not read some of its input. What names that input.
+// Unseen is the error of a command that printed its output, but could not read some of its input. What names that
+// input.
 type Unseen struct{ What []string }
 
 func (u Unseen) Error() string { return "could not look at " + strings.Join(u.What, " and ") }

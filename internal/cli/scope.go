@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// Patterns of names that AWS and Kubernetes accept. They exclude * and ?, which are wildcards in an IAM policy and would allow more than
-// one name.
+// Patterns of names that AWS and Kubernetes accept. They exclude * and ?, which are wildcards in an IAM policy and
+// would allow more than one name.
 var (
 	clusterPattern   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	accountPattern   = regexp.MustCompile(`^[0-9]{12}$`)

@@ -15,8 +15,8 @@ import (
 // for one service.
 const endpointVariable = "AWS_ENDPOINT_URL"
 
-// EndpointProblem returns an error that names the variable with an invalid endpoint; nil if all are valid. The SDK retries an
-// invalid endpoint for seconds, and its error does not name the variable.
+// EndpointProblem returns an error that names the variable with an invalid endpoint; nil if all are valid. The SDK
+// retries an invalid endpoint for seconds, and its error does not name the variable.
 func EndpointProblem(cfg aws.Config) error {
 	if at := aws.ToString(cfg.BaseEndpoint); !isEndpoint(at) {
 		name := endpointVariable

@@ -82,7 +82,8 @@ type keyFields struct {
 	Key         string `json:"client-key-data"`
 }
 
-// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. client-go's error does not name it.
+// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. client-go's
+// error does not name it.
 func undecodable(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -19,7 +19,8 @@ const (
 	roleVariable  = "AWS_ROLE_ARN"
 )
 
-// webIdentityProblem returns a one-line text that says why STS does not accept the token of the service account, and how to fix it.
+// webIdentityProblem returns a one-line text that says why STS does not accept the token of the service account, and
+// how to fix it.
 func webIdentityProblem(call *smithy.OperationError) string {
 	sorted := *awserr.Of(awserr.Sort(call.Operation(), call))
 	token := readServiceToken(os.Getenv(tokenVariable))
@@ -38,7 +39,8 @@ type serviceToken struct {
 	Expires   int64  `json:"exp"`
 }
 
-// readServiceToken reads a token's file. Claims that cannot be read stay empty: the error of STS is more helpful than one about the file.
+// readServiceToken reads a token's file. Claims that cannot be read stay empty: the error of STS is more helpful than
+// one about the file.
 func readServiceToken(file string) serviceToken {
 	out := serviceToken{file: file}
 	text, err := os.ReadFile(file)

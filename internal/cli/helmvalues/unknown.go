@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// chartPaths returns the paths of the values of Joiner's chart, without settings. Paths whose value is a free-form map or list, such as
-// nodeSelector, include everything below. TestChartPaths compares them with the chart.
+// chartPaths returns the paths of the values of Joiner's chart, without settings. Paths whose value is a free-form map
+// or list, such as nodeSelector, include everything below. TestChartPaths compares them with the chart.
 func chartPaths() []string {
 	return []string{
 		"additionalAnnotations", "additionalClusterRoleRules", "additionalLabels", "affinity.nodeAffinity", "affinity.podAffinity",
@@ -83,7 +83,8 @@ func unknownValue(path string, known []string) (bad, near string) {
 	return "", ""
 }
 
-// elsewhere returns the path of a value with the same name elsewhere in the chart, or in its settings; empty if there is none.
+// elsewhere returns the path of a value with the same name elsewhere in the chart, or in its settings; empty if there
+// is none.
 func elsewhere(name string, known []string) string {
 	for _, k := range known {
 		if k[strings.LastIndexByte(k, '.')+1:] == name {

@@ -34,7 +34,8 @@ type Flight struct {
 	AgeSeconds float64 `json:"ageSeconds"`         // since the NodeClaim was created
 }
 
-// largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too low.
+// largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too
+// low.
 const largeGap = 0.10
 
 // text returns a line for each fact of the context.

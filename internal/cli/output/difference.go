@@ -5,8 +5,8 @@ import "strings"
 // around is the number of unchanged lines shown before and after a change.
 const around = 2
 
-// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ", unchanged ones with two
-// spaces. For texts of more than about two thousand lines, all lines are removed and added.
+// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ",
+// unchanged ones with two spaces. For texts of more than about two thousand lines, all lines are removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string

@@ -10,7 +10,8 @@ type Plan struct {
 	Machines   []NodeClaim `json:"machines"`   // cheapest first
 	Placements []Placement `json:"placements"` // pods that existing nodes have room for
 	Refusals   []Refusal   `json:"refusals"`   // unschedulable pods
-	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
+	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed
+	// the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
 	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all planned nodes

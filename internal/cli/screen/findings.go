@@ -17,7 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Limits of the text output. Evidence is shortened to fit into screenLines, the height of a default terminal; fixes never are.
+// Limits of the text output. Evidence is shortened to fit into screenLines, the height of a default terminal; fixes
+// never are.
 const (
 	screenLines = 24
 	mostLines   = 2  // of evidence for one cause
@@ -35,7 +36,8 @@ type cause struct {
 	follows  []diagnosis.Finding
 }
 
-// causes groups findings by cause, in the order of their first findings. Findings that follow from a cause are listed under it.
+// causes groups findings by cause, in the order of their first findings. Findings that follow from a cause are listed
+// under it.
 func causes(worst []diagnosis.Finding) []*cause {
 	var out []*cause
 	find := func(is func(*cause) bool) *cause {
@@ -77,8 +79,9 @@ func withSteps(lines []string, steps []fix.Step) []string {
 	return lines
 }
 
-// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
-// first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the systems that could not be read.
+// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence.
+// The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the
+// systems that could not be read.
 func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
 	all := causes(diagnosis.Worst(findings))
 	tail := closing(findings, unseen, truncated)
@@ -175,8 +178,8 @@ func inShort(f diagnosis.Finding) string {
 	return message.OneLine(text + ": " + f.Cause)
 }
 
-// closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed checks, and the
-// systems that could not be read.
+// closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed
+// checks, and the systems that could not be read.
 func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
 	fine, reasons := map[string]bool{}, map[string][]string{}
 	bad, open := map[string]bool{}, map[string]bool{}

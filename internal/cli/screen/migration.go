@@ -51,7 +51,8 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	return message.OneLine(fmt.Sprintf("go: nothing blocks the migration%s", name))
 }
 
-// found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room findings.
+// found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room
+// findings.
 func found(head string, all []migration.Finding, room int) []string {
 	var out []string
 	for i, f := range all {

@@ -75,8 +75,8 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	return out
 }
 
-// joiningRoles requests the profiles whose role no class names, and the roles of the classes if instances are late. It requests the mapped
-// roles and the controller's own if the role of a class is not mapped.
+// joiningRoles requests the profiles whose role no class names, and the roles of the classes if instances are late. It
+// requests the mapped roles and the controller's own if the role of a class is not mapped.
 func (c *collector) joiningRoles(ctx context.Context) []func() {
 	var mu sync.Mutex // guards the maps
 	var out []func()

@@ -32,8 +32,8 @@ type Column struct {
 	Absent Set      // the members without the label
 }
 
-// NewIndex returns an index of size members. visit calls add for the members that have the label key, in any order: each
-// call is for the members from, from+1, …, to-1, which have the same value.
+// NewIndex returns an index of size members. visit calls add for the members that have the label key, in any order:
+// each call is for the members from, from+1, …, to-1, which have the same value.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
 	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}
 	x.none.Absent.AddRange(0, size)

@@ -9,8 +9,8 @@ import (
 // limit less the volumes that the node boots with. If network interfaces use the same limit, those besides the first
 // that exist when the driver starts are subtracted, too.
 //
-// Source of all numbers in this file: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User Guide, and how
-// aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count without --volume-attach-limit and
+// Source of all numbers in this file: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User Guide, and
+// how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count without --volume-attach-limit and
 // --reserved-volume-attachments.
 func attachable(f Facts, s Settings) int64 {
 	n, shared := attachments(f)

@@ -24,7 +24,8 @@ const (
 	mib = 1 << 20
 
 	// usualMemoryOverhead is the share of an instance's memory that the kubelet does not report, because hypervisor and
-	// kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is Karpenter's default.
+	// kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is Karpenter's
+	// default.
 	usualMemoryOverhead = 0.075
 
 	// gravitonReserve is contiguous memory that arm64 kernels reserve.
@@ -37,7 +38,8 @@ const (
 // Build returns the type as a node of it would look under the settings in the region, without offerings. It does not
 // check whether the type can be used with the settings: see Incompatible.
 //
-// Unless measured, the amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a pod.
+// Unless measured, the amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a
+// pod.
 func Build(f Facts, s Settings, region string) Type {
 	total := nodeCapacity(f, s)
 	return Type{
@@ -113,8 +115,8 @@ func PodVolume(s Settings) string {
 	return familyOf(s.Family).device
 }
 
-// podVolume returns the volume of the NodeClass that holds the kubelet's files, and whether there is one with a size: the
-// root volume; for a custom image otherwise the last volume; for other families the one with the family's device.
+// podVolume returns the volume of the NodeClass that holds the kubelet's files, and whether there is one with a size:
+// the root volume; for a custom image otherwise the last volume; for other families the one with the family's device.
 func podVolume(s Settings) (Volume, bool) {
 	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
 		return s.Volumes[i], true

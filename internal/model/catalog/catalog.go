@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Price is an amount of money per hour, in billionths of a US dollar. It is an integer, so that a sum does not depend on
-// the order of its terms.
+// Price is an amount of money per hour, in billionths of a US dollar. It is an integer, so that a sum does not depend
+// on the order of its terms.
 type Price int64
 
 // Dollar is one US dollar per hour.

@@ -14,8 +14,8 @@ type ForeignLabel struct {
 }
 
 // foreignDomains returns the domains of labels that describe a node and that a NodePool must not set, with the system
-// that sets them; empty if users may set them. A domain includes its subdomains; of several matching domains, the longest
-// applies. An entry with a slash is a complete label.
+// that sets them; empty if users may set them. A domain includes its subdomains; of several matching domains, the
+// longest applies. An entry with a slash is a complete label.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",
@@ -167,9 +167,9 @@ func manufacturerOf(domain string) string {
 // LabelNodePool is the name of the NodePool of a node.
 const LabelNodePool = "karpenter.sh/nodepool"
 
-// mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. No instance has
-// less than 512 MiB, so a number without unit is in GiB if it is lower. The result is empty if text is already in MiB or
-// is no such amount.
+// mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. No instance
+// has less than 512 MiB, so a number without unit is in GiB if it is lower. The result is empty if text is already in
+// MiB or is no such amount.
 func mebibytes(text string) string {
 	digits := strings.TrimRight(text, "gib ")
 	n, err := strconv.Atoi(digits)

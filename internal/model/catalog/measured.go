@@ -82,9 +82,9 @@ func (m Measurements) Note(r Report) bool {
 }
 
 // corrected returns the corrections after the report of a node with this promised amount. The promised amount is the
-// computed one before the first report, and later the measured one, so it is compared with both. If two NodeClasses have
-// the same computed amount and different real ones, the smaller one is kept, so that a plan rather promises too little
-// for one of them than too much for the other.
+// computed one before the first report, and later the measured one, so it is compared with both. If two NodeClasses
+// have the same computed amount and different real ones, the smaller one is kept, so that a plan rather promises too
+// little for one of them than too much for the other.
 func corrected(before []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return before

@@ -12,8 +12,8 @@ type Zone struct {
 	ID   string `json:"id"`   // "use1-az1"; the same in all accounts; empty if unknown
 }
 
-// IsLocal reports whether z is a local zone or a Wavelength zone. Their names contain the region and a city, so at least
-// four hyphens: "us-east-1-bos-1a". Names of availability zones have at most three: "us-gov-west-1a".
+// IsLocal reports whether z is a local zone or a Wavelength zone. Their names contain the region and a city, so at
+// least four hyphens: "us-east-1-bos-1a". Names of availability zones have at most three: "us-gov-west-1a".
 func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 
 // Prices are the known prices of one region.

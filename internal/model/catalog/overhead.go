@@ -32,8 +32,8 @@ func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	return kube.Add(system).Add(eviction)
 }
 
-// kubeReserved returns what the AMI's bootstrap reserves for Kubernetes by default: 255 MiB of memory and 11 MiB per pod,
-// CPU by cores, and 1 GiB of disk. Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
+// kubeReserved returns what the AMI's bootstrap reserves for Kubernetes by default: 255 MiB of memory and 11 MiB per
+// pod, CPU by cores, and 1 GiB of disk. Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
 func kubeReserved(f Facts, s Settings) resources.Amounts {
 	n := pods(f, s)
 	if familyOf(s.Family).reservesByENI {

@@ -39,8 +39,8 @@ type Laid struct {
 
 // Lay applies overlays to the types of pools, in the order of Overlay.Weight. The first overlay with a price for an
 // offering sets that price. The first overlay with an amount of a resource that selects at least one of a type's
-// offerings sets that amount of the type. Two overlays of equal weight with different values for the same price or amount
-// contradict each other: the second is not applied at all.
+// offerings sets that amount of the type. Two overlays of equal weight with different values for the same price or
+// amount contradict each other: the second is not applied at all.
 func Lay(grounds []Ground, overlays []Overlay) Laid {
 	overlays = slices.SortedFunc(slices.Values(overlays), func(a, b Overlay) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), -cmp.Compare(a.Name, b.Name))

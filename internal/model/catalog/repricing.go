@@ -53,8 +53,8 @@ func (r Repricing) Of(p Price) Price {
 	return Price(out.Int64())
 }
 
-// ParseRepricing parses a price ("0.25") or an adjustment ("+0.1", "-0.1", "+10%", "-10%"), of which at least one must be
-// empty. It returns nil if both are.
+// ParseRepricing parses a price ("0.25") or an adjustment ("+0.1", "-0.1", "+10%", "-10%"), of which at least one must
+// be empty. It returns nil if both are.
 func ParseRepricing(price, adjustment string) (*Repricing, error) {
 	switch {
 	case price != "" && adjustment != "":

@@ -12,8 +12,8 @@ const (
 	ReservationBlock   = "capacity-block" // for a fixed period
 )
 
-// Reservation is the capacity reservation of an offering: a number of instances of one type in one zone that the account
-// pays for whether they run or not.
+// Reservation is the capacity reservation of an offering: a number of instances of one type in one zone that the
+// account pays for whether they run or not.
 type Reservation struct {
 	ID            string // "cr-0123456789abcdef0"; empty: the offering has no reservation
 	Type          string // ReservationDefault or ReservationBlock
@@ -37,8 +37,8 @@ type ReservedCapacity struct {
 const reservedDivisor = 10_000_000
 
 // WithReserved returns the type with an additional offering for each reservation of this type in one of the zones; nil
-// zones means all zones. An offering is available while the reservation has instances left and is not expiring. t is not
-// changed.
+// zones means all zones. An offering is available while the reservation has instances left and is not expiring. t is
+// not changed.
 func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 	out := slices.Clone(t.Offerings)
 	for _, r := range all {

@@ -85,8 +85,8 @@ type Threshold struct {
 	Amount  int64   // bytes
 }
 
-// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" give the zero Threshold: both disable it
-// in the kubelet.
+// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" give the zero Threshold: both disable
+// it in the kubelet.
 func ParseThreshold(text string) (Threshold, error) {
 	number, isPercent := strings.CutSuffix(text, "%")
 	if !isPercent {

@@ -50,8 +50,8 @@ type Pool struct {
 	Nodes int
 }
 
-// Limits are the limits of a pool. A resource that is not in Ceiling is unlimited. With a ceiling of 0, no node of the pool
-// may have any of the resource.
+// Limits are the limits of a pool. A resource that is not in Ceiling is unlimited. With a ceiling of 0, no node of the
+// pool may have any of the resource.
 type Limits struct {
 	Ceiling map[string]int64 // by resource name, in the units of resources.Amounts
 	Nodes   *int             // maximum number of nodes; nil: unlimited
@@ -153,8 +153,8 @@ type Pod struct {
 	Unplannable string
 }
 
-// SharesDemands reports whether both pods share the slices of requirements, preferences, tolerations and topology rules,
-// as pods of one template do. If it returns false, the contents may still be equal.
+// SharesDemands reports whether both pods share the slices of requirements, preferences, tolerations and topology
+// rules, as pods of one template do. If it returns false, the contents may still be equal.
 func (p *Pod) SharesDemands(o *Pod) bool {
 	return same(p.Required, o.Required) && same(p.Preferred, o.Preferred) && same(p.Tolerations, o.Tolerations) &&
 		same(p.Spread, o.Spread) && same(p.Affinity, o.Affinity) && same(p.AntiAffinity, o.AntiAffinity)

@@ -77,8 +77,8 @@ func (r Requirements) Keys() []string {
 	return out
 }
 
-// Conflict returns the first key, by name, for which r and s accept no common value and not both absence; "" if there is
-// no such key. A key that only one of them has is not a conflict.
+// Conflict returns the first key, by name, for which r and s accept no common value and not both absence; "" if there
+// is no such key. A key that only one of them has is not a conflict.
 func (r Requirements) Conflict(s Requirements) string {
 	first := ""
 	for k, v := range s {

@@ -16,7 +16,8 @@ import (
 )
 
 // Values is the set of accepted values of one label: a finite set, or everything except a finite set, within optional
-// integer bounds. Absence, that is a node or pod without the label, may be accepted, too. The zero value accepts nothing.
+// integer bounds. Absence, that is a node or pod without the label, may be accepted, too. The zero value accepts
+// nothing.
 type Values struct {
 	// Listed are the accepted values, or the rejected ones if Complement is set. Sorted, without duplicates; the slice
 	// is never changed.

@@ -34,8 +34,8 @@ const AttachableVolumes = "attachable-volumes-csi-"
 // Plenty is the amount of an unlimited resource: more than all pods of a cluster can request.
 const Plenty = 1 << 40
 
-// Left sets v to the amounts that are left of all after used. A CSI driver for which all has no number of volumes has no
-// limit on the node, as in kube-scheduler: its amount becomes Plenty.
+// Left sets v to the amounts that are left of all after used. A CSI driver for which all has no number of volumes has
+// no limit on the node, as in kube-scheduler: its amount becomes Plenty.
 func (d Dimensions) Left(v Vector, all, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
 		all.Extended, used.Extended = nil, nil // v has none of them, so do not subtract them
