@@ -46,8 +46,8 @@ type Settings struct {
 	// InterruptionQueue is the name of the SQS queue to which EventBridge delivers the interruption messages of EC2 and
 	// AWS Health. Empty: no messages are received, so nodes are not drained before an interruption.
 	InterruptionQueue string
-	// SubnetRefresh and AMIRefresh are the intervals at which the subnets and security groups, and the AMIs, of
-	// EC2NodeClasses are resolved.
+	// SubnetRefresh is the maximum interval at which the subnets and security groups of EC2NodeClasses are resolved,
+	// AMIRefresh that of AMIs. The controller resolves all of them at the smaller of the two.
 	SubnetRefresh, AMIRefresh time.Duration
 
 	// ZonalShift prevents launches in zones with an active ARC zonal shift of the cluster; see package eks.

@@ -108,7 +108,7 @@ func permissions(in Installation) []Finding {
 	if len(in.Permissions) == 0 {
 		return nil
 	}
-	type source struct{ policy, statement string } // of Joiner's own policies
+	type source struct{ policy, statement string }                    // of Joiner's own policies
 	missing, optional := map[source][]string{}, map[source][]string{} // actions that the role does not allow
 	for _, p := range in.Permissions {
 		at := source{p.Policy, p.Statement}

@@ -48,8 +48,9 @@ type Controller struct {
 	Name      string  `json:"name,omitempty"`      // of the Deployment; empty: not known
 	Version   string  `json:"version,omitempty"`   // the image's tag: "1.14.1"; empty: not known
 	Release   string  `json:"release,omitempty"`   // name of the Helm release; empty: it was not installed by Helm
-	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment; 1 if unset
-	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled.
+	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment, 1 if unset; 0 if a values file does not set it
+	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled, or the settings
+	// have a Problem.
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
 	Role    string `json:"role,omitempty"`    // ARN of the role in the annotation of the service account

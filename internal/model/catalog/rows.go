@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// row is a type in the output of `joiner catalog -o json` and the input of `--catalog FILE`. The field names must not
-// change.
+// row is a type in the output of Encode, with the fields of output.Type, the type in the output of `joiner catalog -o
+// json`. The field names must not change.
 type row struct {
 	InstanceType string              `json:"instanceType"`
 	Labels       requirements.Labels `json:"labels"`
