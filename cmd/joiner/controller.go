@@ -205,7 +205,8 @@ func wire(p parts) controller.Controllers {
 		},
 		Claims: &nodeclaim.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.away.ec2, Machines: p.away.ec2,
-			Offers: requestBuilder, Ledger: ledger, Batch: batch, Holds: launchBackoff, PodBackoff: podBackoff, Events: recorder, Metrics: p.metrics, Log: p.log,
+			Offers: requestBuilder, Ledger: ledger, Batch: batch, Holds: launchBackoff, PodBackoff: podBackoff,
+			Events: recorder, Metrics: p.metrics, Log: p.log,
 			Registrations: registrations,
 			Replacements: &nodeclaim.Replacements{
 				Cache: cache, Cluster: reader, Departures: plannedEvictions, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
@@ -223,7 +224,8 @@ func wire(p parts) controller.Controllers {
 			Batch:      batch, Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &nodepool.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: launchBackoff, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch,
+			Cache: cache, Cluster: reader, Objects: writer, Holds: launchBackoff, Market: market, Registrations: registrations,
+			Pauses: pauses, Batch: batch,
 			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &disruptor.Emptiness{

@@ -62,7 +62,8 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 		}
 		evidence := evident(p)
 		evidence.Class = class.Name
-		evidence.Corrected = !slices.ContainsFunc(remaining[check], func(l userdata.Problem) bool { return l.Kind == p.Kind && l.Cause == p.Cause })
+		evidence.Corrected = !slices.ContainsFunc(remaining[check],
+			func(r userdata.Problem) bool { return r.Kind == p.Kind && r.Cause == p.Cause })
 		if !slices.Contains(out, evidence) {
 			out = append(out, evidence)
 		}

@@ -121,7 +121,13 @@ func (c *Settings) table() []setting {
 		{flag: "metrics-port", fallback: "8080", help: "port of /metrics, 0 for none", set: count(&c.MetricsPort, 0, 65535)},
 		{flag: "health-probe-port", fallback: "8081", help: "port of /healthz and /readyz, 0 for none", set: count(&c.ProbePort, 0, 65535)},
 		{flag: "bind-address", help: "IP address of both ports; all addresses when empty", set: ip(&c.BindAddress)},
-		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: boolean(&c.Profiling)},
+		{
+			flag:     "enable-profiling",
+			fallback: "false",
+			help:     "serve /debug/pprof on the metrics port",
+			isBool:   true,
+			set:      boolean(&c.Profiling),
+		},
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
 		{

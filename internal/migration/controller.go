@@ -51,7 +51,8 @@ func controllers(in Installation) []Finding {
 	for _, joiner := range in.of(Joiner) {
 		for _, c := range karpenters {
 			if joiner.Replicas > 0 && c.Replicas > 0 && (joiner.Lease != c.Lease || c.Lease == "") {
-				out = append(out, stops(joiner.subject(), "it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
+				out = append(out, stops(joiner.subject(),
+					"it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
 					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(joiner.Namespace)), fix.Words("scale"),
 						one(fix.Text("deployment/"), fix.Name(joiner.Name)), fix.Words("--replicas=0")))
 			}

@@ -87,7 +87,7 @@ type Definition struct {
 type Pool struct {
 	Name        string `json:"name"`                  // of the NodePool
 	Class       string `json:"class"`                 // name of its node class
-	Foreign     bool   `json:"foreign"`               // its node class is not an EC2NodeClass, so neither Karpenter for AWS nor Joiner serves the pool
+	Foreign     bool   `json:"foreign"`               // its node class is not an EC2NodeClass, so Joiner does not serve it
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.sh/nodepool-hash; empty: none
 	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.sh/nodepool-hash-version; empty: none
 	Object
@@ -96,7 +96,7 @@ type Pool struct {
 // Class is an EC2NodeClass.
 type Class struct {
 	Name        string `json:"name"`                  // of the EC2NodeClass
-	Role        string `json:"role,omitempty"`        // IAM role of its nodes, with the role's path; empty: the class names an instance profile
+	Role        string `json:"role,omitempty"`        // IAM role of its nodes, with path; empty: the class names a profile
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.k8s.aws/ec2nodeclass-hash; empty: none
 	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.k8s.aws/ec2nodeclass-hash-version; empty: none
 	Object

@@ -132,7 +132,7 @@ func nodes(in Installation) []Finding {
 	}
 	if n := len(unclaimed); n > 0 {
 		out = append(out, differs("Node "+some(unclaimed),
-			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s unclaimed", is(n, "it has", "they have"), is(n, "it", "them")).
+			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
 			withFix("terminate by hand the instances that are not needed"))
 	}
 	if n := len(tainted); n > 0 {

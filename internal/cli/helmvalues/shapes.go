@@ -67,7 +67,7 @@ func misshapen(tree map[string]any) []string {
 			switch {
 			case value == nil:
 			case want != "" && want != actual:
-				text := fmt.Sprintf("value %s actual %s: want %s", path+name, actual, want)
+				text := fmt.Sprintf("value %s is %s: want %s", path+name, actual, want)
 				if actual == shapeText && (want == shapeBool || want == shapeWhole) {
 					text += ", without quotes"
 				}

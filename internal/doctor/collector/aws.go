@@ -152,8 +152,8 @@ func (c *collector) consoles(ctx context.Context) {
 	read := map[string]int{} // number of instances by EC2NodeClass
 	for i := range c.e.Instances.Value {
 		instance := &c.e.Instances.Value[i]
-		if instance.State != "running" || ready[instance.ID] || instance.Claim == "" && c.Kube != nil || read[instance.Class] >= mostConsoles ||
-			c.Late != nil && !c.Late[instance.ID] {
+		if instance.State != "running" || ready[instance.ID] || instance.Claim == "" && c.Kube != nil ||
+			read[instance.Class] >= mostConsoles || c.Late != nil && !c.Late[instance.ID] {
 			continue
 		}
 		read[instance.Class]++
