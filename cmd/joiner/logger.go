@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// newLogger returns a logger that writes lines of the level and above to to: as text if to is a terminal, else as JSON.
-// It also makes controller-runtime and klog write to to, through quiet.
+// newLogger returns a logger that writes lines of the level and above: as text if the writer is a terminal, else as
+// JSON. It also makes controller-runtime and klog write to the same writer, through quiet.
 func newLogger(to io.Writer, level string) *slog.Logger {
 	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
 	handler := newHandler(to, least, isTerminal(to))

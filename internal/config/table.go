@@ -266,7 +266,7 @@ func ip(to *string) func(string) error {
 	}
 }
 
-// period returns a parser of a duration of at least least.
+// period returns a parser of a duration; least is the minimum.
 func period(to *time.Duration, least time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
@@ -285,7 +285,7 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 // lifecycle.RegistrationTimeout.
 const givenUp = 15 * time.Minute
 
-// below returns a parser of a duration of at least least, and less than most.
+// below returns a parser of a duration from least to below most.
 func below(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration

@@ -24,11 +24,11 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// An entry "buy" begins with the NodePool of a planned NodeClaim and its cheapest offering: instance type, zone,
-// capacity type, price per hour and, if there is one, the ID of the capacity reservation. "or" lists the other instance
-// types, zones and capacity types that the NodeClaim allows, "with" its labels. "relaxed" is a label with fewer values
-// than minValues requires. The last line has the sum of the requests of one NodeClaim's pods. Adjacent planned
-// NodeClaims that differ only in the names of their pods share one entry, with a line of pods for each.
+// The entry of a planned NodeClaim begins with its NodePool and its cheapest offering: instance type, zone, capacity
+// type, price per hour and, if there is one, the ID of the capacity reservation. "or" lists the other instance types,
+// zones and capacity types that the NodeClaim allows, "with" its labels. "relaxed" is a label with fewer values than
+// minValues requires. The last line has the sum of the requests of one NodeClaim's pods. Adjacent planned NodeClaims
+// that differ only in the names of their pods share one entry, with a line of pods for each.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {

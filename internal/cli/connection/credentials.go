@@ -1,5 +1,5 @@
-// Package connection explains why no connection to Kubernetes or AWS can be made: because of the kubeconfig, the
-// credentials, an endpoint or the token of a service account.
+// Package connection explains why no connection to Kubernetes or AWS can be made: kubeconfig, credentials, endpoint,
+// web identity.
 //
 // In: the configuration and the error of a client.
 // Out: an error or a hint that names the file, field or variable, and the fix.

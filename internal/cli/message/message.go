@@ -1,4 +1,4 @@
-// Package message converts texts of libraries and files to one line that is safe for a terminal.
+// Package message puts texts of libraries and files on one line that is safe for a terminal.
 //
 // In: an error or a text.
 // Out: one line without credentials in URLs and without control characters.
