@@ -48,7 +48,7 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	return m, nil
 }
 
-// where returns where objects reads, for error messages.
+// where returns, for error messages, the place in which objects searches.
 func (r *renderFlags) where() string {
 	if len(r.files) > 0 {
 		return "among the manifests"

@@ -66,7 +66,8 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 	return nil
 }
 
-// knownCheck returns the id of the check with the name, in the case of package checks. The error hints at a similar id.
+// knownCheck returns the id of the check with this name, which may have another letter case. The error hints at a
+// similar id.
 func knownCheck(name string) (string, error) {
 	var all []string
 	for _, c := range checks.Checks() {

@@ -81,7 +81,7 @@ func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 }
 
 // judged returns a function that parses user data as instances of the EC2NodeClass would, of each architecture for
-// which the class has an image, and returns the problems without duplicates.
+// which the class has an image (both if its status has no images), and returns the problems without duplicates.
 func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userdata.Problem {
 	class = class.DeepCopy()
 	system := corev1.Linux

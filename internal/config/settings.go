@@ -96,8 +96,8 @@ type Settings struct {
 	BindAddress string
 	// Profiling serves /debug/pprof on MetricsPort.
 	Profiling bool
-	// MemoryLimit is the memory limit of the container in bytes; -1 for none. The soft limit of the Go
-	// runtime is 90 % of MemoryLimit.
+	// MemoryLimit is the memory limit of the container in bytes; -1 for none. The soft limit of the Go runtime is 90 %
+	// of MemoryLimit.
 	MemoryLimit int64
 
 	// LeaderElection enables leader election with the Lease of this name and namespace. The default name is that of

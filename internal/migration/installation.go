@@ -25,7 +25,7 @@ type Installation struct {
 	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
 	// Instances are the instances tagged with the cluster's name. Nil: EC2 was not queried, and Unseen has the reason.
 	Instances []Instance `json:"instances,omitempty"`
-	// 	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not
+	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not
 	// checked.
 	Permissions []Permission `json:"permissions,omitempty"`
 	// Unseen lists data that could not be read.
@@ -170,7 +170,7 @@ type Permission struct {
 type Unseen struct {
 	What string `json:"what"` // the data that is missing
 	Why  string `json:"why"`  // the reason
-	// 	// Asked is true if the data were requested, and the request was denied or failed: they may contain a reason to stop.
-	// It is false if they were not requested, because the input is files or there are no credentials.
+	// Asked is true if the data were requested, and the request was denied or failed: they may contain a reason to
+	// stop. It is false if they were not requested, because the input is files or there are no credentials.
 	Asked bool `json:"asked,omitempty"`
 }

@@ -199,7 +199,7 @@ func poolsOf(in Installation, claims []string) []string {
 	return out
 }
 
-// isOther reports whether two hashes differ. As in Karpenter, they are equal if one is missing or their versions
+// isOther reports whether two hashes differ. As in Karpenter, they do not differ if one is missing or if their versions
 // differ.
 func isOther(a, aVersion, b, bVersion string) bool {
 	return a != "" && b != "" && aVersion == bVersion && a != b

@@ -43,8 +43,9 @@ func isEndpoint(at string) bool {
 	return at == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// noEndpoint returns the error about the invalid endpoint at of the variable name. It hides everything before the last
-// @, because that may contain a password, and diagnosis.MaskURLs does not find every password in an invalid URL.
+// noEndpoint returns the error about the invalid endpoint at; name is the variable or field that has it. It hides
+// everything before the last @, because that may contain a password, and diagnosis.MaskURLs does not find every
+// password in an invalid URL.
 func noEndpoint(name, at string) error {
 	if end := strings.LastIndex(at, "@"); end >= 0 {
 		at = diagnosis.Hidden + at[end:]

@@ -83,8 +83,8 @@ type keyFields struct {
 	Key         string `json:"client-key-data"`
 }
 
-// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. The
-// error of client-go does not name the field.
+// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. The error of
+// client-go does not name the field.
 func undecodable(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Sentence explains why a pod is unschedulable, without the pod's name and without
-// a full stop: "of 1,402 offerings: 812 have the wrong architecture, 410 are too
-// small (cpu), EC2 is short of 180". Events, conditions and the command line use
-// the same sentence.
+// Sentence explains why a pod is unschedulable, without the pod's name and without a full stop: "of 1,402 offerings:
+// 812 have the wrong architecture, 410 are too small (cpu), EC2 is short of 180". Events, conditions and the command
+// line use the same sentence.
 func Sentence(r packing.Refusal) string {
 	var parts, others []string
 	offerings := 0

@@ -53,7 +53,7 @@ type Clients struct {
 	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
 	// Collect finds it.
 	Controller string
-	// 	// Progress is called when the reading of an item starts and, with done true, when it ends. Calls may be concurrent.
+	// Progress is called when the reading of an item starts and, with done true, when it ends. Calls may be concurrent.
 	// Nil disables Progress.
 	Progress func(source string, done bool)
 
@@ -228,8 +228,8 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 }
 
 // claims reads the NodeClaims after the instances, so that an instance launched in between is in the status of its
-// NodeClaim. It
-// then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the NodeClaims.
+// NodeClaim. It then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the
+// NodeClaims.
 func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
@@ -238,7 +238,7 @@ func (c *collector) claims(ctx context.Context) {
 }
 
 // countTypes sets, for each NodePool, how many instance types remain after each of its requirements, for the AMI family
-// of its EC2NodeClass. If none remain, countTypes also sets which requirements to remove.
+// of its EC2NodeClass. If none remain, countTypes also sets the smallest change after which some do (see loosening).
 func (c *collector) countTypes() {
 	families := map[string]string{}
 	for _, class := range c.e.Classes.Value {

@@ -40,8 +40,8 @@ func NewIndex(size int, visit func(key string, add func(from, to int, value stri
 	return x
 }
 
-// Naming sets the function that returns the labels that members may have. It is called once, when a further
-// label is asked for and manyKeys are indexed. Naming returns x.
+// Naming sets the function that returns the labels that members may have. It is called once, when a further label is
+// asked for and manyKeys are indexed. Naming returns x.
 func (x *Index) Naming(names func() map[string]bool) *Index {
 	x.names = names
 	return x

@@ -89,8 +89,8 @@ func dedicated(f Facts, family string) int64 {
 	return n
 }
 
-// dedicatedMetal is dedicated for bare-metal types: the limit depends on whether the instance is half a host or a whole
-// one.
+// dedicatedMetal is like dedicated, but for bare-metal types: their limit depends on whether the instance is half a
+// host or a whole one.
 func dedicatedMetal(f Facts, family string, cpus int64) int64 {
 	isHalfHost := cpus <= 96
 	if strings.HasSuffix(family, "8i") { // hosts with 384 vCPUs, not 192

@@ -23,9 +23,9 @@ const (
 	kib = 1 << 10
 	mib = 1 << 20
 
-	// usualMemoryOverhead is the share of an instance's memory that the kubelet does not report, because hypervisor and
-	// kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is Karpenter's
-	// default.
+	// usualMemoryOverhead is the share of an instance's memory that the kubelet does not report, because the hypervisor
+	// and the kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is
+	// Karpenter's default.
 	usualMemoryOverhead = 0.075
 
 	// gravitonReserve is contiguous memory that arm64 kernels reserve.

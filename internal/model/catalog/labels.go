@@ -46,8 +46,8 @@ const (
 	TenancyDedicated = "dedicated" // on dedicated hardware
 )
 
-// labels returns the labels of every node of the type. A fact in Facts.Unknown has no
-// label, so that no pod is placed by a guess.
+// labels returns the labels of every node of the type. A fact in Facts.Unknown has no label, so that no pod is placed
+// by a guess.
 func labels(f Facts, s Settings, region string) requirements.Labels {
 	l := requirements.Labels{
 		LabelInstanceType:        f.Name,

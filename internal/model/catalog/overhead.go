@@ -12,9 +12,9 @@ const (
 	NodeFSAvailable = "nodefs.available"
 )
 
-// overhead returns the resources that pods cannot request: those reserved for Kubernetes and for the system, and
-// those that must stay free by the hard eviction thresholds. Soft thresholds are not included, because the kubelet does
-// not subtract them.
+// overhead returns the resources that pods cannot request: those reserved for Kubernetes and for the system, and those
+// that must stay free by the hard eviction thresholds. Soft thresholds are not included, because the kubelet does not
+// subtract them.
 func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	kube := kubeReserved(f, s)
 	var system, eviction resources.Amounts

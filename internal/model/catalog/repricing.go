@@ -23,7 +23,7 @@ const (
 )
 
 // The lowest and the highest price that an overlay can set: a billionth of a dollar and a million dollars per hour. An
-// offering with price zero would always be launched, and an unlimited sum of prices would overflow.
+// offering with price zero would always be launched, and one with an infinite price never.
 const (
 	leastPrice Price = 1
 	mostPrice        = 1_000_000 * Dollar

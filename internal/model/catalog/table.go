@@ -13,8 +13,8 @@ import (
 // tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files, and
 // left-out.txt beside them, which lists the types that are missing in types.jsonl, each with the reason.
 //
-// The first line of types.jsonl has the facts that most types share, each further line the name of a type and those
-// of its facts that differ from the first line.
+// The first line of types.jsonl has the facts that most types share, each further line the name of a type and those of
+// its facts that differ from the first line.
 //
 //go:embed table/*.jsonl table/*.tsv
 var tables embed.FS

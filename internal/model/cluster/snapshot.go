@@ -33,8 +33,8 @@ type Pool struct {
 	// Unusable is the reason why nothing may be launched for the pool now (not ready, being deleted, static, NodeClass
 	// not ready); empty if it may be used.
 	Unusable string
-	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so
-	// that the user has nothing to fix.
+	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so that the user
+	// has nothing to fix.
 	Closed bool
 
 	Requirements  []requirements.Requirement // as the user wrote them, with minValues
@@ -100,8 +100,8 @@ func Cordon() requirements.Taint {
 	return requirements.Taint{Key: "node.kubernetes.io/unschedulable", Effect: requirements.NoSchedule}
 }
 
-// Cordoned reports whether the node accepts only pods that tolerate Cordon. The pods on it stay, and spread
-// constraints that do not honor taints still include the node in its domains.
+// Cordoned reports whether the node accepts only pods that tolerate Cordon. The pods on it stay, and spread constraints
+// that do not honor taints still include the node in its domains.
 func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
 // Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.

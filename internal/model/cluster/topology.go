@@ -14,8 +14,8 @@ import (
 type Spread struct {
 	Key     string // a node label: topology.kubernetes.io/zone, kubernetes.io/hostname, …
 	MaxSkew int    // 1 or more
-	// MinDomains is the minimum number of domains: with fewer domains, the smallest number of matching pods in a
-	// domain is taken as 0. 0 and 1 have no effect.
+	// MinDomains is the minimum number of domains: with fewer domains, the smallest number of matching pods in a domain
+	// is taken as 0. 0 and 1 have no effect.
 	MinDomains int
 	Soft       bool // ScheduleAnyway: a preference, not a requirement
 

@@ -279,5 +279,5 @@ func (a Amounts) Compare(b Amounts) int {
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
 // Bulk returns the size of a as one number: the number of cores, plus one for every 4 GiB of memory, because most
-// general purpose instances have 4 GiB per core. Larger requests are harder to place.
+// general purpose instances have 4 GiB per vCPU. Larger requests are harder to place.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

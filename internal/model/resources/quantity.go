@@ -22,7 +22,6 @@ var suffixes = []struct {
 }
 
 // maxExponent is the largest exponent that Parse accepts, so that "1e999999999" does not use gigabytes of memory.
-// Results with larger exponents saturate anyway.
 const maxExponent = 40
 
 // Parse parses a Kubernetes quantity ("1500m", "2Gi", "1e3") in the unit of the named resource: millicores for cpu,
