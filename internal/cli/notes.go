@@ -68,7 +68,8 @@ func gated(pods []*corev1.Pod) []string {
 	}
 	var out []string
 	for _, gate := range slices.Sorted(maps.Keys(byGate)) {
-		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)", output.Count(len(byGate[gate]), "pod"), gate, first(byGate[gate])))
+		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)",
+			output.Count(len(byGate[gate]), "pod"), gate, first(byGate[gate])))
 	}
 	return out
 }

@@ -104,7 +104,8 @@ next:
 			if i == except || !keys[r.Key] {
 				continue
 			}
-			accepted, invalid := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+			accepted, invalid := requirements.All(
+				requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 			if invalid == nil && !accepted.Accepts(t.Labels) {
 				continue next
 			}
