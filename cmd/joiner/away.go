@@ -219,7 +219,7 @@ func authority(cfg *rest.Config) []byte {
 // sameAuthority reports whether the certificate authority from EKS, in base64, and that of the client configuration
 // have a certificate in common. It is also true if one of them has no certificate that can be read.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
-	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
-	same, known := eks.SameAuthority(theirs, authority(cfg))
+	eksAuthority, err := base64.StdEncoding.DecodeString(fromEKS)
+	same, known := eks.SameAuthority(eksAuthority, authority(cfg))
 	return err != nil || same || !known
 }

@@ -185,11 +185,11 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 
 // printDefinitions prints a line for each CRD. It returns Findings if isWrong is true for at least one.
 func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionSeen, isWrong func(kubeclient.DefinitionSeen) bool) error {
-	wrong := 0
+	count := 0
 	err := format.lines(out, func(w io.Writer) error {
 		for _, s := range seen {
 			if isWrong(s) {
-				wrong++
+				count++
 			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
 				return fmt.Errorf("write the output: %w", err)
@@ -200,8 +200,8 @@ func printDefinitions(format *format, out io.Writer, seen []kubeclient.Definitio
 	if err != nil {
 		return err
 	}
-	if wrong > 0 {
-		return Findings{wrong}
+	if count > 0 {
+		return Findings{count}
 	}
 	return nil
 }

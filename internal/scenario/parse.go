@@ -39,6 +39,7 @@ type podsEntry struct {
 	times int // number of pods; 0 means one pod, whose name gets no number
 }
 
+// errOutside is the error about an indented line before the first header, or in a section without entries.
 var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
 
 // line reads one line. A line without indentation is the header of a section, one that is indented by one or two blanks

@@ -50,6 +50,7 @@ func (s Scenario) String() string {
 // writer collects the text of a scenario or a plan.
 type writer struct{ strings.Builder }
 
+// printf adds formatted text.
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
 // section writes the header of a section, unless it has no entries.
@@ -176,6 +177,7 @@ func requirementText(r requirements.Requirement) string {
 	return strings.Join(words, " ")
 }
 
+// labels writes a line for each label.
 func (w *writer) labels(labels requirements.Labels) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		w.printf("    label %s=%s\n", key, labels[key])
@@ -222,6 +224,7 @@ func (w *writer) node(n cluster.Node) {
 	}
 }
 
+// tolerationsAndPorts writes a line for each toleration and each host port.
 func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, ports []cluster.HostPort) {
 	for _, t := range tolerations {
 		w.printf("    tolerate %s\n", tolerationText(t))

@@ -100,6 +100,7 @@ func selectorWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
+// skipBlanks returns text without the blanks at its beginning.
 func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.IsSpace) }
 
 // selectorText is the inverse of parseSelector.

@@ -66,7 +66,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	}
 	for i, n := range f.Neuron {
 		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
-		if i == 0 { // all devices of a type are equal; Karpenter's provider counts only the first
+		if i == 0 { // all devices of a type are equal, and Karpenter's provider sets this from the first entry only
 			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
 		}
 	}
@@ -170,6 +170,7 @@ func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	return usable*(f.Network.IPv4PerInterface-1) + 2
 }
 
+// defaultCard returns the network card of the first interface; the zero value if the facts do not list it.
 func defaultCard(f Facts) NetworkCard {
 	for _, c := range f.Network.Cards {
 		if c.Index == f.Network.DefaultCard {
@@ -179,6 +180,7 @@ func defaultCard(f Facts) NetworkCard {
 	return NetworkCard{}
 }
 
+// gpuResource returns the extended resource of a manufacturer's GPUs; empty if there is none.
 func gpuResource(manufacturer string) string {
 	switch manufacturer {
 	case "NVIDIA":

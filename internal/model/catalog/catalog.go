@@ -129,7 +129,7 @@ func offeringLabels() []string {
 }
 
 // label returns the value of a label in o.Labels(), and whether o has it.
-func (o *Offering) label(key string) (value string, has bool) {
+func (o *Offering) label(key string) (value string, ok bool) {
 	switch key {
 	case LabelZone:
 		return o.Zone, true

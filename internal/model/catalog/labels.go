@@ -136,8 +136,10 @@ func setNumber(l requirements.Labels, key string, n int64) {
 	}
 }
 
+// number returns n in decimal digits.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
+// kebab returns s in lower case, with hyphens in place of blanks: "radeon-pro-v520".
 func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
 // MHz converts gigahertz, which EC2 reports ("3.1"), to whole megahertz (3100).

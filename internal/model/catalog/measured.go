@@ -169,6 +169,7 @@ func least(a, b int64) int64 {
 // Equal reports whether both have the same samples with the same amounts and days.
 func (m Measurements) Equal(other Measurements) bool { return maps.EqualFunc(m, other, Measured.equal) }
 
+// equal reports whether both have the same amounts and day.
 func (m Measured) equal(o Measured) bool {
 	return m.Memory == o.Memory && m.Seen == o.Seen && slices.Equal(m.Disk, o.Disk) && slices.Equal(m.Pods, o.Pods)
 }

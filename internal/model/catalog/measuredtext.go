@@ -144,6 +144,7 @@ func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
 // String returns the day as "2026-11-21".
 func (d Day) String() string { return time.Unix(int64(d)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
 
+// parseDay is the inverse of Day.String.
 func parseDay(text string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {

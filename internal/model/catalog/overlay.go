@@ -144,12 +144,12 @@ func (o *Overlay) takesType(t *Type, g *Ground) bool {
 		if slices.Contains(offeringLabels(), key) {
 			continue
 		}
-		value, has := t.Labels[key]
+		value, hasLabel := t.Labels[key]
 		said, isSaid := g.Says[key]
 		switch {
-		case has && !accepted.Accepts(value),
-			!has && isSaid && !accepted.Intersects(said),
-			!has && !isSaid && !accepted.Absent:
+		case hasLabel && !accepted.Accepts(value),
+			!hasLabel && isSaid && !accepted.Intersects(said),
+			!hasLabel && !isSaid && !accepted.Absent:
 			return false
 		}
 	}
@@ -163,8 +163,8 @@ func (o *Overlay) takesOffering(offering *Offering) bool {
 		if !ok {
 			continue
 		}
-		value, has := offering.label(key)
-		if has && !accepted.Accepts(value) || !has && !accepted.Absent {
+		value, hasLabel := offering.label(key)
+		if hasLabel && !accepted.Accepts(value) || !hasLabel && !accepted.Absent {
 			return false
 		}
 	}

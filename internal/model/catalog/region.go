@@ -23,7 +23,7 @@ type Region struct {
 	zonesOf map[string]string // by type: the last characters of the IDs of the zones that have the type, or anyZone
 }
 
-// anyZone stands for all zones of the region, if no source says which zones have the type.
+// anyZone stands for all zones of the region. It is used if no source lists the zones that have the type.
 const anyZone = "?"
 
 // ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the

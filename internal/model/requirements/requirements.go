@@ -82,11 +82,11 @@ func (r Requirements) Keys() []string {
 func (r Requirements) Conflict(s Requirements) string {
 	first := ""
 	for k, v := range s {
-		mine, ok := r[k]
+		old, ok := r[k]
 		if !ok || first != "" && k > first {
 			continue
 		}
-		if !mine.Intersects(v) {
+		if !old.Intersects(v) {
 			first = k
 		}
 	}
