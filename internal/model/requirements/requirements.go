@@ -82,11 +82,11 @@ func (r Requirements) Keys() []string {
 func (r Requirements) Conflict(s Requirements) string {
 	first := ""
 	for k, v := range s {
-		old, ok := r[k]
+		accepted, ok := r[k]
 		if !ok || first != "" && k > first {
 			continue
 		}
-		if !old.Intersects(v) {
+		if !accepted.Intersects(v) {
 			first = k
 		}
 	}
