@@ -20,14 +20,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// lacks has the consequences of missing optional permissions.
+// lacks has what the controller cannot do because of missing optional permissions.
 type lacks struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
 }
 
-// recorder returns an event recorder, or a silent one without permission to write events, since the library would log
-// an error for each event.
+// recorder returns the manager's event recorder. Without permission to write events it returns a silent one, because
+// the manager's would log an error for each event.
 func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
 	if l.events {
 		return silent{}
@@ -38,6 +38,7 @@ func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
 // silent is an event recorder that does nothing.
 type silent struct{}
 
+// Eventf does nothing.
 func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
 // request is one permission that the controller needs, in one namespace.
@@ -48,7 +49,8 @@ type request struct {
 	rule      permissions.Rule // the rule that needs the permission
 }
 
-// String returns the permission in words: "patch nodeclaims/status.karpenter.sh".
+// String returns the permission as text: "patch nodeclaims/status.karpenter.sh", with name and namespace if it has
+// them.
 func (r request) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -63,14 +65,16 @@ func (r request) String() string {
 	return out
 }
 
-// Number of checks while permissions are missing, and the pause between them: new roles take a moment to become effective.
+// Number of checks while required permissions are missing, and the pause between them: new roles and bindings become
+// effective after a delay.
 const (
 	rightsTries = 3
 	rightsPause = 2 * time.Second
 )
 
-// checkRights checks that the API server allows what the controller needs. It logs a line for each missing optional permission, and returns
-// an error for missing required ones.
+// checkRights checks that the API server allows what the controller needs. It returns an error if required permissions
+// are missing. If only optional permissions are missing, it sets h.lacks and logs what the controller does not do. If
+// the permissions cannot be read, checkRights logs a warning and returns nil.
 func (h *home) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
 	reviews, err := authorizationclient.NewForConfig(h.config)
 	if err != nil {
@@ -83,7 +87,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kubeclient.IsForbidden(err) { // without this permission, each later call reports its own missing permission
+		if kubeclient.IsForbidden(err) { // the calls that lack a permission will report it
 			log.Warn("cannot read the permissions of the controller from the API server", "error", err.Error())
 			return nil
 		}
@@ -92,7 +96,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 		}
 		refused := refusal(missing, settings)
 		if refused == nil {
-			h.lacks = tellLacks(missing, log)
+			h.lacks = logLacks(missing, log)
 			return nil
 		}
 		if try == rightsTries {
@@ -106,7 +110,8 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 	}
 }
 
-// wantedRights returns the permissions that the controller needs with the settings, one for each verb and resource.
+// wantedRights returns the permissions that the controller uses with the settings, one for each verb, resource and
+// name.
 func wantedRights(settings config.Settings) []request {
 	var out []request
 	for _, rule := range permissions.Rules() {
@@ -135,6 +140,7 @@ func wantedRights(settings config.Settings) []request {
 	return out
 }
 
+// isWanted reports whether the controller uses the rule with the settings, and startup checks it.
 func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	if slices.Contains(rule.Resources, "leases") {
 		return settings.LeaderElection
@@ -150,6 +156,7 @@ func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	return true
 }
 
+// namespaceOf returns the namespace in which the rule applies; empty: all.
 func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 	switch rule.Where {
 	case permissions.Own:
@@ -181,23 +188,25 @@ func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessR
 	return out, nil
 }
 
-// refusal returns an error about missing required permissions; nil if only optional ones are missing.
+// refusal returns an error about missing required permissions; nil if only optional ones are missing. Permissions for
+// NodeOverlays are required if the settings enable them.
 func refusal(missing []request, settings config.Settings) error {
-	var must []string
+	var required []string
 	for _, r := range missing {
 		if r.rule.Without == "" || settings.NodeOverlays && r.Resource == "nodeoverlays" {
-			must = append(must, r.String())
+			required = append(required, r.String())
 		}
 	}
-	if len(must) == 0 {
+	if len(required) == 0 {
 		return nil
 	}
 	return fmt.Errorf("the controller's service account is not allowed to %s; give it the chart's roles (rbac.create=true), or their rules to your own: helm template shows them",
-		strings.Join(must, ", "))
+		strings.Join(required, ", "))
 }
 
-// tellLacks logs one line for each thing that the controller does not do because of missing permissions.
-func tellLacks(missing []request, log *slog.Logger) lacks {
+// logLacks logs what the controller does not do because of missing optional permissions: one line for adjacent
+// permissions with the same consequence.
+func logLacks(missing []request, log *slog.Logger) lacks {
 	var out lacks
 	for i := 0; i < len(missing); {
 		without, names := missing[i].rule.Without, []string(nil)

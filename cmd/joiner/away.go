@@ -31,15 +31,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// away has the AWS clients, and the facts of the cluster from EKS.
+// away has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for Kubernetes
+// is home.
 type away struct {
 	identity ec2.Cluster
-	join     provisioner.JoinFacts
-	vpc      string
-	// authority is the cluster's certificate authority in base64, as in drift hashes.
+	join     provisioner.JoinFacts // what nodes need to join the cluster
+	vpc      string                // ID of the cluster's VPC; empty if EKS did not return it
+	// authority is the result of hashedAuthority.
 	authority string
-	arn       string // ARN of the cluster; empty if EKS did not return it
-	proof     eks.Proof
+	arn       string    // ARN of the cluster; empty if EKS did not return it
+	proof     eks.Proof // that the EKS cluster is that of the API server
 	table     catalog.Table
 
 	ec2     *ec2.Client
@@ -58,7 +59,7 @@ type away struct {
 	calls *calls
 }
 
-// openAWS creates the AWS clients, and checks their access.
+// openAWS creates the AWS clients, checks that EKS and EC2 answer, and reads the facts about the cluster.
 func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) (*away, error) {
 	a := &away{calls: &calls{}}
 	cfg, err := a.configure(ctx, settings, log)
@@ -99,10 +100,11 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	return a, nil
 }
 
-// configure loads the AWS configuration, with region and credentials, and sets up the rate limit of all clients.
+// configure loads the AWS configuration, with region and credentials. The result has the rate limit that all clients
+// share; a.plain is the configuration without it.
 func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
 	giver := &tokenGiver{}
-	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log)), giver.option()}
+	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLogger(log)), giver.option()}
 	if settings.Region != "" {
 		options = append(options, awsconfig.WithRegion(settings.Region))
 	}
@@ -113,17 +115,17 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
-	once, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if cfg.Region == "" {
-		out, err := imds.NewFromConfig(cfg).GetRegion(once, &imds.GetRegionInput{})
+		out, err := imds.NewFromConfig(cfg).GetRegion(limited, &imds.GetRegionInput{})
 		if err != nil {
 			return cfg, errors.New("find the AWS region: it is not set, and there is no instance metadata service: set AWS_REGION")
 		}
 		cfg.Region = out.Region
 	}
 	giver.use(cfg)
-	if _, err := cfg.Credentials.Retrieve(once); err != nil {
+	if _, err := cfg.Credentials.Retrieve(limited); err != nil {
 		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
@@ -137,14 +139,15 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	return cfg, nil
 }
 
-// said returns a logger that writes the SDK's lines as debug lines.
-func said(log *slog.Logger) logging.Logger {
+// sdkLogger returns a logger for the AWS SDK that writes its lines as debug lines.
+func sdkLogger(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
 		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
 	})
 }
 
-// learn reads the facts of the cluster from EKS, and checks that it is the cluster of the API server.
+// learn reads the facts about the cluster from EKS, and checks that the EKS cluster is that of the API server. If the
+// settings have the endpoint, EKS need not answer.
 func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
 	var facts eks.Facts
 	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
@@ -188,8 +191,9 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	return nil
 }
 
-// hashedAuthority returns the certificate authority for drift hashes: as Karpenter does, from the settings or else from the client
-// configuration, so that both compute the same hashes. The user data of nodes may have another encoding of the same certificates.
+// hashedAuthority returns the certificate authority, in base64, for drift hashes: that of the settings, else that of
+// the client configuration, else given. Karpenter does the same, so both compute the same hashes. The user data of
+// nodes may have another encoding of the same certificates.
 func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle
@@ -212,10 +216,10 @@ func authority(cfg *rest.Config) []byte {
 	return data
 }
 
-// sameAuthority reports whether EKS and the kubeconfig have a certificate in common. It is also true if one of them has
-// no certificate.
+// sameAuthority reports whether the certificate authority from EKS, in base64, and that of the client configuration
+// have a certificate in common. It is also true if one of them has no certificate that can be read.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
-	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
-	same, known := eks.SameAuthority(theirs, authority(cfg))
+	eksAuthority, err := base64.StdEncoding.DecodeString(fromEKS)
+	same, known := eks.SameAuthority(eksAuthority, authority(cfg))
 	return err != nil || same || !known
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// calls counts the calls to AWS as soon as metrics exist, and stops the stopwatch of launches at CreateFleet. Its
-// methods may be called concurrently.
+// calls counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. Before stopwatch is
+// called, it does neither. The methods may be called concurrently.
 type calls struct {
 	metrics  atomic.Pointer[metrics.Metrics]
 	launches atomic.Pointer[provisioner.Stopwatch]
 }
 
-// stopwatch starts counting, and returns the stopwatch that launches stop.
+// stopwatch starts counting, and returns the stopwatch that CreateFleet calls stop.
 func (c *calls) stopwatch(m *metrics.Metrics) *provisioner.Stopwatch {
 	w := &provisioner.Stopwatch{Metrics: m}
 	c.metrics.Store(m)
@@ -34,26 +34,26 @@ func (c *calls) stopwatch(m *metrics.Metrics) *provisioner.Stopwatch {
 	return w
 }
 
-// watch adds a middleware that measures each call, including retries.
+// watch adds a middleware that counts each call and measures its duration. Retries are part of the call.
 func (c *calls) watch(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("JoinerCalls", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
-		begun := time.Now()
+		start := time.Now()
 		if fleet, ok := in.Parameters.(*awsec2.CreateFleetInput); ok {
-			c.launching(fleet, begun)
+			c.launching(fleet, start)
 		}
 		out, metadata, err := next.HandleInitialize(ctx, in)
 		if m := c.metrics.Load(); m != nil {
 			service, action := awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)
 			m.Requests.WithLabelValues(service, action, status(err)).Inc()
-			m.AWS.Duration.WithLabelValues(service, action).Observe(time.Since(begun).Seconds())
+			m.AWS.Duration.WithLabelValues(service, action).Observe(time.Since(start).Seconds())
 		}
 		return out, metadata, err
 	}), middleware.After)
 }
 
-// attempted counts an attempt that the rate limit of EC2 calls admitted.
+// attempted records how long an attempt of an EC2 call waited for the rate limit, and counts it if EC2 throttled it.
 func (c *calls) attempted(a ratelimit.Attempt) {
 	m := c.metrics.Load()
 	if m == nil {
@@ -78,7 +78,7 @@ func (c *calls) launching(fleet *awsec2.CreateFleetInput, now time.Time) {
 	}
 }
 
-// status returns the HTTP status of the response; "0" if there was none.
+// status returns the HTTP status of the response; "200" if err is nil, "0" if there was no response.
 func status(err error) string {
 	var response *awshttp.ResponseError
 	switch {

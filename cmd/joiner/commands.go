@@ -2,8 +2,7 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands returns the commands whose packages package cli must not
-// import.
+// commands returns the commands that need packages which package cli must not import.
 func commands() []*cobra.Command {
 	return []*cobra.Command{newController()}
 }

@@ -70,9 +70,10 @@ Settings:
 	}
 }
 
+// runController connects to the cluster and AWS, and runs the controllers until ctx is done or one of them fails.
 func runController(ctx context.Context, settings config.Settings, log *slog.Logger) error {
 	if settings.MemoryLimit > 0 {
-		debug.SetMemoryLimit(settings.MemoryLimit / 10 * 9)
+		debug.SetMemoryLimit(settings.MemoryLimit / 10 * 9) // 10 % is for memory that the Go runtime does not count
 	}
 	if err := tryPorts(ctx, settings); err != nil {
 		return err
@@ -97,7 +98,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	away.tellProof(numbers)
+	away.setProofMetrics(numbers)
 	loops := wire(parts{settings: settings, usual: usual, home: home, away: away, manager: m, metrics: numbers, log: log})
 	if err := addProbes(m, loops.Progress); err != nil {
 		return err
@@ -114,12 +115,12 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	return nil
 }
 
-// addProbes makes /readyz fail while a loop makes no progress. Its body names the loop, and /readyz/LOOP the item that
-// the loop works on. The process does not exit: its other loops work, and a new process would probably stall at the
-// same item.
+// addProbes makes /readyz fail while a loop makes no progress. The response names the loop, that of /readyz/LOOP also
+// the item that the loop works on. The process keeps running, because the other loops work, and a new process would
+// probably stall at the same item.
 func addProbes(m ctrl.Manager, progress *loop.Progress) error {
-	for _, loop := range loop.Names() {
-		if err := m.AddReadyzCheck(loop, progress.Check(loop)); err != nil {
+	for _, name := range loop.Names() {
+		if err := m.AddReadyzCheck(name, progress.Check(name)); err != nil {
 			return fmt.Errorf("set up probes: %w", err)
 		}
 	}
@@ -129,7 +130,7 @@ func addProbes(m ctrl.Manager, progress *loop.Progress) error {
 // parts are the dependencies of the controllers.
 type parts struct {
 	settings config.Settings
-	usual    conversion.UsualSpread
+	usual    conversion.UsualSpread // kube-scheduler's default topology spread constraints
 	home     *home
 	away     *away
 	manager  ctrl.Manager
@@ -137,7 +138,8 @@ type parts struct {
 	log      *slog.Logger
 }
 
-// wire creates the controllers and connects them with the clients and with each other. No other function does that.
+// wire creates the controllers, except those of drift and diagnoses, and connects all of them with the clients and with
+// each other.
 func wire(p parts) controller.Controllers {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers
@@ -147,19 +149,19 @@ func wire(p parts) controller.Controllers {
 			Usual: p.usual, IgnorePreferences: p.settings.PreferencePolicy == "Ignore",
 			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
 		}
-		writer    = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
-		teller    = &kubeclient.Teller{Recorder: p.home.lacks.recorder(p.manager)}
-		batch     = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
-		holds     = &poolhealth.LaunchBackoff{Cache: cache}
-		unhelped  = &poolhealth.PodBackoff{}
-		gate      = &nodestate.DisruptionLock{}
-		shortages = &ec2.Shortages{First: p.settings.ShortageBackoff}
-		watch     = p.away.calls.stopwatch(p.metrics)
-		pods      = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
-		leavers   = &nodestate.PlannedEvictions{}
-		outcomes  = &poolhealth.Registrations{}
-		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Events: teller, Metrics: p.metrics}
-		pauses    = &loop.Pauses{Switch: kubeclient.PauseSwitch{
+		writer           = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
+		recorder         = &kubeclient.Teller{Recorder: p.home.lacks.recorder(p.manager)}
+		batch            = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
+		launchBackoff    = &poolhealth.LaunchBackoff{Cache: cache}
+		podBackoff       = &poolhealth.PodBackoff{}
+		disruptionLock   = &nodestate.DisruptionLock{}
+		shortages        = &ec2.Shortages{First: p.settings.ShortageBackoff}
+		watch            = p.away.calls.stopwatch(p.metrics)
+		pods             = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
+		plannedEvictions = &nodestate.PlannedEvictions{}
+		registrations    = &poolhealth.Registrations{}
+		conditionWriter  = &disruptor.DisruptableConditionWriter{Objects: writer, Events: recorder, Metrics: p.metrics}
+		pauses           = &loop.Pauses{Switch: kubeclient.PauseSwitch{
 			Live:      p.manager.GetAPIReader(),
 			Namespace: leaseNamespace(p.settings),
 		}, Log: p.log}
@@ -177,7 +179,7 @@ func wire(p parts) controller.Controllers {
 		},
 		Batch: batch, Metrics: p.metrics, Log: p.log,
 	}
-	offers := &offerings.RequestBuilder{Market: market, Cluster: p.away.join, Shortages: shortages}
+	requestBuilder := &offerings.RequestBuilder{Market: market, Cluster: p.away.join, Shortages: shortages}
 	var overlays *offerings.OverlayReconciler
 	if p.settings.NodeOverlays {
 		overlays = &offerings.OverlayReconciler{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
@@ -193,40 +195,42 @@ func wire(p parts) controller.Controllers {
 			Solve:      provisioner.Plan,
 			Claims:     writer,
 			Ledger:     ledger,
-			Holds:      holds,
-			PodBackoff: unhelped,
+			Holds:      launchBackoff,
+			PodBackoff: podBackoff,
 			Watch:      watch,
-			Departures: leavers,
-			Events:     loop.NewRateLimitedRecorder(teller),
+			Departures: plannedEvictions,
+			Events:     loop.NewRateLimitedRecorder(recorder),
 			Metrics:    p.metrics,
 			Log:        p.log,
 		},
 		Claims: &nodeclaim.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Launcher: p.away.ec2, Machines: p.away.ec2,
-			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, PodBackoff: unhelped, Events: teller, Metrics: p.metrics, Log: p.log,
-			Registrations: outcomes,
+			Offers: requestBuilder, Ledger: ledger, Batch: batch, Holds: launchBackoff, PodBackoff: podBackoff,
+			Events: recorder, Metrics: p.metrics, Log: p.log,
+			Registrations: registrations,
 			Replacements: &nodeclaim.Replacements{
-				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
+				Cache: cache, Cluster: reader, Departures: plannedEvictions, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
 			},
 		},
 		Orphans: &nodeclaim.OrphanReconciler{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
-			Events: teller, Metrics: p.metrics, Log: p.log,
+			Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		NodeClasses: &nodeclass.Reconciler{
 			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.iam,
-			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
+			Templates: p.away.ec2, Versions: p.home, Offers: requestBuilder, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
 			Placements: p.away.ec2,
 			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
-			Batch:      batch, Events: teller, Metrics: p.metrics, Log: p.log,
+			Batch:      batch, Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		Pools: &nodepool.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Pauses: pauses, Batch: batch,
+			Cache: cache, Cluster: reader, Objects: writer, Holds: launchBackoff, Market: market, Registrations: registrations,
+			Pauses: pauses, Batch: batch,
 			Metrics: p.metrics, Log: p.log,
 		},
 		Emptiness: &disruptor.Emptiness{
 			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.Bounded(provisioner.Plan), Objects: writer, Pods: pods,
-			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Events: teller, Metrics: p.metrics, Log: p.log,
+			Pauses: pauses, Staying: conditionWriter, Gate: disruptionLock, Ledger: ledger, Events: recorder, Metrics: p.metrics, Log: p.log,
 		},
 		Moves: &disruptor.Disruptor{
 			Cluster:    reader,
@@ -236,17 +240,17 @@ func wire(p parts) controller.Controllers {
 			Solve:      provisioner.Bounded(provisioner.Plan),
 			Claims:     writer,
 			Ledger:     ledger,
-			Holds:      holds,
+			Holds:      launchBackoff,
 			Objects:    writer,
 			Pods:       pods,
 			Pauses:     pauses,
-			Gate:       gate,
+			Gate:       disruptionLock,
 			Batch:      batch,
-			Events:     teller,
+			Events:     recorder,
 			Metrics:    p.metrics,
 			Log:        p.log,
 			SpotToSpot: p.settings.SpotToSpot,
-			Staying:    staying,
+			Staying:    conditionWriter,
 			History: &disruptor.MoveHistory{
 				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
@@ -261,16 +265,16 @@ func wire(p parts) controller.Controllers {
 			Objects:  writer,
 			Batch:    batch,
 			Breaker:  loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
-			Holds:    holds,
+			Holds:    launchBackoff,
 			Market:   market,
-			Events:   teller,
+			Events:   recorder,
 			Metrics:  p.metrics,
 			Log:      p.log,
 		},
 	}
 	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
 	loops.Honour = &nodeclass.IneffectiveFieldWarner{
-		Cache: cache, Unseen: p.home.lacks.overlays, Events: teller, Log: p.log,
+		Cache: cache, Unseen: p.home.lacks.overlays, Events: recorder, Log: p.log,
 		Gates: nodeclass.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {
@@ -283,14 +287,14 @@ func wire(p parts) controller.Controllers {
 			Claims:  writer,
 			Objects: writer,
 			Ledger:  ledger,
-			Holds:   holds,
-			Events:  teller,
+			Holds:   launchBackoff,
+			Events:  recorder,
 			Metrics: p.metrics,
 			Log:     p.log,
 		}
 	}
 	if p.settings.NodeRepair {
-		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: teller}
+		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: recorder}
 	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
@@ -305,28 +309,28 @@ func wire(p parts) controller.Controllers {
 		Machines:   p.away.ec2,
 		Troubles:   p.away.ec2,
 		Shortages:  shortages,
-		Departures: leavers,
+		Departures: plannedEvictions,
 		Ledger:     ledger,
 		Batch:      batch,
 		ClusterUID: p.home.uid,
 		Account:    accountOf(p.away.arn),
 		Region:     p.away.plain.Region,
-		Events:     teller,
+		Events:     recorder,
 		Metrics:    p.metrics,
 		Log:        p.log,
 	}
-	late := p.diagnoses(loops)
-	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = late, late, late, late
-	drifting := p.drift(loops)
-	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting,
-		drifting, drifting, p.away.authority
+	diagnoses := p.diagnoses(loops)
+	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = diagnoses, diagnoses, diagnoses, diagnoses
+	driftCheck := p.drift(loops)
+	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = driftCheck, driftCheck,
+		driftCheck, driftCheck, p.away.authority
 	if p.away.shifts != nil {
 		loops.Shifts = &offerings.ZonalShifts{
 			Client:  p.away.shifts,
 			Cache:   cache,
 			Market:  market,
 			Batch:   batch,
-			Events:  teller,
+			Events:  recorder,
 			Metrics: p.metrics,
 			Log:     p.log,
 		}
@@ -337,7 +341,7 @@ func wire(p parts) controller.Controllers {
 	return loops
 }
 
-// drift returns the loop that detects drifted nodes.
+// drift creates the loop that detects drifted nodes.
 func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
 		Cache:     p.manager.GetClient(),

@@ -33,7 +33,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// home has the Kubernetes clients and the facts of the cluster.
+// home has the configuration of the Kubernetes clients, and the facts about the cluster from the API server. Its
+// counterpart for AWS is away.
 type home struct {
 	config    *rest.Config
 	uid       string // UID of the namespace kube-system
@@ -42,15 +43,17 @@ type home struct {
 	kinds     *kinds // nil: the CRDs are managed by other tools
 	lacks     lacks
 
-	mu      sync.Mutex
-	version string // "1.33"
-	asked   time.Time
+	mu      sync.Mutex // guards the fields below
+	version string     // "1.33"
+	asked   time.Time  // when version was read
 }
 
-// tries is the maximum number of attempts of a call during startup, with pauses of 1, 2, 4 and 8 seconds.
+// tries is the maximum number of attempts of a call during startup. insist pauses for 1, 2, 4 and 8 seconds between
+// them.
 const tries = 5
 
-// openCluster connects to the API server, reads the facts of the cluster and checks the controller's permissions.
+// openCluster connects to the API server, installs missing CRDs if the settings allow it, reads the facts about the
+// cluster and checks the controller's permissions.
 func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger) (*home, error) {
 	cfg, err := restConfig(settings)
 	if err != nil {
@@ -95,6 +98,8 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 	return h, h.checkRights(ctx, settings, log)
 }
 
+// restConfig returns the client configuration: from the kubeconfig in the settings, else from the pod's service
+// account, else from the user's default kubeconfig.
 func restConfig(settings config.Settings) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if settings.Kubeconfig != "" {
@@ -112,13 +117,15 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	return tuned(cfg, settings), nil
 }
 
+// tuned sets the rate limit and the user agent of cfg, and returns it.
 func tuned(cfg *rest.Config, settings config.Settings) *rest.Config {
 	cfg.QPS, cfg.Burst = float32(settings.KubeQPS), settings.KubeBurst
 	cfg.UserAgent = "joiner/" + version()
 	return cfg
 }
 
-// learn reads the facts of the cluster, and checks that the CRDs are installed.
+// learn reads the facts about the cluster, and checks that the CRDs of NodePool, NodeClaim and EC2NodeClass are
+// installed.
 func (h *home) learn(ctx context.Context, live client.Client) error {
 	for _, kind := range []schema.GroupKind{
 		{Group: karpv1.Group, Kind: "NodePool"}, {Group: karpv1.Group, Kind: "NodeClaim"}, {Group: awsv1.Group, Kind: awsv1.Kind},
@@ -176,7 +183,7 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	if h.kinds != nil {
 		lock.onTake = h.kinds.renew
 	}
-	stop := 20 * time.Second
+	stop := 20 * time.Second // less than the 30 s after which Kubernetes kills a pod by default
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  conversion.CacheOptions(),
@@ -213,8 +220,9 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	return m, nil
 }
 
-func profiling(on bool) map[string]http.Handler {
-	if !on {
+// profiling returns the handlers of /debug/pprof by path; nil unless isOn.
+func profiling(isOn bool) map[string]http.Handler {
+	if !isOn {
 		return nil
 	}
 	return map[string]http.Handler{

@@ -20,9 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove checks that the EKS cluster with the configured name is the cluster of the API server. If the two certainly
-// differ, prove emits an event on the NodePools and returns an error, which stops the process before it changes
-// anything.
+// prove compares the EKS cluster with the configured name to the cluster of the API server, and returns the result. If
+// a fact proves that the two differ, prove emits an event on the NodePools and returns an error, so that the process
+// stops before it changes AWS.
 func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
 	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
@@ -34,13 +34,14 @@ func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Lo
 	}
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
 		a.identity.Name, a.identity.Region, h.config.Host, proof)
-	if told := h.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); told != nil {
-		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", told.Error())
+	if eventErr := h.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
+		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", eventErr.Error())
 	}
 	return proof, err
 }
 
-// issuer returns the issuer of service account tokens, from the API server or else from the controller's own token; empty if unknown.
+// issuer returns the issuer of service account tokens, from the API server or else from the controller's own token;
+// empty if unknown.
 func (h *home) issuer(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -54,7 +55,7 @@ func (h *home) issuer(ctx context.Context) string {
 	return issuerOf(h.config)
 }
 
-// issuerOf returns the issuer in the service account token of a configuration; empty if it has none.
+// issuerOf returns the issuer in the service account token of a client configuration; empty if there is no such token.
 func issuerOf(cfg *rest.Config) string {
 	parts := strings.Split(bearer(cfg), ".")
 	if len(parts) != 3 {
@@ -70,7 +71,7 @@ func issuerOf(cfg *rest.Config) string {
 	return claims.Issuer
 }
 
-// bearer returns the bearer token of a configuration; empty if it uses other credentials.
+// bearer returns the bearer token of a client configuration; empty if the configuration has other credentials.
 func bearer(cfg *rest.Config) string {
 	if cfg.BearerTokenFile == "" {
 		return cfg.BearerToken
@@ -82,7 +83,7 @@ func bearer(cfg *rest.Config) string {
 	return strings.TrimSpace(string(text))
 }
 
-// announce emits an event on all NodePools, because users check the NodePools when no node is launched.
+// announce emits an event on each NodePool, because users check the NodePools when no node is launched.
 func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
@@ -106,8 +107,9 @@ func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message s
 	return nil
 }
 
-// tellProof sets, for each fact that can prove the cluster's identity, the metric that shows whether the fact agrees.
-func (a *away) tellProof(numbers *metrics.Metrics) {
+// setProofMetrics sets, for each fact that can prove the cluster's identity, the metric that shows whether the fact
+// agrees.
+func (a *away) setProofMetrics(numbers *metrics.Metrics) {
 	for _, mark := range eks.Marks() {
 		value := 0.0
 		if slices.Contains(a.proof.Same, mark) {

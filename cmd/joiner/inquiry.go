@@ -17,25 +17,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// openInquiry creates the AWS clients that diagnose why nodes do not join. They use the credentials of all clients, but
-// their own rate limit, so that launches never wait for a diagnosis.
+// openInquiry creates the AWS clients that diagnose why nodes do not join. They have the credentials of the other
+// clients, but a rate limit of their own, so that launches never wait for a diagnosis.
 func (a *away) openInquiry(settings config.Settings) error {
 	cfg := a.plain.Copy()
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
 	cfg.RetryMaxAttempts = 3
-	cluster, err := eks.New(cfg, a.identity.Name)
-	what, err2 := ec2.New(cfg, a.identity)
+	eksClient, err := eks.New(cfg, a.identity.Name)
+	ec2Client, err2 := ec2.New(cfg, a.identity)
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	a.inquiry = collector.Clients{EKS: cluster, EC2: what,
+	a.inquiry = collector.Clients{EKS: eksClient, EC2: ec2Client,
 		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
 		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
 		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.DiagnosisPatience}
 	return nil
 }
 
-// diagnoses returns the loop that diagnoses why nodes do not join.
+// diagnoses creates the loop that diagnoses why nodes do not join.
 func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
 	clients := p.away.inquiry
 	clients.Kube = evidence.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())

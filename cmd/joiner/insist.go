@@ -11,28 +11,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// verdict says whether a retry may help, and has a hint for the user.
+// verdict is how insist handles an error.
 type verdict struct {
-	retry bool
-	hint  string
+	retry bool   // a retry may help
+	hint  string // for the user; empty if there is none
 }
 
+// sortKube returns the verdict on an error of the API server.
 func sortKube(err error) verdict {
 	return verdict{kubeclient.WhatNext(err) == kubeclient.Retry, kubeclient.Hint(err)}
 }
 
+// sortAWS returns the verdict on an error of AWS.
 func sortAWS(err error) verdict {
 	f := awserr.Of(err)
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// insist calls do up to tries times, as long as sort says that a retry may help. The error is one line with a hint.
-// what names the operation in messages.
+// insist calls do up to tries times, with at most 30 seconds for each call, as long as sort returns that a retry may
+// help. what names the operation in messages. The error is one line, with the hint of sort if there is one.
 func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
-		once, cancel := context.WithTimeout(ctx, 30*time.Second)
-		err := do(once)
+		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err := do(limited)
 		cancel()
 		if err == nil {
 			return nil
@@ -57,6 +59,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 	}
 }
 
+// withHint returns err with the hint for the user, if there is one.
 func withHint(err error) error {
 	if hint := kubeclient.Hint(err); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)

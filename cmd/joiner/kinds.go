@@ -12,21 +12,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// kinds applies the CRDs. Every starting controller applies missing ones, because no controller can run without them.
-// Only the leader replaces older ones, before its loops start.
+// kinds applies the CRDs. Every starting controller applies missing CRDs, because no controller can run without them.
+// Only the leader replaces older CRDs, before its loops start.
 type kinds struct {
 	bringer *kubeclient.Definitions
 	log     *slog.Logger
-	current atomic.Bool // all CRDs are up to date, or no retry can help
+	isDone  atomic.Bool // all CRDs are up to date, or no retry can help
 }
 
-// kindsPatience is the timeout for the CRDs before the leader starts its loops: well below the Lease duration of
-// 15 seconds. kindsPause is the time between two later attempts.
+// kindsPatience is the timeout of renew. It is well below the Lease duration of 15 seconds, because the leader calls
+// renew before it starts its loops. kindsPause is the time between two later calls.
 const (
 	kindsPatience = 8 * time.Second
 	kindsPause    = 30 * time.Second
 )
 
+// newKinds returns the kinds of the API server in cfg.
 func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 	bringer, err := kubeclient.NewDefinitions(cfg)
 	if err != nil {
@@ -35,20 +36,22 @@ func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 	return &kinds{bringer: bringer, log: log}, nil
 }
 
-// complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed by other tools.
+// complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed
+// by other tools.
 func (k *kinds) complete(ctx context.Context) error {
 	err := k.bring(ctx, kubeclient.Lacking)
 	if kubeclient.WhatNext(err) == kubeclient.Tell {
 		k.log.Warn("cannot check the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
-		k.current.Store(true) // no later try helps
+		k.isDone.Store(true) // no later try helps
 		return nil
 	}
 	return err
 }
 
-// renew applies CRDs that are missing or older. It returns no error, because the loops work with older CRDs, without their new fields.
+// renew applies CRDs that are missing or older, unless isDone is set. It logs an error and does not return it, because
+// the loops work with older CRDs, without their new fields.
 func (k *kinds) renew(ctx context.Context) {
-	if k.current.Load() {
+	if k.isDone.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, kindsPatience)
@@ -57,9 +60,11 @@ func (k *kinds) renew(ctx context.Context) {
 		k.log.Warn("cannot update the definitions of the API yet", "error", err.Error(), "hint", kubeclient.Hint(err))
 		return
 	}
-	k.current.Store(true)
+	k.isDone.Store(true)
 }
 
+// bring applies the CRDs that which selects, and logs the changed ones. If which is Stale, it also logs the CRDs that
+// are newer, and those that it did not replace because the user must decide.
 func (k *kinds) bring(ctx context.Context, which kubeclient.Which) error {
 	seen, err := k.bringer.Bring(ctx, which)
 	if err != nil {
@@ -76,11 +81,12 @@ func (k *kinds) bring(ctx context.Context, which kubeclient.Which) error {
 	return nil
 }
 
-// Start retries the CRDs that could not be applied when the Lease was acquired, while this controller is the leader.
+// Start calls renew until isDone is set or this controller is no longer the leader, because the call on acquiring the
+// Lease may have failed.
 func (k *kinds) Start(ctx context.Context) error {
 	tick := time.NewTicker(kindsPause)
 	defer tick.Stop()
-	for k.renew(ctx); !k.current.Load(); k.renew(ctx) {
+	for k.renew(ctx); !k.isDone.Load(); k.renew(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -23,7 +23,7 @@ import (
 type lease struct {
 	resourcelock.Interface
 	log    *slog.Logger
-	holder string // last known holder
+	holder string // identity in the last Lease that was read or written; empty: none
 
 	// onTake is called when this controller has acquired the Lease, before its loops start; nil disables it.
 	onTake func(context.Context)
@@ -32,7 +32,8 @@ type lease struct {
 // leaseTimeout is the timeout of one call about the Lease: half of the renew deadline of 10 seconds.
 const leaseTimeout = 5 * time.Second
 
-// newLease returns the lock with the name and namespace of the settings.
+// newLease returns the lease with the name and namespace of the settings, for a holder with the host's name and a
+// random suffix.
 func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*lease, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent += " leader-election"
@@ -52,7 +53,8 @@ func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*le
 	}}, nil
 }
 
-// leaseNamespace returns the namespace of the Lease: that of the settings, the pod's namespace, or kube-system outside of a pod.
+// leaseNamespace returns the namespace of the Lease: that of the settings, the pod's namespace, or kube-system outside
+// of a pod.
 func leaseNamespace(settings config.Settings) string {
 	if settings.LeaderElectionNamespace != "" {
 		return settings.LeaderElectionNamespace
@@ -63,7 +65,7 @@ func leaseNamespace(settings config.Settings) string {
 	return metav1.NamespaceSystem
 }
 
-// recordTo makes l write an event when the holder changes.
+// recordTo makes l write an event when this controller acquires or loses the Lease.
 func (l *lease) recordTo(recorder events.EventRecorder) {
 	if lock, ok := l.Interface.(*resourcelock.LeaseLock); ok {
 		lock.LockConfig.EventRecorder = changes{recorder}
@@ -89,25 +91,28 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.wrote(ctx, record, l.Interface.Update(ctx, record))
 }
 
+// wrote handles the result of writing record: it logs a new holder, and calls onTake if this controller is the new
+// holder. It returns err.
 func (l *lease) wrote(ctx context.Context, record resourcelock.LeaderElectionRecord, err error) error {
 	if err != nil {
 		return err
 	}
-	taken := record.HolderIdentity == l.Identity() && l.holder != record.HolderIdentity
+	isAcquired := record.HolderIdentity == l.Identity() && l.holder != record.HolderIdentity
 	l.saw(record.HolderIdentity)
-	if taken && l.onTake != nil {
+	if isAcquired && l.onTake != nil {
 		l.onTake(ctx)
 	}
 	return nil
 }
 
+// saw logs the holder, unless it is the last known one.
 func (l *lease) saw(holder string) {
 	if holder == l.holder {
 		return
 	}
 	l.holder = holder
 	switch holder {
-	case "": // it was released, and another replica takes it
+	case "": // the Lease was released, and another replica will acquire it
 	case l.Identity():
 		l.log.Info("this controller is active: it holds the lease", "lease", l.Describe())
 	default:

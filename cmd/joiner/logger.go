@@ -11,15 +11,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// newLogger returns a logger that writes JSON lines, or text to a terminal. The libraries log through it, too.
+// newLogger returns a logger that writes lines of the level and above: as text if the writer is a terminal, else as
+// JSON. It also makes controller-runtime and klog write to the same writer, through quiet.
 func newLogger(to io.Writer, level string) *slog.Logger {
-	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is 0
+	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
 	handler := newHandler(to, least, isTerminal(to))
 	ctrl.SetLogger(logr.FromSlogHandler(quiet{handler}))
 	klog.SetSlogLogger(slog.New(quiet{handler}))
 	return slog.New(handler)
 }
 
+// newHandler returns a handler whose texts are shortened: for people, it writes text with the time of day, else JSON.
 func newHandler(to io.Writer, least slog.Level, forPeople bool) slog.Handler {
 	if !forPeople {
 		return slog.NewJSONHandler(to,

@@ -10,16 +10,18 @@ import (
 )
 
 func main() {
-	// The context has no signal handler: package cli handles signals, and the controller its own, to shut down gracefully.
+	// The context has no signal handler: package cli handles signals for all commands except the controller, which
+	// shuts down gracefully.
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	root := cli.Root(version(), streams, commands()...)
 	os.Exit(cli.Run(context.Background(), root, cli.CalledAs(root, os.Args[0], os.Args[1:])))
 }
 
-// Values that hack/build sets with the linker's -X: the release, "v0.2.0" or "v0.2.0-7-gd2bf13c3a8f1" between releases, and the commit.
+// release and revision are set by hack/build with the linker's -X. release is "v0.2.0", or "v0.2.0-7-gd2bf13c3a8f1" for
+// a commit between releases; revision is the commit.
 var release, revision string
 
-// version returns the release and the first 12 characters of the commit, if they are known.
+// version returns the release ("unknown" if there is none) and, if known, the first 12 characters of the commit.
 func version() string {
 	text := release
 	if info, ok := debug.ReadBuildInfo(); text == "" && ok {

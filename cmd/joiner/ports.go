@@ -19,8 +19,9 @@ func address(settings config.Settings, port int) string {
 	return net.JoinHostPort(settings.BindAddress, strconv.Itoa(port))
 }
 
-// tryPorts checks that the controller can listen on its ports, before it calls Kubernetes or AWS. The manager would
-// notice an occupied metrics port only when it is created, and an occupied probe port only when it is running.
+// tryPorts checks that the controller can listen on its ports, before the controller calls Kubernetes or AWS. The
+// manager would report an occupied metrics port only when the manager is created, and an occupied probe port only when
+// it runs.
 func tryPorts(ctx context.Context, settings config.Settings) error {
 	for _, p := range []struct {
 		what, setting string

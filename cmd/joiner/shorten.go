@@ -7,10 +7,12 @@ import (
 	"unicode"
 )
 
-// longestText is the maximum length of a text in a log line, in bytes. Texts come from objects that users write.
+// longestText is the maximum length in bytes of the value of an attribute in a log line. Some values are from objects
+// that users write, and could be of any length.
 const longestText = 4096
 
-// shortened returns the attribute with a text of at most longestText bytes, without control characters.
+// shortened returns the attribute with at most longestText bytes of its text, and without the characters for which
+// isHidden is true. Attributes without text, such as numbers, are not changed.
 func shortened(a slog.Attr) slog.Attr {
 	text := ""
 	switch a.Value.Kind() {
@@ -37,11 +39,11 @@ func shortened(a slog.Attr) slog.Attr {
 	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", harmless(strings.ToValidUTF8(text[:longestText], "")), len(text)))
 }
 
-// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. It
-// escapes those of ASCII, except 0x7f.
+// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. The
+// encoder escapes those of ASCII, except 0x7f.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
-// harmless replaces the characters for which isHidden holds.
+// harmless replaces the characters for which isHidden is true.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isHidden(r) {

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its STS client before it has read
-// AWS_ENDPOINT_URL, which would then apply to all calls except this one; a private cluster may not resolve the default endpoint. Therefore
-// tokenGiver creates the client from the complete configuration.
+// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its own STS client for
+// that before it has read AWS_ENDPOINT_URL, so that client uses the default endpoint, which a private cluster may not
+// be able to resolve. tokenGiver creates the STS client from the complete configuration instead.
 type tokenGiver struct{ client *sts.Client }
 
-// option makes a configuration get credentials through t.
+// option makes an AWS configuration get the credentials of IRSA through t.
 func (t *tokenGiver) option() func(*awsconfig.LoadOptions) error {
 	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = t })
 }
@@ -24,7 +24,7 @@ func (t *tokenGiver) option() func(*awsconfig.LoadOptions) error {
 // use creates the client of t from a complete configuration.
 func (t *tokenGiver) use(cfg aws.Config) { t.client = sts.NewFromConfig(cfg) }
 
-// AssumeRoleWithWebIdentity calls STS. It returns an error before use is called.
+// AssumeRoleWithWebIdentity calls STS. It returns an error if use was not called before.
 func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {
@@ -34,7 +34,8 @@ func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	return t.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }
 
-// credentialsAdvice returns the hint for missing credentials. It is empty with IRSA, because the error of STS has its own hint.
+// credentialsAdvice returns the hint for missing credentials. The hint is empty with IRSA, because the error of STS has
+// its own hint.
 func credentialsAdvice() string {
 	if os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
 		return ""

@@ -11,24 +11,24 @@ import (
 )
 
 // writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It
-// writes directly to paths that are not regular files, such as pipes, and to files that can be written but not
-// replaced. Such files keep their mode.
+// writes directly, without a change of the mode, to paths that are not regular files, such as pipes, and to files that
+// can be written but not replaced.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
-	var wrong *os.PathError
-	var link *os.LinkError
+	var pathErr *os.PathError
+	var linkErr *os.LinkError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &wrong):
-		err = wrong.Err
-	case errors.As(err, &link):
-		err = link.Err
+	case errors.As(err, &pathErr):
+		err = pathErr.Err
+	case errors.As(err, &linkErr):
+		err = linkErr.Err
 	}
-	return fmt.Errorf("write bundle: %s: %w", path, err) // the user does not know the name of the temporary file
+	return fmt.Errorf("write bundle: %s: %w", path, err) // without the name of the temporary file, which the user does not know
 }
 
-// writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its target.
+// writerFor returns the function that writes to *path. If *path is a symbolic link, writerFor sets it to the target.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
 	case clean == "/dev/stdout": // not opened again, because the two streams would overwrite each other
@@ -47,9 +47,11 @@ func writerFor(path *string) func(path string, text []byte) error {
 	return replaceOrOverwrite
 }
 
+// writeThrough writes to the path directly.
 func writeThrough(path string, text []byte) error { return os.WriteFile(path, text, 0o600) }
 
-// replaceOrOverwrite replaces a file. If that fails because the file is a mount point or its folder is read-only, it overwrites the file.
+// replaceOrOverwrite replaces a file. If that is impossible because the file is a mount point or its folder is
+// read-only, it overwrites the file. If the file cannot be opened either, it returns the error of the replacement.
 func replaceOrOverwrite(path string, text []byte) error {
 	err := replaceFile(path, text)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {
@@ -68,21 +70,21 @@ func replaceOrOverwrite(path string, text []byte) error {
 
 // replaceFile writes a temporary file in the same folder, and renames it to the path.
 func replaceFile(path string, text []byte) error {
-	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
 	if err != nil {
 		return err
 	}
-	if _, err = beside.Write(text); err == nil {
-		err = beside.Sync()
+	if _, err = temporary.Write(text); err == nil {
+		err = temporary.Sync()
 	}
-	if err2 := beside.Close(); err == nil {
+	if err2 := temporary.Close(); err == nil {
 		err = err2
 	}
 	if err == nil {
-		err = os.Rename(beside.Name(), path)
+		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(beside.Name())
+		_ = os.Remove(temporary.Name())
 	}
 	return err
 }

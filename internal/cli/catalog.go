@@ -7,6 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
+// newCatalog returns the command joiner catalog.
 func newCatalog() *cobra.Command {
 	var (
 		market marketFlags
@@ -28,11 +29,11 @@ the JSON output.`,
   joiner plan -f manifests/ --catalog types.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			goods, err := market.open(cmd.Context(), cmd.ErrOrStderr())
+			build, err := market.open(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			c, err := goods(catalog.Settings{})
+			c, err := build(catalog.Settings{})
 			if err != nil {
 				return err
 			}

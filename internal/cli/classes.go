@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// objects returns the NodePools and EC2NodeClasses of the manifests, or those of the cluster without manifests.
+// objects returns the NodePools and EC2NodeClasses of the manifests in r.files, or those of the cluster if there are no
+// files.
 func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifests, error) {
 	if len(r.files) > 0 {
 		return manifest.ReadFiles(r.files, s.In)
@@ -47,7 +48,7 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	return m, nil
 }
 
-// where names the source of the objects, for error messages.
+// where returns, for error messages, the place in which objects searches.
 func (r *renderFlags) where() string {
 	if len(r.files) > 0 {
 		return "among the manifests"
@@ -55,6 +56,7 @@ func (r *renderFlags) where() string {
 	return "in the cluster"
 }
 
+// poolNames returns the names of the NodePools.
 func poolNames(m manifest.Manifests) []string {
 	var names []string
 	for _, p := range m.Pools {
@@ -63,6 +65,7 @@ func poolNames(m manifest.Manifests) []string {
 	return names
 }
 
+// classNames returns the names of the EC2NodeClasses.
 func classNames(m manifest.Manifests) []string {
 	var names []string
 	for _, c := range m.Classes {
@@ -71,6 +74,7 @@ func classNames(m manifest.Manifests) []string {
 	return names
 }
 
+// typeNames returns the names of the instance types.
 func typeNames(types []catalog.Type) []string {
 	var names []string
 	for _, t := range types {

@@ -21,15 +21,16 @@ import (
 
 // clusterFlags select a cluster.
 type clusterFlags struct {
-	kubeconfig string
-	context    string
+	kubeconfig string // --kubeconfig; empty: the default files
+	context    string // --context; empty: the current context
 
-	instead string // input that the command accepts instead of a cluster; empty: none
+	instead string // input that the command accepts instead of a cluster, for error messages; empty: none
 }
 
 // manifestsGiven is the input that most commands accept instead of a cluster.
 const manifestsGiven = "manifests with -f"
 
+// flags adds the flags to a command.
 func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE`; without it KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
@@ -68,6 +69,7 @@ func (c *clusterFlags) api() (client.Client, string, error) {
 	return api, cfg.Host, nil
 }
 
+// config returns the client configuration of the cluster.
 func (c *clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -95,7 +97,7 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// chosen returns the selected context; ok is false if no context is selected.
+// chosen returns the selected context of the kubeconfig, and whether there is one.
 func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -107,8 +109,8 @@ func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	return chosen, ok
 }
 
-// eks returns the name and region of the EKS cluster that the kubeconfig is for. The AWS CLI names the cluster by its ARN, eksctl as
-// NAME.REGION.eksctl.io. Both results are empty for other kubeconfigs.
+// eks returns the name and region of the EKS cluster in the selected context, from the cluster's name in the
+// kubeconfig: the AWS CLI writes the ARN, eksctl NAME.REGION.eksctl.io. Both results are empty for another name.
 func (c *clusterFlags) eks() (name, region string) {
 	chosen, ok := c.chosen()
 	if !ok {
@@ -124,17 +126,17 @@ func (c *clusterFlags) eks() (name, region string) {
 	return name, region
 }
 
-// hinted adds a hint to an error of the API server.
+// hinted returns an error of the API server with a hint, if there is one.
 func hinted(err error) error {
 	hint := kubeclient.Hint(err)
-	text, silent := strings.CutSuffix(err.Error(), ": ")
+	text, isWithoutText := strings.CutSuffix(err.Error(), ": ")
 	if kubeclient.IsUndiscovered(err) {
-		text, silent = strings.CutSuffix(err.Error(), ": unknown")
+		text, isWithoutText = strings.CutSuffix(err.Error(), ": unknown")
 	}
 	switch {
 	case hint == "":
 		return err
-	case silent: // the response had no text
+	case isWithoutText: // the response had no text
 		return fmt.Errorf("%s: %s", text, hint)
 	}
 	return fmt.Errorf("%w; %s", err, hint)

@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Limits of shell completion: the timeout of the cluster, and the maximum number of names.
+// Limits of shell completion: the timeout of a request to the cluster, and the maximum number of names in it.
 const (
 	completionPatience = 2 * time.Second
 	completionNames    = 500
@@ -54,8 +54,8 @@ func nodeClaims() schema.GroupVersionResource {
 func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var out []cobra.Completion
-		for _, one := range of {
-			found, _ := one(cmd, args, typed)
+		for _, complete := range of {
+			found, _ := complete(cmd, args, typed)
 			out = append(out, found...)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
@@ -71,7 +71,8 @@ func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion,
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the reason.
+// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the
+// reason.
 func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.list(cmd.Context(), kind)
@@ -122,7 +123,7 @@ func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]c
 	return beginning(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ofManifests completes the names that pick returns for the manifests, or names of the cluster without manifests.
+// ofManifests completes the names that pick returns for the manifests in files; without files it completes with live.
 func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {
@@ -178,12 +179,14 @@ func Settings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, c
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// beginning returns the names that begin with typed.
 func beginning(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
 
-// completeFlags registers the completion of flags that mean the same in every command below cmd. For other flags,
-// commands call completes.
+// completeFlags registers, for cmd and the commands below it, the completion of the flags that have the same values in
+// every command. Commands register their other flags with completes. Arguments and flags without any completion
+// complete no file names, except flags with a path.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
@@ -206,14 +209,15 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// completes registers the completion of a command's flags. It ignores flags that the command does not have.
+// completes registers the completion of a command's flags. It ignores flags that the command does not have, and those
+// that are registered already.
 func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
-	for name, how := range flags {
+	for name, complete := range flags {
 		if cmd.Flags().Lookup(name) == nil {
 			continue
 		}
-		if _, told := cmd.GetFlagCompletionFunc(name); !told {
-			_ = cmd.RegisterFlagCompletionFunc(name, how) // fails only for a missing flag, or one that is registered twice
+		if _, isRegistered := cmd.GetFlagCompletionFunc(name); !isRegistered {
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a missing flag, or one that is registered twice
 		}
 	}
 }

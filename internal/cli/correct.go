@@ -22,15 +22,16 @@ import (
 
 // correctFlags are the flags of joiner correct.
 type correctFlags struct {
-	class  string
-	name   string // cluster name
+	class  string // name of the EC2NodeClass
+	name   string // --cluster-name
 	render renderFlags
-	checks []string
-	wish   reading.Correction
+	checks []string           // ids of the checks whose problems are fixed; empty: all
+	named  reading.Correction // correction that the user names by flags; zero: none
 	diff   bool
 	out    format
 }
 
+// newCorrect returns the command joiner correct.
 func newCorrect() *cobra.Command {
 	var c correctFlags
 	cmd := &cobra.Command{
@@ -64,10 +65,10 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 		"the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
 	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
-	flags.StringVar(&c.wish.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
-	flags.StringVar(&c.wish.Program, "without-program", "", "remove the calls of this `PROGRAM`")
-	flags.StringVar(&c.wish.Forgive, "forgive", "", "continue the script if this `PROGRAM` fails")
-	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
+	flags.StringVar(&c.named.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
+	flags.StringVar(&c.named.Program, "without-program", "", "remove the calls of this `PROGRAM`")
+	flags.StringVar(&c.named.Forgive, "forgive", "", "continue the script if this `PROGRAM` fails")
+	flags.IntVar(&c.named.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
 	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
 	c.render.live.instead = manifestsGiven
@@ -76,6 +77,7 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	return cmd
 }
 
+// run executes the command.
 func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
 	if err := c.knowCluster(ctx); err != nil {
@@ -121,7 +123,8 @@ func value(text *string) string {
 	return *text
 }
 
-// knowCluster sets the facts of the cluster. Without manifests it reads the facts from the cluster and the kubeconfig.
+// knowCluster sets the facts about the cluster in c.render. Without manifests it reads its name and certificate
+// authority from the cluster, the environment and the kubeconfig.
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
@@ -134,7 +137,7 @@ func (c *correctFlags) knowCluster(ctx context.Context) error {
 	return c.render.completeCluster()
 }
 
-// read returns the EC2NodeClass of the argument.
+// read returns the EC2NodeClass with the name in c.class.
 func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, error) {
 	m, err := c.render.objects(ctx, s)
 	if err != nil {
@@ -156,6 +159,7 @@ type correction struct {
 	kubelet string  // field of spec.kubelet to remove; empty: none
 }
 
+// isEmpty reports whether the correction leaves an EC2NodeClass with the user data own unchanged.
 func (c correction) isEmpty(own string) bool {
 	return c.kubelet == "" && (c.data == nil || *c.data == own)
 }
@@ -179,14 +183,15 @@ func (c correction) json() (string, error) {
 	return string(text), nil
 }
 
-// patch computes the correction.
+// patch returns the correction of the EC2NodeClass: the one that the user names, else that of the problems of its user
+// data.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
-	out := correction{kubelet: kubeletField(class, c.wish.Flag)}
-	if c.wish == (reading.Correction{}) {
+	out := correction{kubelet: kubeletField(class, c.named.Flag)}
+	if c.named == (reading.Correction{}) {
 		in.Own = reading.Correct(in, c.render.judged(class), c.checks...)
 	} else {
-		in.Own = reading.Grant(in, c.wish)
+		in.Own = reading.Grant(in, c.named)
 	}
 	if in.Own != value(class.Spec.UserData) {
 		out.data = &in.Own
@@ -194,7 +199,8 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if no field sets the flag.
+// kubeletField returns the field of spec.kubelet whose name begins with that of the kubelet's flag, without regard to
+// hyphens and case (max-pods: maxPods), the first by name; empty if there is none.
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// crdsPatience is the timeout of a command that handles all CRDs.
+// crdsPatience is the timeout of the calls about all CRDs, or of reading all objects of Karpenter.
 const crdsPatience = time.Minute
 
+// newCRDs returns the command joiner crds.
 func newCRDs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds",
@@ -29,6 +30,7 @@ than the one of this program is never downgraded.`,
 	return cmd
 }
 
+// newCRDsApply returns the command joiner crds apply.
 func newCRDsApply() *cobra.Command {
 	var (
 		cluster clusterFlags
@@ -52,7 +54,7 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionSeen.Held)
+				return printDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionSeen.Held)
 			})
 		},
 	}
@@ -62,6 +64,7 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 	return cmd
 }
 
+// newCRDsCheck returns the command joiner crds check.
 func newCRDsCheck() *cobra.Command {
 	var (
 		cluster clusterFlags
@@ -80,7 +83,7 @@ Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another prog
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionSeen) bool {
+				return printDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionSeen) bool {
 					return s.State != kubeclient.DefinitionSame && s.State != kubeclient.DefinitionNewer
 				})
 			})
@@ -91,6 +94,7 @@ Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another prog
 	return cmd
 }
 
+// newCRDsPrint returns the command joiner crds print.
 func newCRDsPrint() *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
@@ -108,12 +112,12 @@ func newCRDsPrint() *cobra.Command {
 			}
 			var all []any
 			for part := range strings.SplitSeq(text, "\n---\n") {
-				var one any
-				if err := yaml.Unmarshal([]byte(part), &one); err != nil {
+				var definition any
+				if err := yaml.Unmarshal([]byte(part), &definition); err != nil {
 					return fmt.Errorf("write the definitions as JSON: %w", err)
 				}
-				if one != nil {
-					all = append(all, one)
+				if definition != nil {
+					all = append(all, definition)
 				}
 			}
 			list := map[string]any{"apiVersion": "v1", "kind": "List", "items": all}
@@ -124,6 +128,7 @@ func newCRDsPrint() *cobra.Command {
 	return cmd
 }
 
+// newCRDsDelete returns the command joiner crds delete.
 func newCRDsDelete() *cobra.Command {
 	var (
 		cluster clusterFlags
@@ -155,7 +160,8 @@ NodeClaim, NodeOverlay or EC2NodeClass exists, because the deletion would delete
 	return cmd
 }
 
-// withDefinitions calls do with the CRDs of a cluster, within crdsPatience.
+// withDefinitions calls do with a client for the CRDs of the cluster, and the timeout crdsPatience. Errors other than
+// Findings get a hint.
 func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kubeclient.Definitions) error) error {
 	cfg, err := cluster.config()
 	if err != nil {
@@ -177,13 +183,13 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 	return nil
 }
 
-// tellDefinitions prints a line for each CRD. It returns Findings if isWrong holds for any.
-func tellDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionSeen, isWrong func(kubeclient.DefinitionSeen) bool) error {
-	wrong := 0
+// printDefinitions prints a line for each CRD. It returns Findings if isWrong is true for at least one.
+func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionSeen, isWrong func(kubeclient.DefinitionSeen) bool) error {
+	count := 0
 	err := format.lines(out, func(w io.Writer) error {
 		for _, s := range seen {
 			if isWrong(s) {
-				wrong++
+				count++
 			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
 				return fmt.Errorf("write the output: %w", err)
@@ -194,8 +200,8 @@ func tellDefinitions(format *format, out io.Writer, seen []kubeclient.Definition
 	if err != nil {
 		return err
 	}
-	if wrong > 0 {
-		return Findings{wrong}
+	if count > 0 {
+		return Findings{count}
 	}
 	return nil
 }

@@ -8,33 +8,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// dedicate limits NodePools that require dedicated tenancy to the instance types that support it, as the controller does.
+// dedicate sets in the market, for each NodePool that requires dedicated tenancy, the instance types that support it,
+// with their prices on dedicated hardware, as the controller does.
 func dedicate(market catalog.Market, pools []*karpv1.NodePool) {
 	for _, pool := range pools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil || !wantsDedicated(pool) {
 			continue
 		}
-		c, own := market[ref.Name], []catalog.Type{}
+		c, types := market[ref.Name], []catalog.Type{}
 		for _, t := range c.Of(pool.Name) {
 			if catalog.CanDedicate(t.Name) {
-				own = append(own, t.Dedicated())
+				types = append(types, t.Dedicated())
 			}
 		}
 		if c.Pools = maps.Clone(c.Pools); c.Pools == nil {
 			c.Pools = map[string][]catalog.Type{}
 		}
-		c.Pools[pool.Name] = own
+		c.Pools[pool.Name] = types
 		market[ref.Name] = c
 	}
 }
 
-// wantsDedicated reports whether the pool requires dedicated tenancy. It is false for invalid requirements, which the plan reports.
+// wantsDedicated reports whether the pool requires dedicated tenancy. It is false for invalid requirements, which the
+// plan reports.
 func wantsDedicated(pool *karpv1.NodePool) bool {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		all = append(all, requirements.Requirement{Key: karpv1.StableLabel(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
-	says, wrong := requirements.All(all...)
-	return wrong == nil && catalog.WantsDedicated(says)
+	accepted, invalid := requirements.All(all...)
+	return invalid == nil && catalog.WantsDedicated(accepted)
 }

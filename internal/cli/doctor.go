@@ -36,22 +36,23 @@ import (
 
 // doctorFlags are the flags of joiner doctor.
 type doctorFlags struct {
-	file    string
-	bundle  string
-	mask    bool
-	name    string
-	region  string
-	own     string // Deployment of the controller, as namespace/name; empty: searched in the cluster
-	fix     string // id of the check whose fix is applied; empty: none
-	yes     bool
-	cluster clusterFlags
-	out     format
+	file       string // bundle to evaluate; empty: the evidence is collected
+	bundle     string // file to which the evidence is written; empty: none
+	mask       bool   // account IDs are replaced
+	name       string // of the EKS cluster
+	region     string
+	controller string // Deployment of the controller, as namespace/name; empty: searched in the cluster
+	fix        string // id of the check whose fix is applied; empty: none
+	yes        bool   // the fix is applied without asking
+	cluster    clusterFlags
+	out        format
 
 	aws       *aws.Config      // configuration of the AWS clients; nil: no clients
 	progress  *screen.Progress // nil: no progress is shown
 	authority string           // the cluster's certificate authority, as base64 of PEM; empty: unknown
 }
 
+// newDoctor returns the command joiner doctor.
 func newDoctor() *cobra.Command {
 	var d doctorFlags
 	cmd := &cobra.Command{
@@ -95,7 +96,7 @@ not be read at all. Single missing permissions do not change the exit status.`,
 	flags.BoolVar(&d.mask, "mask-accounts", false, "replace the ids of AWS accounts by consecutive numbers")
 	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringVar(&d.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
-	flags.StringVar(&d.own, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the Deployment whose service account can write the status of NodeClaims")
+	flags.StringVar(&d.controller, "controller", "", "the Deployment of the controller, as `NAMESPACE/NAME`; without it the Deployment whose service account can write the status of NodeClaims")
 	flags.StringVar(&d.fix, "fix", "", "apply the fix of this `CHECK`, after printing it and asking for confirmation")
 	flags.BoolVar(&d.yes, "yes", false, "with --fix: do not ask; accepted only for findings with the certainty \"certain\"")
 	d.cluster.instead = "a bundle with -f"
@@ -104,6 +105,7 @@ not be read at all. Single missing permissions do not change the exit status.`,
 	return cmd
 }
 
+// run executes the command.
 func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	if err := d.check(); err != nil {
 		return err
@@ -117,23 +119,23 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
-	var lost error // error of writing the bundle; findings are printed nevertheless
+	var bundleErr error // of writing the bundle; findings are printed nevertheless
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
 			return err
 		}
-		lost = writeBundle(d.bundle, text)
+		bundleErr = writeBundle(d.bundle, text)
 	}
 	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
 	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
 		return errors.Join(fmt.Errorf("read the evidence: neither Kubernetes nor AWS could be reached. Kubernetes: %s. AWS: %s", unseen[0].Why,
-			unseen[1].Why), lost)
+			unseen[1].Why), bundleErr)
 	}
 	if d.fix != "" {
-		if lost != nil {
-			return lost // without the bundle, a fix would destroy the evidence
+		if bundleErr != nil {
+			return bundleErr // a fix would destroy the evidence that the user wants to keep
 		}
 		return d.applyFix(ctx, s, e, findings)
 	}
@@ -141,17 +143,18 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		func() any { return report(e, findings) }); err != nil {
 		return err
 	}
-	if lost != nil {
-		return lost
+	if bundleErr != nil {
+		return bundleErr
 	}
 	if n := len(diagnosis.Worst(findings)); n > 0 {
 		return Findings{Count: n}
 	}
-	return blind(unseen)
+	return unseenError(unseen)
 }
 
-// blind returns an error that names the systems that could not be read at all; nil if both were read.
-func blind(unseen []diagnosis.Unseen) error {
+// unseenError returns an error that names the systems (Kubernetes, AWS) that could not be read at all; nil if there is
+// none.
+func unseenError(unseen []diagnosis.Unseen) error {
 	if len(unseen) == 0 {
 		return nil
 	}
@@ -162,12 +165,12 @@ func blind(unseen []diagnosis.Unseen) error {
 	return out
 }
 
-// check validates combinations of flags.
+// check validates the flags and their combinations.
 func (d *doctorFlags) check() error {
 	switch {
-	case d.own != "" && !isObjectKey(d.own):
-		return fmt.Errorf("--controller %s: want NAMESPACE/NAME of a Deployment, for example kube-system/joiner", strconv.Quote(d.own))
-	case d.own != "" && d.file != "":
+	case d.controller != "" && !isObjectKey(d.controller):
+		return fmt.Errorf("--controller %s: want NAMESPACE/NAME of a Deployment, for example kube-system/joiner", strconv.Quote(d.controller))
+	case d.controller != "" && d.file != "":
 		return errors.New("--controller and -f exclude each other: -f reads a bundle instead of a cluster; leave one of them out")
 	case d.yes && d.fix == "":
 		return errors.New("--yes needs --fix CHECK, whose fix it confirms")
@@ -188,6 +191,7 @@ func isObjectKey(text string) bool {
 	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
+// whyNot returns the reason why an item is absent; empty if it is not.
 func whyNot[T any](i diagnosis.Item[T]) string {
 	if i.Why == "" {
 		return string(i.Absent)
@@ -200,17 +204,18 @@ type doctorReport struct {
 	Cluster  string              `json:"cluster"`
 	Region   string              `json:"region"`
 	At       time.Time           `json:"at"`
-	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
+	Findings []diagnosis.Finding `json:"findings"` // of all checks, the worst first
 	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
 	// Truncated names the lists that were read only partly, each with the number of objects read.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
+// report returns the output of joiner doctor -o json.
 func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
 	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen(), Truncated: e.Truncated()}
 }
 
-// evidence returns the evidence of the bundle of -f, or collects it from the cluster and AWS.
+// evidence returns the evidence in the bundle that -f names, or collects it from the cluster and AWS.
 func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Evidence, error) {
 	switch d.file {
 	case "":
@@ -237,9 +242,9 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 	return e, nil
 }
 
-// collect creates the clients that it can, and collects evidence with them.
+// collect creates the clients of Kubernetes and AWS, as far as possible, and collects evidence with them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
-	clients := collector.Clients{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.Note}
+	clients := collector.Clients{Cluster: d.name, Region: d.region, Controller: d.controller, Progress: d.progress.Note}
 	uid := d.openKube(ctx, &clients)
 	name, region := d.cluster.eks()
 	clients.Cluster = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
@@ -255,8 +260,9 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, clients)
 }
 
-// openKube creates the client of Kubernetes, and returns the UID of the cluster. If no flag gives the cluster's name,
-// openKube takes it from the controller's settings.
+// openKube creates the client of Kubernetes, and returns the UID of the cluster. It also sets d.authority and, if
+// clients.Cluster is empty, sets that to the name in the controller's settings. If the cluster cannot be reached, it
+// sets clients.NoKube instead and returns "".
 func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
@@ -279,17 +285,17 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 		return ""
 	}
 	clients.Kube, d.authority = w, inBase64(home.CA)
-	if c, _, found, err := w.Controller(ctx, d.own, nil); err == nil && found && clients.Cluster == "" {
+	if c, _, found, err := w.Controller(ctx, d.controller, nil); err == nil && found && clients.Cluster == "" {
 		clients.Cluster = c.Settings["CLUSTER_NAME"]
 	}
 	return home.UID
 }
 
-// openAWS creates the AWS clients. Without credentials, region or cluster name it sets NoAWS instead. The error is about the AWS
-// configuration.
+// openAWS creates the AWS clients. Without credentials, region or cluster name it sets clients.NoAWS instead and
+// returns nil. An error is about an invalid AWS configuration.
 func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, uid string) error {
-	quiet := awsconfig.WithLogger(logging.Nop{})
-	options := []func(*awsconfig.LoadOptions) error{quiet}
+	noLog := awsconfig.WithLogger(logging.Nop{})
+	options := []func(*awsconfig.LoadOptions) error{noLog}
 	if d.region != "" {
 		options = append(options, awsconfig.WithRegion(d.region))
 	}
@@ -321,6 +327,8 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 	return openClients(clients, cfg, uid)
 }
 
+// openClients creates the AWS clients from a configuration with credentials. uid is that of the cluster; empty:
+// unknown.
 func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	if uid == "" {
 		uid = "unknown" // the owner of an instance is determined later, from all evidence
@@ -328,12 +336,12 @@ func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3
 	cfg = awserr.Genuine(cfg)
-	cluster, err := eks.New(cfg, clients.Cluster)
-	e, err2 := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
+	eksClient, err := eks.New(cfg, clients.Cluster)
+	ec2Client, err2 := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	clients.EKS, clients.IAM = cluster, iam.New(cfg, iam.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
-	clients.EC2, clients.Images, clients.Network = e, ami.New(cfg), vpc.New(cfg)
+	clients.EKS, clients.IAM = eksClient, iam.New(cfg, iam.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
+	clients.EC2, clients.Images, clients.Network = ec2Client, ami.New(cfg), vpc.New(cfg)
 	return nil
 }

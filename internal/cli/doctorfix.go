@@ -21,7 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// applyFix applies the fix of a check. It prints each change and asks the user before it makes it.
+// applyFix applies the fix of the check in d.fix, for each of its findings with a different fix. It prints the changes
+// of a fix and, without --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
 func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
 	id, err := knownCheck(d.fix)
 	if err != nil {
@@ -35,13 +36,13 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 		_, err := fmt.Fprintf(s.Out, "%s is fine: nothing to fix\n", id)
 		return err
 	}
-	clients, left := d.writers(e), 0
+	clients, refused := d.writers(e), 0
 	for _, f := range chosen {
 		changes, err := remedy.Plan(ctx, f.Fix, clients)
 		if err != nil {
 			return fmt.Errorf("fix %s: %w", id, err)
 		}
-		if err := tellChanges(s.Out, f, changes); err != nil {
+		if err := printChanges(s.Out, f, changes); err != nil {
 			return err
 		}
 		yes, err := d.consent(s, f)
@@ -49,7 +50,7 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 			return err
 		}
 		if !yes {
-			left++
+			refused++
 			continue
 		}
 		if _, err := remedy.Apply(ctx, changes); err != nil {
@@ -59,13 +60,14 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 			return err
 		}
 	}
-	if left > 0 {
-		return Findings{Count: left}
+	if refused > 0 {
+		return Findings{Count: refused}
 	}
 	return nil
 }
 
-// knownCheck returns the id of a check in its canonical case. The error hints at a similar id.
+// knownCheck returns the id of the check with this name, which may have another letter case. The error hints at a
+// similar id.
 func knownCheck(name string) (string, error) {
 	var all []string
 	for _, c := range checks.Checks() {
@@ -81,7 +83,8 @@ func knownCheck(name string) (string, error) {
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }
 
-// fixable returns the findings of a check whose fix can be applied; none if the check passed.
+// fixable returns the findings of a check with different fixes; none if the check passed. It returns an error if the
+// check could not be made, or if the fix of one of its findings must not be applied without a decision of the user.
 func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {
@@ -118,7 +121,7 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Clients {
 	return out
 }
 
-// ask runs joiner correct with the same kubeconfig, and returns its output.
+// ask runs joiner correct with the arguments after args[0] and the same kubeconfig, and returns its output.
 func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 	cmd := newCorrect()
 	var out, notes bytes.Buffer
@@ -132,8 +135,8 @@ func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 	return out.String(), nil
 }
 
-// tellChanges prints the problem and the changes of its fix.
-func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
+// printChanges prints the problem and the changes of its fix.
+func printChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
 	lines := screen.FindingInFull(f)[:2]
 	for _, c := range changes {
 		for i, line := range strings.Split(c.Command, "\n") {
@@ -155,7 +158,8 @@ func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) erro
 	return err
 }
 
-// consent asks the user whether to apply the fix. Without a terminal the answer is no.
+// consent asks the user whether to apply the fix, and returns the answer. It returns true with --yes, and false without
+// a terminal.
 func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
 	if d.yes {
 		return true, nil

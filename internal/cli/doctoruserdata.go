@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances would.
+// userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances
+// would.
 func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
 	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
 		r := renderFlags{live: d.cluster}
@@ -51,25 +52,26 @@ func (r *renderFlags) trust(authority string) {
 // problemsOf returns the problems of the user data of one EC2NodeClass, for both architectures, without duplicates.
 func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserDataProblem {
 	var out []diagnosis.UserDataProblem
-	read := r.judged(class)
+	problemsIn := r.judged(class)
 	in := r.input(class)
-	problems, left := read(in.Own), map[string][]userdata.Problem{} // left: problems that remain after the correction of a check
+	problems, remaining := problemsIn(in.Own), map[string][]userdata.Problem{} // remaining: after the correction, by check
 	for _, p := range problems {
 		check := p.Check()
-		if _, known := left[check]; !known {
-			left[check] = read(reading.Correct(in, read, check))
+		if _, isKnown := remaining[check]; !isKnown {
+			remaining[check] = problemsIn(reading.Correct(in, problemsIn, check))
 		}
-		one := evident(p)
-		one.Class = class.Name
-		one.Corrected = !slices.ContainsFunc(left[check], func(l userdata.Problem) bool { return l.Kind == p.Kind && l.Cause == p.Cause })
-		if !slices.Contains(out, one) {
-			out = append(out, one)
+		evidence := evident(p)
+		evidence.Class = class.Name
+		evidence.Corrected = !slices.ContainsFunc(remaining[check],
+			func(r userdata.Problem) bool { return r.Kind == p.Kind && r.Cause == p.Cause })
+		if !slices.Contains(out, evidence) {
+			out = append(out, evidence)
 		}
 	}
 	return out
 }
 
-// input returns the user data of a class, with its AMI family and the facts of the cluster.
+// input returns the user data of an EC2NodeClass, with its AMI family and the facts about the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
 	if !r.nameless {
@@ -78,7 +80,8 @@ func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	return in
 }
 
-// judged returns a function that parses user data as instances of the class would, and returns its problems.
+// judged returns a function that parses user data as instances of the EC2NodeClass would, of each architecture for
+// which the class has an image (both if its status has no images), and returns the problems without duplicates.
 func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userdata.Problem {
 	class = class.DeepCopy()
 	system := corev1.Linux
@@ -103,7 +106,8 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 	}
 }
 
-// judge parses the user data of a class as one of its instances would, and returns its problems.
+// judge parses the user data of an EC2NodeClass as one of its instances would, and returns its problems. in has the
+// image and architecture of the instance.
 func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []userdata.Problem {
 	unwritable := func(err error) []userdata.Problem {
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
@@ -129,7 +133,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 	return unwritable(err)
 }
 
-// evident converts a problem to evidence.
+// evident converts a problem to evidence, without the name of the EC2NodeClass.
 func evident(p userdata.Problem) diagnosis.UserDataProblem {
 	out := diagnosis.UserDataProblem{ID: p.Check(), Sentence: p.Cause, Certainty: diagnosis.Certainty(p.Certainty), Fix: p.Fix}
 	if p.Write != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
+// newExplain returns the command joiner explain.
 func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
@@ -28,6 +29,7 @@ type blockersFlags struct {
 	out     format
 }
 
+// newExplainBlockers returns the command joiner explain blockers.
 func newExplainBlockers() *cobra.Command {
 	var b blockersFlags
 	cmd := &cobra.Command{
@@ -51,15 +53,17 @@ Exit status: 0 no blocker needs a change, 1 a blocker remains until a user chang
 	return cmd
 }
 
+// run executes the command.
 func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	objects, err := b.cluster.read(ctx)
 	if err != nil {
 		return err
 	}
-	return b.tell(out, objects.Blockers(time.Now()))
+	return b.print(out, objects.Blockers(time.Now()))
 }
 
-func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
+// print prints the blockers. It returns Findings if one of them remains until a user changes it.
+func (b *blockersFlags) print(out io.Writer, found []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0
 	for _, f := range found {
@@ -109,7 +113,7 @@ func blockersText(rows []output.Blocker) string {
 // mostNamed is the maximum number of names in a line.
 const mostNamed = 5
 
-// some lists the first names and the number of further names.
+// some returns the first names, at most mostNamed, and the number of further names.
 func some(names []string) string {
 	if len(names) <= mostNamed {
 		return strings.Join(names, ", ")

@@ -27,6 +27,7 @@ type explainNodeFlags struct {
 	out     format
 }
 
+// newExplainNode returns the command joiner explain node.
 func newExplainNode() *cobra.Command {
 	var e explainNodeFlags
 	cmd := &cobra.Command{
@@ -60,6 +61,7 @@ expired, a note gives the time.`,
 	return cmd
 }
 
+// run executes the command.
 func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) error {
 	objects, err := e.cluster.read(ctx)
 	if err != nil {
@@ -72,8 +74,8 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	return e.print(s, rows, e.leaderless(ctx))
 }
 
-// leaderless returns since when no controller is active. It is zero if a controller is active. It is also zero if the
-// Lease cannot be read, because the explanation of the nodes is useful without that time.
+// leaderless returns since when no controller is active. The time is zero if a controller is active. It is also zero if
+// the Lease cannot be read, because the explanation of the nodes is useful without that time.
 func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	cfg, err := e.cluster.config()
 	if err != nil {
@@ -86,8 +88,8 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	return leader.Leaderless(collector.Leader(ctx, w))
 }
 
-// print prints the rows. If no controller is active since the given time, print adds a note and removes looksAgain from
-// the rows.
+// print prints the rows. If since is not zero, no controller has been active since that time: print then removes
+// looksAgain from the rows and prints a note.
 func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
@@ -104,15 +106,15 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 	return nil
 }
 
-// nodeStays returns a row for each claim with one of the names, or for all claims without names. Rows are sorted by Node.
-// The error names each name that no Node or NodeClaim has.
+// nodeStays returns a row for each NodeClaim that has one of the names or whose Node has one; without names, a row for
+// each NodeClaim. Rows are sorted by the name of the Node. The error lists the names that no NodeClaim or its Node has.
 func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
 	rows, known := []output.NodeStay{}, []string{}
 	found := map[string]bool{}
 	holds := o.Holds(now)
 	for _, claim := range o.Claims {
 		own := []string{claim.Name}
-		if claim.Status.NodeName != "" { // until its instance has joined, a claim has no Node
+		if claim.Status.NodeName != "" { // a NodeClaim has no Node until its instance has joined
 			own = append(own, claim.Status.NodeName)
 		}
 		known = append(known, own...)
@@ -124,22 +126,23 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 		}
 		rows = append(rows, nodeStay(claim, holds))
 	}
-	var wrong []error
+	var missing []error
 	for _, name := range names {
 		if !found[name] {
-			wrong = append(wrong, fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
+			missing = append(missing, fmt.Errorf("there is no Node of a NodePool, and no NodeClaim, of the name %s%s", name, suggest.Hint(name, known)))
 		}
 	}
 	slices.SortFunc(rows, func(a, b output.NodeStay) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Claim, b.Claim))
 	})
-	return rows, errors.Join(wrong...)
+	return rows, errors.Join(missing...)
 }
 
 // looksAgain is added to the explanation of a node without a known reason.
 const looksAgain = "; the controller checks it again within seconds"
 
-// Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not import.
+// Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not
+// import.
 const (
 	blocked        = "Blocked"
 	leaving        = "Leaving"
@@ -147,34 +150,35 @@ const (
 	undecided      = "Undecided"
 )
 
-// nodeStay returns why the claim's node is not being disrupted, or that it is being disrupted or not ready.
+// nodeStay returns why the NodeClaim's node is not being disrupted, or that the node is being disrupted or not
+// initialized. holds are the blocking pods and budgets, by Node.
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.NodeStay {
 	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
-	reason, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
-	stay, stays := conditions.Find(karpv1.ConditionDisruptable)
+	disruption, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)
+	stay, hasStay := conditions.Find(karpv1.ConditionDisruptable)
 	hold, isHeld := holds[claim.Status.NodeName]
 	switch {
 	case claim.DeletionTimestamp != nil && isGoing:
-		out.Cause, out.Why = leaving, "it is being disrupted: "+reason.Reason
+		out.Cause, out.Why = leaving, "it is being disrupted: "+disruption.Reason
 	case claim.DeletionTimestamp != nil:
 		out.Cause, out.Why = leaving, "its NodeClaim is being deleted"
 	case isGoing:
-		out.Cause, out.Why = leaving, "its pods are about to be moved: "+reason.Reason
+		out.Cause, out.Why = leaving, "its pods are about to be moved: "+disruption.Reason
 	case !conditions.IsTrue(karpv1.ConditionInitialized):
 		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
-	case stays && stay.Reason != blocked:
+	case hasStay && stay.Reason != blocked:
 		out.Cause, out.Why = stay.Reason, stay.Message
-	case stays && isHeld: // the current blocker may differ from the one in the condition
+	case hasStay && isHeld: // the current blocker may differ from the one in the condition
 		out.Cause, out.Why = blocked, hold.String()
 	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
 		out.Cause, out.Why = undecided, hold.String()+looksAgain
-	case stays:
+	case hasStay:
 		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+looksAgain
 	default:
 		out.Cause, out.Why = undecided, "no reason is known"+looksAgain
 	}
-	if isHeld && stays && stay.Reason != blocked && out.Cause == stay.Reason {
+	if isHeld && hasStay && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()
 	}
 	return out

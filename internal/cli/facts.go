@@ -9,7 +9,8 @@ import (
 	"net/url"
 )
 
-// completeCluster validates the settings of the cluster, and sets placeholders for missing ones.
+// completeCluster validates the flags about the cluster, and sets placeholders for missing ones. It sets nameless if
+// the name is one, and clusterIsMade if any is.
 func (r *renderFlags) completeCluster() error {
 	c := &r.cluster
 	if err := r.clusterProblem(); err != nil {
@@ -36,7 +37,7 @@ func (r *renderFlags) completeCluster() error {
 	return nil
 }
 
-// clusterProblem returns an error about the first invalid setting of the cluster. The error names its flag.
+// clusterProblem returns an error about the first flag with an invalid fact about the cluster; nil if there is none.
 func (r *renderFlags) clusterProblem() error {
 	c := r.cluster
 	if c.Name != "" && !clusterPattern.MatchString(c.Name) {
@@ -65,7 +66,7 @@ func isCertificate(text string) bool {
 	return block != nil && block.Type == "CERTIFICATE"
 }
 
-// shortened returns at most the first 20 bytes of a text.
+// shortened returns a text of up to 20 bytes unchanged, else its first 20 bytes and an ellipsis.
 func shortened(text string) string {
 	const most = 20
 	if len(text) <= most {

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// inFlight returns the pending pods that need no new node because NodeClaims for them are being launched; nil if there are none.
+// inFlight returns the pending pods of o that s does not plan, because nodes for them are being launched, and the
+// NodeClaims whose nodes are not initialized; nil if there are no such pods or no such NodeClaims.
 func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
 	planned := map[string]bool{}
 	for i := range s.Pods {
@@ -43,7 +44,7 @@ func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InF
 	return out
 }
 
-// stepOf returns the last lifecycle step of a NodeClaim: Created, Launched or Registered.
+// stepOf returns the last completed step of a NodeClaim that is not initialized: Created, Launched or Registered.
 func stepOf(c *karpv1.NodeClaim) string {
 	for _, step := range []string{karpv1.ConditionRegistered, karpv1.ConditionLaunched} {
 		if c.StatusConditions().IsTrue(step) {

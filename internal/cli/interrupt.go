@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// OwnSignals is the annotation of a command that handles signals itself, because it must shut down gracefully.
+// OwnSignals is the annotation of a cobra command that handles signals itself, because it must shut down gracefully.
 const OwnSignals = "own-signals"
 
 // Interrupted is the error of a command that a signal stopped.
 type Interrupted struct{ By os.Signal }
 
+// Error names the signal.
 func (i Interrupted) Error() string {
 	if i.By == syscall.SIGTERM {
 		return "stopped by SIGTERM"
@@ -30,21 +31,21 @@ func (i Interrupted) exitCode() int {
 	return ExitFailed
 }
 
-// execute runs the command until it is done or a signal arrives. It does not wait for a command that cannot be interrupted, such as a plan:
-// the process exits.
+// execute runs the command until it is done or a signal arrives. After a signal it returns Interrupted without waiting
+// for the command, because some commands, such as a plan, cannot be interrupted: the caller must exit the process.
 func execute(ctx context.Context, root *cobra.Command, args []string) error {
 	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[OwnSignals] != "" {
 		return root.ExecuteContext(ctx)
 	}
-	came := make(chan os.Signal, 1)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(came)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(received)
 	done := make(chan error, 1)
 	go func() { done <- root.ExecuteContext(ctx) }()
 	select {
 	case err := <-done:
 		return err
-	case s := <-came:
+	case s := <-received:
 		return Interrupted{By: s}
 	}
 }

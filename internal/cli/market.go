@@ -36,18 +36,17 @@ const (
 // usualRegion is the region if neither flags nor the AWS configuration name one.
 const usualRegion = "us-east-1"
 
-// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to 90 % below the
-// on-demand price, and most types at 50 to 67 % below.
+// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to
+// 90 % below the on-demand price, and most types at 50 to 67 % below.
 const usualSpotShare = 0.4
 
-// awsPatience is the timeout for reading instance types and prices from AWS,
-// about forty pages, including retries.
+// awsPatience is the timeout for reading instance types and prices from AWS: about forty pages, and retries.
 const awsPatience = 30 * time.Second
 
-// awsAttempts is the maximum number of attempts of a call, unless AWS_MAX_ATTEMPTS is set.
+// awsAttempts is the maximum number of attempts of a call to AWS, unless AWS_MAX_ATTEMPTS is set.
 const awsAttempts = 4
 
-// Hints for requests that AWS did not answer.
+// Hints for requests that AWS did not answer. checkAWS replaces a hint of package awserr.
 const (
 	checkAWS  = "check the network, AWS_ENDPOINT_URL and the credentials"
 	doWithout = "--from embedded needs no AWS"
@@ -55,18 +54,19 @@ const (
 
 // marketFlags select the source of instance types and prices.
 type marketFlags struct {
-	region string
-	from   string
-	file   string
+	region string // --region; empty: see its help
+	from   string // fromAWS or fromEmbedded
+	file   string // --catalog; empty: none
 
 	spotShare float64 // estimate of unknown spot prices, as a share of the on-demand price
 
 	prices *output.Prices // sources of the prices, set by open
 
-	patience time.Duration          // timeout of AWS
+	patience time.Duration          // timeout for reading from AWS
 	given    func(flag string) bool // reports whether the user set the flag
 }
 
+// flags adds the flags to a command; from is the default of --from.
 func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	m.patience, m.given = awsPatience, flags.Changed
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+usualRegion)
@@ -76,35 +76,36 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
-// wanted has the inputs of the catalog of an EC2NodeClass.
-type wanted struct {
+// classInput is what the catalog of an EC2NodeClass depends on.
+type classInput struct {
 	settings catalog.Settings
-	zones    []catalog.Zone // zones with subnets; none: unknown, so all zones
-	reserved []catalog.ReservedCapacity
+	zones    []catalog.Zone             // zones with subnets; none: unknown, so all zones
+	reserved []catalog.ReservedCapacity // reservations that the class selects
 }
 
-// goods builds the catalog for the settings of an EC2NodeClass.
-type goods func(catalog.Settings) (catalog.Catalog, error)
+// catalogBuilder builds the catalog for the settings of an EC2NodeClass.
+type catalogBuilder func(catalog.Settings) (catalog.Catalog, error)
 
-// market returns the catalog of each EC2NodeClass.
-func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, notes io.Writer) (catalog.Market, error) {
-	goods, err := m.open(ctx, notes)
+// market returns the catalog of each EC2NodeClass, by name. It writes notes to notes.
+func (m *marketFlags) market(ctx context.Context, classes map[string]classInput, notes io.Writer) (catalog.Market, error) {
+	build, err := m.open(ctx, notes)
 	if err != nil {
 		return nil, err
 	}
 	market := catalog.Market{}
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
-		c, err := goods(classes[name].settings)
+		c, err := build(classes[name].settings)
 		if err != nil {
 			return nil, err
 		}
-		market[name] = reserving(within(c, classes[name].zones), classes[name])
+		market[name] = withReservations(inZones(c, classes[name].zones), classes[name])
 	}
 	return market, nil
 }
 
-// open returns the source that the flags select.
-func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) {
+// open opens the source that the flags select: a file, AWS or the embedded table. It sets m.prices, and writes notes to
+// notes.
+func (m *marketFlags) open(ctx context.Context, notes io.Writer) (catalogBuilder, error) {
 	switch {
 	case m.file != "":
 		return m.fromFile()
@@ -120,7 +121,8 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 	return nil, fmt.Errorf("--from %s: want aws or embedded%s", m.from, suggest.Hint(m.from, []string{fromAWS, fromEmbedded}))
 }
 
-func (m *marketFlags) fromFile() (goods, error) {
+// fromFile reads the file of --catalog.
+func (m *marketFlags) fromFile() (catalogBuilder, error) {
 	for _, other := range []string{"region", "from"} {
 		if m.given(other) {
 			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", other)
@@ -146,7 +148,8 @@ func (m *marketFlags) fromFile() (goods, error) {
 	return func(catalog.Settings) (catalog.Catalog, error) { return c, nil }, nil
 }
 
-func (m *marketFlags) fromTable() (goods, error) {
+// fromTable opens the embedded table, in which spot prices are estimated.
+func (m *marketFlags) fromTable() (catalogBuilder, error) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, err
@@ -171,11 +174,13 @@ func (m *marketFlags) fromTable() (goods, error) {
 	}, nil
 }
 
+// environmentRegion returns the region in the environment; empty if there is none.
 func environmentRegion() string {
 	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 }
 
-func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, error) {
+// fromAWS reads the instance types and prices of the region from AWS.
+func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuilder, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()
 	cfg, err := m.configure(ctx)
@@ -186,7 +191,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	if err != nil {
 		return nil, err
 	}
-	sold, err := ec2.ReadMarket(ctx, cfg)
+	offered, err := ec2.ReadMarket(ctx, cfg)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("read the offerings of %s from AWS: no complete answer within %s; %s; %s", cfg.Region,
@@ -194,13 +199,13 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	case err != nil:
 		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}
-	awsClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
-	if err := awsClient.Refresh(ctx); err != nil {
+	priceClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
+	if err := priceClient.Refresh(ctx); err != nil {
 		fmt.Fprintf(notes, "note: some prices are old, because AWS did not return them: %s\n", message.OneLine(err.Error()))
 	}
-	m.prices = pricesOf(awsClient.Book())
+	m.prices = pricesOf(priceClient.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
-		return assemble(cfg.Region, sold, table, awsClient.Book(), s), nil
+		return assemble(cfg.Region, offered, table, priceClient.Book(), s), nil
 	}, nil
 }
 
@@ -210,8 +215,8 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: its own, or else checkAWS. If the user has set another endpoint, checkAWS also
-// replaces a hint about the network to AWS.
+// advised returns err with one hint: its own, or checkAWS if it has none. If the user has set another endpoint and err
+// is about the network, the hint is checkAWS, too.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
@@ -220,7 +225,7 @@ func advised(err error, endpoint string) error {
 	return &f
 }
 
-// configure loads region and credentials.
+// configure loads the AWS configuration, with region and credentials.
 func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	// The SDK must not log: errors are printed once, by the command.
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
@@ -246,14 +251,14 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 }
 
 // assemble builds the catalog from the instance types of AWS and their prices.
-func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.Book, s catalog.Settings) catalog.Catalog {
+func assemble(region string, offered ec2.Market, table catalog.Table, book pricing.Book, s catalog.Settings) catalog.Catalog {
 	c := catalog.Catalog{Region: region, PodVolume: catalog.PodVolume(s)}
-	for _, f := range sold.Facts {
+	for _, f := range offered.Facts {
 		if catalog.Incompatible(f, s) != "" {
 			continue
 		}
 		var zones []catalog.Zone
-		for _, name := range sold.Zones[f.Name] {
+		for _, name := range offered.Zones[f.Name] {
 			zones = append(zones, catalog.Zone{Name: name})
 		}
 		if offerings := book.Prices.Offerings(f, zones); len(offerings) > 0 {
@@ -263,9 +268,8 @@ func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.
 	return c
 }
 
-// within keeps the offerings in these zones, and sets their zone IDs. Without
-// zones it keeps all offerings.
-func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
+// inZones returns c with only the offerings in these zones, and with their zone IDs. Without zones it returns c.
+func inZones(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	if len(zones) == 0 {
 		return c
 	}
@@ -288,8 +292,8 @@ func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	return c
 }
 
-// reserving adds the capacity reservations of the EC2NodeClass.
-func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
+// withReservations returns c with the offerings of the capacity reservations that the EC2NodeClass selects.
+func withReservations(c catalog.Catalog, class classInput) catalog.Catalog {
 	types := make([]catalog.Type, 0, len(c.Types))
 	for _, t := range c.Types {
 		types = append(types, t.WithReserved(class.zones, class.reserved))

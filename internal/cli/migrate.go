@@ -19,17 +19,18 @@ import (
 
 // migrateFlags are the flags of joiner migrate check.
 type migrateFlags struct {
-	files    []string
-	values   []string
-	policies []string
-	name     string
-	account  string
+	files    []string // manifests; none: the cluster is read
+	values   []string // values files of Karpenter's chart
+	policies []string // IAM policies of Karpenter's role; none: IAM is queried
+	name     string   // of the EKS cluster
+	account  string   // ID of the AWS account
 	region   string
-	role     string
+	role     string // ARN of Karpenter's role
 	cluster  clusterFlags
 	out      format
 }
 
+// newMigrate returns the command joiner migrate.
 func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
@@ -41,6 +42,7 @@ takes over the nodes unchanged. These commands show what else changes.`,
 	return cmd
 }
 
+// newMigrateCheck returns the command joiner migrate check.
 func newMigrateCheck() *cobra.Command {
 	var m migrateFlags
 	cmd := &cobra.Command{
@@ -102,8 +104,9 @@ func (m *migrateFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// run executes the command.
 func (m *migrateFlags) run(ctx context.Context, s Streams) error {
-	seen, err := m.look(ctx, s)
+	seen, err := m.installation(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -126,33 +129,33 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 	return nil
 }
 
-// look reads the installation: from the files of -f and --values, or from the cluster and AWS.
-func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installation, error) {
-	offline := len(m.files) > 0 || len(m.values) > 0
+// installation reads the installation: from the files of -f and --values, or from the cluster and AWS.
+func (m *migrateFlags) installation(ctx context.Context, s Streams) (migration.Installation, error) {
+	isOffline := len(m.files) > 0 || len(m.values) > 0
 	chart, err := helmvalues.ReadValues(m.values)
 	if err != nil {
 		return migration.Installation{}, err
 	}
-	seen, installed, err := m.objects(ctx, s, offline)
+	seen, installed, err := m.objects(ctx, s, isOffline)
 	if err != nil {
 		return migration.Installation{}, err
 	}
 	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.Flat, helmvalues.UnknownValues(chart.Flat)
-	own := helmvalues.SettingsOf(&seen, installed, chart)
+	settings := helmvalues.SettingsOf(&seen, installed, chart)
 	name, region := m.cluster.eks()
-	if offline {
+	if isOffline {
 		name, region = "", ""
 	}
-	seen.Cluster = cmp.Or(m.name, own.ClusterName, os.Getenv("CLUSTER_NAME"), name)
-	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), own.Region, region)
-	a := migrationAWS{migrateFlags: m, settings: own, seen: &seen}
-	err = a.look(ctx, offline)
+	seen.Cluster = cmp.Or(m.name, settings.ClusterName, os.Getenv("CLUSTER_NAME"), name)
+	m.region = cmp.Or(m.region, os.Getenv("AWS_REGION"), settings.Region, region)
+	aws := migrationAWS{migrateFlags: m, settings: settings, seen: &seen}
+	err = aws.look(ctx, isOffline)
 	return seen, err
 }
 
-// objects reads manifests, or the cluster if offline is false.
-func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []evidence.Installed, error) {
-	if offline {
+// objects reads the objects and controllers of the manifests, or those of the cluster if isOffline is false.
+func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (migration.Installation, []evidence.Installed, error) {
+	if isOffline {
 		all, err := evidence.ReadAny(m.files, s.In)
 		if err != nil {
 			return migration.Installation{}, nil, err

@@ -21,18 +21,19 @@ import (
 // migrationAWS reads AWS for joiner migrate check: instances, and the permissions of Karpenter's role.
 type migrationAWS struct {
 	*migrateFlags
-	settings config.Settings
-	seen     *migration.Installation
-	clients  collector.Clients
+	settings config.Settings         // of Karpenter's controller
+	seen     *migration.Installation // to which the results are added
+	clients  collector.Clients       // nil clients if AWS is not read
 }
 
-// look adds the evidence from AWS to seen. If offline is true, look calls no AWS API and reads only the policy files.
-func (m *migrationAWS) look(ctx context.Context, offline bool) error {
+// look adds the instances and permissions to seen. If isOffline is true, look calls no AWS API and reads only the
+// policy files.
+func (m *migrationAWS) look(ctx context.Context, isOffline bool) error {
 	policies, err := m.readPolicies()
 	if err != nil {
 		return err
 	}
-	if offline {
+	if isOffline {
 		m.clients.NoAWS = "not read with -f"
 	} else if err := m.open(ctx); err != nil {
 		return err
@@ -53,16 +54,17 @@ func (m *migrationAWS) open(ctx context.Context) error {
 	return nil
 }
 
+// unseen records data that were not requested, and the reason.
 func (m *migrationAWS) unseen(what, why string) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(why)})
 }
 
-// refused records a request that AWS did not answer.
+// refused records data that AWS was asked for and did not return, with the error.
 func (m *migrationAWS) refused(what string, err error) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(err.Error()), Asked: true})
 }
 
-// instances reads the instances that have the cluster's tags.
+// instances adds the instances that have the cluster's tags, and those of strays.
 func (m *migrationAWS) instances(ctx context.Context) {
 	if m.clients.EC2 == nil {
 		m.unseen("instances", m.clients.NoAWS)
@@ -98,10 +100,10 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	return migration.Stranger
 }
 
-// strays reads the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer
-// exist are left out. Failed requests are recorded once, because they usually have the same cause.
+// strays adds the instances of NodeClaims that lack the tags by which Joiner finds instances. Instances that no longer
+// exist are left out. Of failed requests only the first is recorded, because they usually have the same cause.
 func (m *migrationAWS) strays(ctx context.Context) {
-	var lost error
+	var firstErr error
 	for _, c := range m.seen.Claims {
 		id, ok := ec2.ParseProviderID(c.ProviderID)
 		if !ok || slices.ContainsFunc(m.seen.Instances, func(i migration.Instance) bool { return i.ID == id }) {
@@ -112,15 +114,16 @@ func (m *migrationAWS) strays(ctx context.Context) {
 		case err == nil:
 			m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: id, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
 		case !awserr.Is(err, awserr.Gone):
-			lost = cmp.Or(lost, err)
+			firstErr = cmp.Or(firstErr, err)
 		}
 	}
-	if lost != nil {
-		m.refused("instances without the cluster's tags", lost)
+	if firstErr != nil {
+		m.refused("instances without the cluster's tags", firstErr)
 	}
 }
 
-// readPolicies reads the policies of --policy. A policy with an element that package iampolicy does not evaluate is an error.
+// readPolicies reads the policies of --policy. A policy with an element that package iampolicy does not evaluate is an
+// error.
 func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	var out []iampolicy.Policy
 	for _, file := range m.policies {
@@ -137,7 +140,8 @@ func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	return out, nil
 }
 
-// findRole finds the role of Karpenter's service account.
+// findRole sets m.role, unless --role did: to the role that the service account of Karpenter names, else to that of its
+// EKS Pod Identity association.
 func (m *migrationAWS) findRole(ctx context.Context) {
 	for _, c := range m.seen.Controllers {
 		if c.Product != migration.Karpenter || m.role != "" {
@@ -156,7 +160,8 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 	}
 }
 
-// scope returns the cluster, account and roles that the policies must cover. missing names the flag to give for an unknown part.
+// scope returns the cluster, account and roles that the policies must cover. missing is an instruction to give the flag
+// for an unknown part; empty if all are known.
 func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	s = permissions.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
 	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {
@@ -178,7 +183,8 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	return s, ""
 }
 
-// permissions evaluates the permissions of the role with the policies of --policy, or else with IAM's policy simulator.
+// permissions adds the permissions that Joiner needs, and whether the role has them: by the policies of --policy, or
+// else by IAM's policy simulator.
 func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {
@@ -195,11 +201,11 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	if problem := scopeProblem(s); problem != nil {
 		return problem
 	}
-	wanted, err := permissions.Policies(s)
+	needed, err := permissions.Policies(s)
 	if err != nil {
 		return err
 	}
-	asks, err := permissions.Asks(s, wanted)
+	asks, err := permissions.Asks(s, needed)
 	if err != nil {
 		return err
 	}
@@ -219,7 +225,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	return nil
 }
 
-// judgeAsk returns the actions that the policies do not allow, once for each resource.
+// judgeAsk returns the actions of ask that the policies do not allow, one for each such pair of action and resource.
 func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
 	var out []string
 	for _, action := range ask.Actions {

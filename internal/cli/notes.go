@@ -18,17 +18,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// notesOn returns notes about the assumptions of a plan for these objects. live
-// means that they come from a cluster; manifests may lack some objects.
-func notesOn(o snapshot.Objects, live bool) []string {
-	if live {
+// notesOn returns notes about the assumptions of a plan for these objects, which are from a cluster if isLive is true.
+// Otherwise they are from manifests, which may lack some objects.
+func notesOn(o snapshot.Objects, isLive bool) []string {
+	if isLive {
 		return slices.Concat(gated(o.Pods), schedulers(o.Pods, conversion.Provisionable), transientTaints(o.Pools))
 	}
 	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
 }
 
-// transientTaints returns notes about taints of NodePools that a component removes when a node is ready. Such a taint belongs in
-// startupTaints: in taints it excludes all pods that do not tolerate it, from a plan as well as in the controller.
+// transientTaints returns notes about taints of NodePools that a component probably removes when a node is ready. Such
+// a taint belongs in startupTaints. In taints, it makes the plan and the controller launch no node of the pool for pods
+// that do not tolerate it.
 func transientTaints(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
@@ -58,44 +59,46 @@ func static(pools []*karpv1.NodePool) []string {
 
 // gated returns notes about pods that are not planned because of their scheduling gates.
 func gated(pods []*corev1.Pod) []string {
-	by := map[string][]string{}
+	byGate := map[string][]string{}
 	for _, p := range pods {
 		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !conversion.IsFinished(p) {
 			gate := p.Spec.SchedulingGates[0].Name
-			by[gate] = append(by[gate], p.Namespace+"/"+p.Name)
+			byGate[gate] = append(byGate[gate], p.Namespace+"/"+p.Name)
 		}
 	}
 	var out []string
-	for _, gate := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)", output.Count(len(by[gate]), "pod"), gate, first(by[gate])))
+	for _, gate := range slices.Sorted(maps.Keys(byGate)) {
+		out = append(out, fmt.Sprintf("%s left out: held by scheduling gate %s (%s)",
+			output.Count(len(byGate[gate]), "pod"), gate, first(byGate[gate])))
 	}
 	return out
 }
 
-// fargate is the scheduler of pods that run on Fargate. Package kube ignores them.
+// fargate is the scheduler of pods that run on Fargate. Snapshots do not include such pods.
 const fargate = "fargate-scheduler"
 
-// schedulers returns notes about the pods for which isToPlan holds and that name a scheduler other than kube-scheduler.
+// schedulers returns notes about the pods that name a scheduler other than kube-scheduler and for which isToPlan is
+// true.
 func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
-	by := map[string][]string{}
+	byScheduler := map[string][]string{}
 	for _, p := range pods {
 		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isToPlan(p) {
-			by[name] = append(by[name], p.Namespace+"/"+p.Name)
+			byScheduler[name] = append(byScheduler[name], p.Namespace+"/"+p.Name)
 		}
 	}
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		which := fmt.Sprintf("%s (%s)", output.Count(len(by[name]), "pod"), first(by[name]))
+	for _, name := range slices.Sorted(maps.Keys(byScheduler)) {
+		named := fmt.Sprintf("%s (%s)", output.Count(len(byScheduler[name]), "pod"), first(byScheduler[name]))
 		if name == fargate {
-			out = append(out, "left out, because Fargate runs them: "+which)
+			out = append(out, "left out, because Fargate runs them: "+named)
 			continue
 		}
-		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, which))
+		out = append(out, fmt.Sprintf("planned as kube-scheduler would place them, though their schedulerName is %s: %s", name, named))
 	}
 	return out
 }
 
-// missingVolumes returns a note about the PersistentVolumeClaims of pods that the manifests lack.
+// missingVolumes returns a note about the PersistentVolumeClaims that planned pods use and the manifests lack.
 func missingVolumes(o snapshot.Objects) []string {
 	given, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range o.VolumeClaims {
@@ -120,8 +123,9 @@ func missingVolumes(o snapshot.Objects) []string {
 		output.Count(len(names), "volume claim"), first(names))}
 }
 
-// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left for pods.
-func reservedAll(classes map[string]wanted, market catalog.Market) []string {
+// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left
+// for pods.
+func reservedAll(classes map[string]classInput, market catalog.Market) []string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		settings := classes[class].settings
@@ -151,7 +155,7 @@ func waits(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !conversion.IsFinished(p)
 }
 
-// first returns the first of the names and the number of further names.
+// first returns the first name in the alphabet, and the number of further names.
 func first(names []string) string {
 	if len(names) == 1 {
 		return names[0]
@@ -162,25 +166,25 @@ func first(names []string) string {
 // overlayKind is the key of NodeOverlays in manifest.Manifests.Skipped.
 const overlayKind = "NodeOverlay.karpenter.sh"
 
-// skipped returns notes about the objects of the manifests that a plan ignores.
+// skipped returns notes about the objects of the manifests that the plan ignores.
 func skipped(m manifest.Manifests) []string {
 	var out []string
 	if len(m.Strange) > 0 {
 		out = append(out, "not understood; if any of them creates pods, those pods are NOT planned: "+byKind(m.Strange))
 	}
-	plain := maps.Clone(m.Skipped)
-	if n := plain[overlayKind]; n > 0 {
-		delete(plain, overlayKind)
+	others := maps.Clone(m.Skipped)
+	if n := others[overlayKind]; n > 0 {
+		delete(others, overlayKind)
 		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+
 			output.Count(n, "NodeOverlay"))
 	}
-	if len(plain) > 0 {
-		out = append(out, "left out, because they do not affect a plan: "+byKind(plain))
+	if len(others) > 0 {
+		out = append(out, "left out, because they do not affect a plan: "+byKind(others))
 	}
 	return out
 }
 
-// byKind lists the number of objects of each kind.
+// byKind returns the number of objects of each kind as text: "2 ConfigMap, 1 Secret".
 func byKind(counts map[string]int) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {

@@ -20,6 +20,7 @@ import (
 // format is the output format of a command: the value of -o.
 type format string
 
+// The formats.
 const (
 	asTable format = "table"
 	asJSON  format = "json"
@@ -50,14 +51,14 @@ func (o *format) Set(text string) error {
 		suggest.Hint(text, []string{string(asTable), string(asWide), string(asJSON), string(asYAML)}))
 }
 
-// isText reports whether the format is a table, which people read.
+// isText reports whether the format is text for people, not JSON or YAML.
 func (o *format) isText() bool { return *o == asTable || *o == asWide }
 
 // usualWidth is the width of tables, in characters, if the width of the terminal is unknown.
 const usualWidth = 100
 
-// width returns the maximum width of tables, in characters: that of COLUMNS, of the terminal on standard output, or usualWidth.
-// 0 means no limit.
+// width returns the maximum width of tables on w, in characters: the variable COLUMNS, else the width of the terminal
+// that w is, else usualWidth. It returns 0 for asWide: no limit.
 func (o *format) width(w io.Writer) int {
 	if *o == asWide {
 		return 0
@@ -65,7 +66,7 @@ func (o *format) width(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if a, ok := w.(*answer); ok {
+	if a, ok := w.(*answer); ok { // the writer of Run
 		w = a.w
 	}
 	if f, ok := w.(*os.File); ok {
@@ -82,7 +83,8 @@ type reported struct {
 	Says   string `json:"says"`
 }
 
-// lines writes the lines that do writes, "OBJECT: result", in the format of -o. It also writes the lines before an error of do.
+// lines writes, in the format of -o, the lines that do writes: "OBJECT: result". If do returns an error, lines writes
+// the lines before the error, and returns the error.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(harmlessWriter{w})
@@ -97,13 +99,14 @@ func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 		}
 		all = append(all, reported{Object: object, Says: says})
 	}
-	if wrong := o.write(w, nil, func() any { return all }); err == nil {
-		err = wrong
+	if writeErr := o.write(w, nil, func() any { return all }); err == nil {
+		err = writeErr
 	}
 	return err
 }
 
-// write writes text as a table, or value as JSON or YAML. It replaces or escapes control characters in all of them.
+// write writes the result of text, or that of value as JSON or YAML, by the format. It replaces control characters in
+// text and escapes them in JSON and YAML. text may be nil if the format is not text.
 func (o *format) write(w io.Writer, text func() string, value func() any) error {
 	if o.isText() {
 		_, err := io.WriteString(w, harmless(text()))
@@ -145,8 +148,9 @@ func harmless(text string) string {
 	}, text)
 }
 
-// escaped replaces control characters in JSON with escapes such as \u202e, which keeps the values. For YAML, which does
-// not escape them, the backslash is doubled, so that the value itself has the escape.
+// escaped replaces the control and invisible characters in JSON with escapes such as \u202e, which a JSON parser
+// converts back. The conversion to YAML would write the characters themselves, so for YAML the backslash is doubled:
+// the value then has the text \u202e.
 func escaped(data []byte, forYAML bool) []byte {
 	var b bytes.Buffer
 	slash := `\`

@@ -22,11 +22,12 @@ import (
 type pauseFlags struct {
 	namespace string
 	span      span
-	bounded   bool // the pause ends after span
+	bounded   bool // the pause ends after span; otherwise it has no end
 	cluster   clusterFlags
 	out       format
 }
 
+// newPause returns the command joiner pause.
 func newPause() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{
@@ -58,6 +59,7 @@ With --for the pause ends after that time.`,
 	return cmd
 }
 
+// newResume returns the command joiner resume.
 func newResume() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{
@@ -77,6 +79,7 @@ which NodePools are still paused.`,
 	return cmd
 }
 
+// flags adds the flags that joiner pause and joiner resume share.
 func (p *pauseFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it the namespace of its Deployment")
 	p.cluster.flags(cmd.Flags())
@@ -95,7 +98,8 @@ func (p *pauseFlags) value(now time.Time) (string, error) {
 	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
 }
 
-// set pauses with a value, or resumes with an empty one. Without pools it acts on all NodePools.
+// set pauses the NodePools, or resumes them if value is empty. Without pools it pauses or resumes all of them. value is
+// the result of p.value.
 func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
 	api, _, err := p.cluster.api()
 	if err != nil {
@@ -110,32 +114,32 @@ func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, val
 	return p.sayOfAll(ctx, out, api)
 }
 
-// setPools sets the annotation on each of the NodePools, or none if one of them does not exist.
+// setPools sets the annotation joiner.sh/paused on each of the NodePools, or on none if one of them does not exist.
 func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
 	var all karpv1.NodePoolList
 	if err := api.List(ctx, &all); err != nil {
 		return hinted(fmt.Errorf("list nodepools: %w", err))
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	var names []string
 	for i := range all.Items {
-		there[all.Items[i].Name], names = true, append(names, all.Items[i].Name)
+		exists[all.Items[i].Name], names = true, append(names, all.Items[i].Name)
 	}
-	var wrong []error
+	var missing []error
 	for _, pool := range pools {
-		if !there[pool] {
-			wrong = append(wrong, fmt.Errorf("there is no NodePool %s%s", quoteEmpty(pool), suggest.Hint(pool, names)))
+		if !exists[pool] {
+			missing = append(missing, fmt.Errorf("there is no NodePool %s%s", quoteEmpty(pool), suggest.Hint(pool, names)))
 		}
 	}
-	if len(wrong) > 0 {
-		return errors.Join(wrong...) // before any NodePool is changed
+	if len(missing) > 0 {
+		return errors.Join(missing...) // before any NodePool is changed
 	}
 	for _, pool := range pools {
 		was, changed, err := kubeclient.SetPoolPause(ctx, api, pool, value)
 		if err != nil {
 			return hinted(err)
 		}
-		if err := say(out, "NodePool "+pool, value, was, changed); err != nil {
+		if err := printResult(out, "NodePool "+pool, value, was, changed); err != nil {
 			return err
 		}
 	}
@@ -150,30 +154,31 @@ func quoteEmpty(name string) string {
 	return name
 }
 
-// setAll writes the pause of all NodePools. On resume it prints the NodePools that have a pause of their own.
+// setAll writes the pause of all NodePools to the ConfigMap. On resume it prints the NodePools that have a pause of
+// their own.
 func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Client, value string) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {
 		return err
 	}
-	lever := kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
-	before, err := lever.Read(ctx)
+	pauseSwitch := kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
+	before, err := pauseSwitch.Read(ctx)
 	if err != nil {
 		return hinted(err)
 	}
-	wanted := value
-	if wanted == "" {
-		wanted = "false"
+	newValue := value
+	if newValue == "" {
+		newValue = "false"
 	}
-	if before != wanted {
-		if err := lever.Write(ctx, wanted); err != nil {
+	if before != newValue {
+		if err := pauseSwitch.Write(ctx, newValue); err != nil {
 			return hinted(err)
 		}
 	}
-	if err := say(out, "all NodePools, by "+lever.String(), value, before, before != wanted); err != nil {
+	if err := printResult(out, "all NodePools, by "+pauseSwitch.String(), value, before, before != newValue); err != nil {
 		return err
 	}
-	if err := p.doubt(ctx, out, api); err != nil || value != "" {
+	if err := p.warnUnread(ctx, out, api); err != nil || value != "" {
 		return err
 	}
 	var pools karpv1.NodePoolList
@@ -181,9 +186,9 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 		return hinted(fmt.Errorf("list nodepools: %w", err))
 	}
 	for i := range pools.Items {
-		if note, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && note != "false" {
+		if pause, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && pause != "false" {
 			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name,
-				karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
+				karpv1.AnnotationPaused, pause, pools.Items[i].Name); err != nil {
 				return fmt.Errorf("write the output: %w", err)
 			}
 		}
@@ -191,8 +196,8 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	return nil
 }
 
-// doubt prints a note if no known controller reads the pause ConfigMap in the namespace of --namespace.
-func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader) error {
+// warnUnread prints a note if no known controller reads the pause ConfigMap in the namespace of --namespace.
+func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.Reader) error {
 	if p.namespace == "" {
 		return nil
 	}
@@ -211,19 +216,19 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	return nil
 }
 
-// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if that cannot be
-// read.
+// sayOfAll prints a note if all NodePools are still paused after a resume of some. It prints nothing if the ConfigMap
+// cannot be found or read.
 func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {
 		return nil // a pause of single NodePools does not depend on the controller's namespace
 	}
-	lever := kubeclient.PauseSwitch{Live: api, Namespace: namespace}
-	value, err := lever.Read(ctx)
-	if until, wrong := time.Parse(time.RFC3339, value); err != nil || value == "false" || wrong == nil && !until.After(time.Now()) {
+	pauseSwitch := kubeclient.PauseSwitch{Live: api, Namespace: namespace}
+	value, err := pauseSwitch.Read(ctx)
+	if until, parseErr := time.Parse(time.RFC3339, value); err != nil || value == "false" || parseErr == nil && !until.After(time.Now()) {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", lever); err != nil {
+	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", pauseSwitch); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
@@ -246,8 +251,9 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	return found[0], nil
 }
 
-// say prints the result. was is the previous value, which is printed because it may be another user's pause that is now replaced.
-func say(out io.Writer, what, value, was string, changed bool) error {
+// printResult prints the result of setting value on what. was is the previous value; it is printed if it was a pause
+// that value replaces, because another user may have set it.
+func printResult(out io.Writer, what, value, was string, changed bool) error {
 	text := "resumed"
 	switch {
 	case value == "" && !changed:

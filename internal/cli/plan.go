@@ -26,12 +26,13 @@ type planFlags struct {
 	cluster clusterFlags
 	market  marketFlags
 	out     format
-	strict  bool
+	strict  bool // an unschedulable pod is an error
 
 	minValues string         // Strict or BestEffort
 	instances map[string]int // available instances of capacity reservations, by ID
 }
 
+// newPlan returns the command joiner plan.
 func newPlan() *cobra.Command {
 	var p planFlags
 	cmd := &cobra.Command{
@@ -78,8 +79,8 @@ pod is unschedulable; 2 an input cannot be read.`,
 	return cmd
 }
 
-// manifestsByFlag refuses arguments. Manifests are named by -f, and a shell may
-// have expanded the pattern after -f into several arguments.
+// manifestsByFlag returns an error if there are arguments. Manifests are named by -f; if the path after -f is a
+// pattern, the shell expands it, so that all paths but the first become arguments.
 func manifestsByFlag(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -93,9 +94,10 @@ const (
 	relaxedValues = "BestEffort"
 )
 
+// run executes the command.
 func (p *planFlags) run(ctx context.Context, s Streams) error {
-	relax := strings.EqualFold(p.minValues, relaxedValues)
-	if !relax && !strings.EqualFold(p.minValues, strictValues) {
+	isRelaxed := strings.EqualFold(p.minValues, relaxedValues)
+	if !isRelaxed && !strings.EqualFold(p.minValues, strictValues) {
 		return fmt.Errorf("--min-values-policy %s: want %s or %s", p.minValues, strictValues, relaxedValues)
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.instances)) {
@@ -120,7 +122,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	dedicate(market, objects.Pools)
 	notes = append(notes, reservedAll(classes, market)...)
 	snapshot := objects.Snapshot(snapshot.View{
-		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,
+		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: isRelaxed,
 	})
 
 	// 2. Plan.
@@ -146,7 +148,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	return nil
 }
 
-// objects reads the manifests, or the cluster without -f, and returns notes about them.
+// objects reads the manifests, or the cluster if there are none, and returns notes for the user about the objects.
 func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects, []string, error) {
 	if len(p.files) == 0 {
 		objects, err := p.cluster.read(ctx)
@@ -163,17 +165,17 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
 }
 
-// classesOf returns the inputs of the catalog of each EC2NodeClass, and a note about the capacity reservations that
-// are ignored because their available instance count is not known.
-func (p *planFlags) classesOf(o snapshot.Objects) (map[string]wanted, []string, error) {
+// classesOf returns the inputs of the catalog of each EC2NodeClass, by name, and a note about the capacity reservations
+// that are ignored because their number of available instances is not known.
+func (p *planFlags) classesOf(o snapshot.Objects) (map[string]classInput, []string, error) {
 	settings, err := o.Settings()
 	if err != nil {
 		return nil, nil, err
 	}
 	unknown := map[string]bool{}
-	out := map[string]wanted{}
+	out := map[string]classInput{}
 	for name, s := range settings {
-		out[name] = wanted{settings: s}
+		out[name] = classInput{settings: s}
 	}
 	for _, class := range o.Classes {
 		w, ok := out[class.Name]

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// bootNotes returns the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools use. With
-// some of them the nodes of a plan would never join. Problems that are only possible are left out.
+// bootNotes returns notes about the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools
+// use. Because of some of these problems, the nodes of a plan would never join. Problems that are only possible are
+// left out.
 func bootNotes(o snapshot.Objects) []string {
 	used := map[string]bool{}
 	for _, p := range o.Pools {
@@ -22,7 +23,7 @@ func bootNotes(o snapshot.Objects) []string {
 		}
 		r := &renderFlags{}
 		if r.completeCluster() != nil {
-			return nil // cannot happen: there are no flags
+			return nil // impossible: no flag is set that could be invalid
 		}
 		for _, p := range r.judged(class)(value(class.Spec.UserData)) {
 			if note := bootNote(class.Name, p); note != "" && !slices.Contains(out, note) {
@@ -33,7 +34,8 @@ func bootNotes(o snapshot.Objects) []string {
 	return out
 }
 
-// bootNote returns the note about one problem; empty if the problem is only possible.
+// bootNote returns the note about one problem; empty if the problem is only possible, or is likely and would not
+// prevent joining.
 func bootNote(class string, p userdata.Problem) string {
 	text := p.String()
 	if p.Kind == userdata.Unwritable {

@@ -19,8 +19,9 @@ const (
 	completeName = "kubectl_complete-joiner"
 )
 
-// CalledAs adapts root to the program name that it was called by, and returns the arguments to run it with. As kubectl-joiner, help texts
-// say "kubectl joiner"; as kubectl_complete-joiner, it runs shell completion. Call it after all commands are added to root.
+// CalledAs adapts root to the name of the program, and returns the arguments to run root with. For kubectl-joiner, help
+// texts have "kubectl joiner" in place of "joiner"; for kubectl_complete-joiner, the arguments also request shell
+// completion. Call CalledAs after all commands are added to root.
 func CalledAs(root *cobra.Command, program string, args []string) []string {
 	switch strings.TrimSuffix(filepath.Base(program), ".exe") {
 	case completeName:
@@ -37,25 +38,26 @@ func CalledAs(root *cobra.Command, program string, args []string) []string {
 	for _, c := range root.Commands() {
 		names = append(names, regexp.QuoteMeta(c.Name()))
 	}
-	speak(root, regexp.MustCompile(`\b`+root.Name()+` (`+strings.Join(names, "|")+`)\b`))
+	renameInTexts(root, regexp.MustCompile(`\b`+root.Name()+` (`+strings.Join(names, "|")+`)\b`))
 	return args
 }
 
-// speak replaces "joiner plan" with "kubectl joiner plan" in the texts of a command and its subcommands.
-func speak(cmd *cobra.Command, own *regexp.Regexp) {
-	as := func(text string) string { return own.ReplaceAllString(text, "kubectl ${0}") }
-	cmd.Short, cmd.Long, cmd.Example = as(cmd.Short), as(cmd.Long), as(cmd.Example)
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = as(f.Usage) })
+// renameInTexts replaces "joiner plan" with "kubectl joiner plan" in the help texts of a command and its subcommands.
+// own matches the commands as written there.
+func renameInTexts(cmd *cobra.Command, own *regexp.Regexp) {
+	renamed := func(text string) string { return own.ReplaceAllString(text, "kubectl ${0}") }
+	cmd.Short, cmd.Long, cmd.Example = renamed(cmd.Short), renamed(cmd.Long), renamed(cmd.Example)
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = renamed(f.Usage) })
 	for _, c := range cmd.Commands() {
-		speak(c, own)
+		renameInTexts(c, own)
 	}
 }
 
-// group makes every command without a Run function print its help if it has no arguments, and return an error for an unknown
-// subcommand. Cobra would print the help in both cases, with exit status 0.
-func group(cmd *cobra.Command) {
+// refuseUnknown makes every command without a Run function print its help if it has no arguments, and return an error
+// for an unknown subcommand. Cobra would print the help in both cases, with exit status 0.
+func refuseUnknown(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
-		group(c)
+		refuseUnknown(c)
 	}
 	if !cmd.HasSubCommands() || cmd.Runnable() {
 		return
@@ -69,7 +71,8 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand returns the error about an unknown subcommand of cmd. It lists the subcommands.
+// unknownCommand returns the error about an unknown subcommand of cmd. The error lists the subcommands or, for the root
+// command, names the command that lists them.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -77,11 +80,11 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	there := cmd.CommandPath() + " --help lists them"
+	list := cmd.CommandPath() + " --help lists them"
 	if cmd.HasParent() {
-		there = "want " + strings.Join(names, ", ")
+		list = "want " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), there)
+	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), list)
 }
 
 // strayHelp returns an error if the arguments ask for the help of an unknown command; nil otherwise. Cobra would show
@@ -108,8 +111,8 @@ func strayHelp(root *cobra.Command, args []string) error {
 	return unknownCommand(cmd, name)
 }
 
-// helpful makes the help command return an error for an unknown command.
-func helpful(root *cobra.Command) {
+// refuseUnknownHelp makes the help command return an error for an unknown command.
+func refuseUnknownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil || help == root {
@@ -129,12 +132,13 @@ func helpful(root *cobra.Command) {
 	}
 }
 
-// flagProblem adds a hint to the error about an unknown flag, and the valid values to the error about an invalid value.
+// flagProblem returns a clearer error about the flags of cmd: with a similar name if the flag is unknown, and with the
+// valid values if the value is invalid. It returns other errors unchanged.
 func flagProblem(cmd *cobra.Command, err error) error {
-	var wrong *pflag.InvalidValueError
-	if errors.As(err, &wrong) {
-		if want := valueOf(wrong.GetFlag(), wrong.GetValue()); want != "" {
-			return fmt.Errorf("--%s %q: want %s", wrong.GetFlag().Name, wrong.GetValue(), want)
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		if want := valueOf(invalid.GetFlag(), invalid.GetValue()); want != "" {
+			return fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 		}
 		return err
 	}
@@ -147,8 +151,9 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, suggest.Hint(missing.GetSpecifiedName(), names))
 }
 
-// isLong matches well-formed durations. One that is refused nevertheless is longer than a time.Duration can be.
-var isLong = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+// durationPattern matches well-formed durations. A flag refuses a matching text only if a time.Duration cannot be that
+// long.
+var durationPattern = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // valueOf describes the valid values of a flag that was given an invalid value; empty for flags whose own error
 // describes them.
@@ -156,7 +161,7 @@ func valueOf(flag *pflag.Flag, value string) string {
 	switch name, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":
 		return "true or false"
-	case flag.Value.Type() == "duration" && isLong.MatchString(value):
+	case flag.Value.Type() == "duration" && durationPattern.MatchString(value):
 		return "a duration of at most 2562047h"
 	case flag.Value.Type() == "duration":
 		return "a duration with units s, m, h or d, for instance 90m, 2h or 1d"

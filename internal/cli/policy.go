@@ -13,11 +13,12 @@ import (
 
 // policyFlags are the flags of joiner render iam-policy.
 type policyFlags struct {
-	scope permissions.Scope
-	names []string
+	scope permissions.Scope // what the policies allow
+	names []string          // argument: the name of a policy; none: all policies
 	out   format
 }
 
+// newRenderPolicy returns the command joiner render iam-policy.
 func newRenderPolicy() *cobra.Command {
 	var p policyFlags
 	cmd := &cobra.Command{
@@ -55,6 +56,7 @@ same account and region. The command calls neither AWS nor the cluster.`,
 	return cmd
 }
 
+// run executes the command.
 func (p policyFlags) run(out io.Writer) error {
 	if err := scopeProblem(p.scope); err != nil {
 		return err
@@ -63,13 +65,13 @@ func (p policyFlags) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reading, err := permissions.Doctor(p.scope)
+	doctorPolicies, err := permissions.Doctor(p.scope)
 	if err != nil {
 		return err
 	}
 	all := map[string]json.RawMessage{}
 	var names []string
-	for _, policy := range append(policies, reading...) {
+	for _, policy := range append(policies, doctorPolicies...) {
 		text, err := policy.JSON()
 		if err != nil {
 			return err

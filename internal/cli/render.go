@@ -29,21 +29,22 @@ import (
 
 // renderFlags are the flags of joiner render userdata.
 type renderFlags struct {
-	files  []string
+	files  []string // manifests; none: the cluster is read
 	market marketFlags
 	out    format
-	live   clusterFlags
+	live   clusterFlags // the cluster that is read if there are no manifests
 
 	class, pool   string // names; empty: the only EC2NodeClass or NodePool
 	instanceType  string
 	capacityType  string
-	cluster       bootstrap.Cluster
+	cluster       bootstrap.Cluster // facts about the cluster, for the user data
 	reservedENIs  int64
-	clusterIsMade bool   // at least one setting of the cluster is a placeholder
+	clusterIsMade bool   // at least one fact in cluster is a placeholder
 	nameless      bool   // the cluster's name is a placeholder
 	authority     string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
 
+// newRender returns the command joiner render.
 func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
@@ -53,6 +54,7 @@ func newRender() *cobra.Command {
 	return cmd
 }
 
+// newRenderUserData returns the command joiner render userdata.
 func newRenderUserData() *cobra.Command {
 	var r renderFlags
 	cmd := &cobra.Command{
@@ -88,6 +90,7 @@ larger than EC2 accepts.`,
 	return cmd
 }
 
+// flags adds the flags to a command.
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&r.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
 	r.live.instead = manifestsGiven
@@ -118,11 +121,12 @@ type rendered struct {
 	Bytes        int                `json:"bytes"` // of UserData; EC2 takes bootstrap.MaxBytes
 	UserData     string             `json:"userData"`
 	Kubelet      userdata.Kubelet   `json:"kubelet"`
-	Taints       []userdata.Taint   `json:"taints,omitempty"`   // that the node registers with, and where they come from
+	Taints       []userdata.Taint   `json:"taints,omitempty"`   // that the node registers with, and their origin
 	Labels       []userdata.Label   `json:"labels,omitempty"`   // likewise
 	Problems     []userdata.Problem `json:"problems,omitempty"` // none of them fatal
 }
 
+// run executes the command.
 func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
 	class, pool, err := r.read(ctx, s)
@@ -133,49 +137,49 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	if err := r.completeCluster(); err != nil {
 		return err
 	}
-	kind, err := r.kind(ctx, class, s)
+	typ, err := r.typeUnder(ctx, class, s)
 	if err != nil {
 		return err
 	}
 
 	// 2. Render.
-	bought := packing.Choice{InstanceType: kind.Name, CapacityType: r.capacityType}
-	node, err := conversion.BootOfPool(pool, class, bought, kind.Capacity.Pods)
+	choice := packing.Choice{InstanceType: typ.Name, CapacityType: r.capacityType}
+	node, err := conversion.BootOfPool(pool, class, choice, typ.Capacity.Pods)
 	if err != nil {
 		return err
 	}
-	image, found := conversion.ImageFor(class, kind.Labels)
+	image, found := conversion.ImageFor(class, typ.Labels)
 	node.Cluster, node.ImageName = r.cluster, image.Name
 	if alias, ok := class.Spec.Alias(); !found && ok && alias.Version != awsv1.AliasVersionLatest {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
 		found = true
 	}
-	data, reading, err := r.reading(node, userdata.Input{Image: node.ImageName, Arch: kind.Labels[corev1.LabelArchStable]})
+	data, read, err := r.reading(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
 	if err != nil {
 		return err
 	}
 
 	// 3. Print.
-	for _, note := range r.notes(class, found, reading.Problems) {
+	for _, note := range r.notes(class, found, read.Problems) {
 		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
-	answer := rendered{
-		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
-		MaxPods: kind.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: reading.Kubelet,
-		Taints: reading.Taints, Labels: reading.Labels, Problems: reading.Problems,
+	result := rendered{
+		NodeClass: class.Name, InstanceType: typ.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
+		MaxPods: typ.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: read.Kubelet,
+		Taints: read.Taints, Labels: read.Labels, Problems: read.Problems,
 	}
 	if pool != nil {
-		answer.NodePool = pool.Name
+		result.NodePool = pool.Name
 	}
-	text, err := answer.text()
+	text, err := result.text()
 	if err != nil {
 		return err
 	}
-	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
+	return r.out.write(s.Out, func() string { return text }, func() any { return result })
 }
 
-// reading renders the user data and parses it as the instance will. The error says
-// why it cannot be rendered, or why no instance with it can join.
+// reading renders the user data of a node, parses it as the instance will, and returns both. The error says why the
+// user data cannot be rendered, or why no instance with it can join. in has the image and architecture.
 func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
 	in.Family, in.Own = node.Family, node.UserData
 	if !r.nameless {
@@ -191,14 +195,15 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	if node.Family != catalog.Custom {
 		in.Data = data
 	}
-	reading := reading.Read(in)
-	if fatal, ok := reading.Fatal(); ok {
-		return nil, reading, errors.New(fatal.String())
+	read := reading.Read(in)
+	if fatal, ok := read.Fatal(); ok {
+		return nil, read, errors.New(fatal.String())
 	}
-	return data, reading, nil
+	return data, read, nil
 }
 
-// read returns the EC2NodeClass and the NodePool from the manifests or the cluster. The NodePool is nil if none uses the class.
+// read returns the EC2NodeClass and the NodePool that the flags select, from the manifests or the cluster. The NodePool
+// is nil if none uses the EC2NodeClass.
 func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
 	if r.instanceType == "" {
 		return nil, nil, errors.New("name the instance type: --instance-type m5.large")
@@ -223,7 +228,8 @@ func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass,
 	return class, pool, err
 }
 
-// pickClass returns the class of --nodeclass, the class of the pool, or the only class.
+// pickClass returns the EC2NodeClass that the pool uses or, if pool is nil, that of --nodeclass or the only one. The
+// error says why there is no such EC2NodeClass.
 func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.NodePool) (*awsv1.EC2NodeClass, error) {
 	name := r.class
 	if pool != nil {
@@ -252,7 +258,7 @@ func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.Node
 	return classes[0], nil
 }
 
-// pickPool returns the only NodePool that uses the class; nil if none does.
+// pickPool returns the only NodePool that uses the EC2NodeClass; nil if none does. Several are an error.
 func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) {
 	var names []string
 	var found *karpv1.NodePool
@@ -269,7 +275,7 @@ func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) 
 	return found, nil
 }
 
-// usedBy returns the name of the EC2NodeClass that the pool uses; empty if it uses another kind.
+// usedBy returns the name of the EC2NodeClass that the pool uses; empty if its node class is of another kind.
 func usedBy(pool *karpv1.NodePool) string {
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == awsv1.Kind {
 		return ref.Name
@@ -277,8 +283,8 @@ func usedBy(pool *karpv1.NodePool) string {
 	return ""
 }
 
-// kind returns the instance type with the resources that it has under the class.
-func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
+// typeUnder returns the instance type of --instance-type as its nodes are under the EC2NodeClass.
+func (r *renderFlags) typeUnder(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
 	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
 		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
 			suggest.Hint(r.capacityType, []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}))
@@ -288,11 +294,11 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 		return catalog.Type{}, err
 	}
 	settings.ReservedENIs = r.reservedENIs
-	goods, err := r.market.open(ctx, s.Err)
+	build, err := r.market.open(ctx, s.Err)
 	if err != nil {
 		return catalog.Type{}, err
 	}
-	c, err := goods(settings)
+	c, err := build(settings)
 	if err != nil {
 		return catalog.Type{}, err
 	}
@@ -304,7 +310,7 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 	return c.Types[i], nil
 }
 
-// notes returns the problems of the user data, and the assumptions of the output.
+// notes returns notes for the user: the problems of the user data, and the assumptions of the output.
 func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems []userdata.Problem) []string {
 	var out []string
 	for _, p := range problems {
@@ -348,20 +354,21 @@ func (r rendered) text() (string, error) {
 	return b.String() + r.registers(), nil
 }
 
-// registers lists the taints and labels that the node registers with, and their origin.
+// registers returns a line for each taint and label that the node registers with, with its origin; empty if there are
+// none.
 func (r rendered) registers() string {
 	var b strings.Builder
-	tell := func(kind string, what fmt.Stringer, where userdata.Spot) {
+	add := func(kind string, object fmt.Stringer, origin userdata.Spot) {
 		if b.Len() == 0 {
 			b.WriteString("\nThe node registers with:\n\n")
 		}
-		fmt.Fprintf(&b, "%-5s  %s (%s)\n", kind, what, cmp.Or(where.String(), "spec.userData"))
+		fmt.Fprintf(&b, "%-5s  %s (%s)\n", kind, object, cmp.Or(origin.String(), "spec.userData"))
 	}
 	for _, t := range r.Taints {
-		tell("taint", t.Taint, t.At)
+		add("taint", t.Taint, t.At)
 	}
 	for _, l := range r.Labels {
-		tell("label", l, l.At)
+		add("label", l, l.At)
 	}
 	return b.String()
 }

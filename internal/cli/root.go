@@ -31,8 +31,8 @@ type Streams struct {
 	Out, Err io.Writer // standard output and error
 }
 
-// Root returns the command "joiner" with the commands of this package and
-// the given ones, which need clients that this package does not have.
+// Root returns the command "joiner" with the commands of this package and the commands in more, which need packages
+// that this package does not import.
 func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "joiner",
@@ -55,22 +55,22 @@ SIGTERM stopped it.`,
 		newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
 	root.InitDefaultCompletionCmd()
-	group(root)
-	helpful(root)
+	refuseUnknown(root)
+	refuseUnknownHelp(root)
 	completeFlags(root)
 	return root
 }
 
-// Run executes root with args and returns the exit code. It prints each error,
-// also each of several joined ones, as one line.
+// Run executes root with args and returns the exit code. It prints an error as one line, and joined errors as one line
+// each. Findings and Unseen are not printed, because the output of the command contains them.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := strayHelp(root, args)
 	if err == nil {
 		err = execute(ctx, root, args)
 	}
-	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
-		err = fmt.Errorf("write the output: %w", message.Plain(out.lost)) // cobra ignores errors of writing help texts
+	if out, ok := root.OutOrStdout().(*answer); ok && out.err != nil {
+		err = fmt.Errorf("write the output: %w", message.Plain(out.err)) // cobra ignores errors of writing help texts
 	}
 	var found Findings
 	var unseen Unseen
@@ -83,24 +83,24 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	case errors.As(err, &unseen):
 		return ExitFailed
 	case errors.As(err, &signaled):
-		complain(root.ErrOrStderr(), err)
+		printErrors(root.ErrOrStderr(), err)
 		return signaled.exitCode()
 	}
-	complain(root.ErrOrStderr(), err)
+	printErrors(root.ErrOrStderr(), err)
 	return ExitFailed
 }
 
-// answer is standard output. It keeps the first write error.
+// answer is standard output. It keeps the first error of a write.
 type answer struct {
-	w    io.Writer
-	lost error // first write error; nil: no error
+	w   io.Writer
+	err error // first error of a write; nil: none
 }
 
-// Write writes to the underlying writer.
+// Write writes to w.
 func (a *answer) Write(p []byte) (int, error) {
 	n, err := a.w.Write(p)
-	if a.lost == nil {
-		a.lost = err
+	if a.err == nil {
+		a.err = err
 	}
 	return n, err
 }
@@ -108,7 +108,8 @@ func (a *answer) Write(p []byte) (int, error) {
 // mostErrors is the maximum number of errors that are printed.
 const mostErrors = 10
 
-func complain(w io.Writer, err error) {
+// printErrors prints an error, or each of joined errors, up to mostErrors.
+func printErrors(w io.Writer, err error) {
 	errs := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		errs = joined.Unwrap()
@@ -126,11 +127,14 @@ func complain(w io.Writer, err error) {
 // problems. Count is the number of problems.
 type Findings struct{ Count int }
 
+// Error returns the number of problems.
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 
-// Unseen is the error of a command that printed its output, but could not read some of its input. What names that input.
+// Unseen is the error of a command that printed its output, but could not read some of its input. What names that
+// input.
 type Unseen struct{ What []string }
 
+// Error names the input.
 func (u Unseen) Error() string { return "could not look at " + strings.Join(u.What, " and ") }
 
 // emptyFlag returns an error if one of the flags was given an empty value, for example by an unset shell variable.

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// Patterns of names that AWS and Kubernetes accept. They exclude * and ?, which are wildcards in an IAM policy and would allow more than
-// one name.
+// Patterns of names that AWS and Kubernetes accept. They exclude * and ?, because these are wildcards in an IAM policy
+// and would allow more than one name.
 var (
 	clusterPattern   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	accountPattern   = regexp.MustCompile(`^[0-9]{12}$`)
@@ -57,6 +57,7 @@ func scopeProblem(s permissions.Scope) error {
 	return partitionProblem(s)
 }
 
+// noAccount returns the error about an invalid account ID.
 func noAccount(id string) error {
 	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }
@@ -69,14 +70,15 @@ func given(value string) []string {
 	return []string{value}
 }
 
+// partitionProblem returns an error if the partition is not that of the region; nil if it is, or is empty.
 func partitionProblem(s permissions.Scope) error {
-	is := permissions.PartitionOf(s.Region)
+	actual := permissions.PartitionOf(s.Region)
 	switch {
-	case s.Partition == "" || s.Partition == is:
+	case s.Partition == "" || s.Partition == actual:
 		return nil
 	case !slices.Contains(permissions.Partitions(), s.Partition):
 		return fmt.Errorf("--partition %q: want one of %s%s", s.Partition, strings.Join(permissions.Partitions(), ", "),
 			suggest.Hint(s.Partition, permissions.Partitions()))
 	}
-	return fmt.Errorf("--partition %s: region %s belongs to %s; leave --partition out, or correct --region", s.Partition, s.Region, is)
+	return fmt.Errorf("--partition %s: region %s belongs to %s; leave --partition out, or correct --region", s.Partition, s.Region, actual)
 }

@@ -8,11 +8,12 @@ import (
 
 // versionFacts is the output of joiner version -o json.
 type versionFacts struct {
-	Version  string `json:"version"` // release, and the commit if it is known
-	Go       string `json:"go"`
+	Version  string `json:"version"`  // release, and the commit if it is known
+	Go       string `json:"go"`       // "go1.27.3"
 	Platform string `json:"platform"` // "linux/arm64"
 }
 
+// newVersion returns the command joiner version.
 func newVersion(version string) *cobra.Command {
 	var out format
 	cmd := &cobra.Command{

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// authority parses base64 of PEM certificates, and stores it on one line, as the user data of instances needs it. Whether the
-// certificates are those of the cluster is checked later, with EKS.
+// authority returns a parser of PEM certificates in base64, which stores the base64 on one line, as the user data of
+// instances needs it. Package config does not check that the certificates are those of the cluster.
 func authority(to *string) func(string) error {
 	return func(s string) error {
-		line := strings.Join(strings.Fields(s), "") // base64 breaks lines by default
+		line := strings.Join(strings.Fields(s), "") // the command base64 breaks lines by default
 		if line == "" {
 			*to = ""
 			return nil
 		}
-		text, err := base64.StdEncoding.DecodeString(line)
+		pemText, err := base64.StdEncoding.DecodeString(line)
 		switch {
 		case err != nil && strings.Contains(s, "-----BEGIN "):
 			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster: encode the PEM with base64 -w0")
 		case err != nil:
 			return errors.New("want base64, as in certificateAuthority.data of aws eks describe-cluster")
 		}
-		if err := certificates(text); err != nil {
+		if err := certificates(pemText); err != nil {
 			return err
 		}
 		*to = line
@@ -33,7 +33,7 @@ func authority(to *string) func(string) error {
 	}
 }
 
-// certificates checks that a text has one or more PEM certificates, and nothing else.
+// certificates returns an error unless the text has one or more PEM certificates and no other PEM blocks.
 func certificates(text []byte) error {
 	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil &&
 		strings.HasPrefix(string(inner), "-----BEGIN ") {

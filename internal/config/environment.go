@@ -10,40 +10,42 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// misspelt returns an error about the first variable, by name, that is probably a misspelled setting. A variable that resembles a setting
-// which has a value is ignored, because it may belong to another program. A setting with the prefix JOINER_ or KARPENTER_ is always an
-// error. It returns nil if args are invalid, because Load reports that.
+// misspelt returns an error about the first variable, by name, that is probably a misspelled setting. If the setting
+// that the variable resembles has a value, the variable is ignored, because it may belong to another program; a
+// variable with the prefix JOINER_ or KARPENTER_ is an error in this case, too. misspelt returns nil if args are
+// invalid, because Load reports that.
 func misspelt(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
 	if err != nil {
 		return nil
 	}
-	ours := flagsByVariable(flags)
-	names := slices.Sorted(maps.Keys(ours))
+	flagOf := flagsByVariable(flags)
+	names := slices.Sorted(maps.Keys(flagOf))
 	for _, v := range slices.Sorted(maps.Keys(variables)) {
-		if _, known := ours[v]; known || variables[v] == "" || isIgnored(v) || isServiceLink(v, variables[v]) {
+		if _, known := flagOf[v]; known || variables[v] == "" || isIgnored(v) || isServiceLink(v, variables[v]) {
 			continue
 		}
-		rest, prefixed := withoutPrefix(v)
-		near := suggest.Nearest(rest, names)
-		if near == "" || !isNear(rest, near) {
+		bare, hasPrefix := withoutPrefix(v)
+		near := suggest.Nearest(bare, names)
+		if near == "" || !isNear(bare, near) {
 			continue
 		}
-		_, byFlag := given[ours[near]]
-		if !prefixed && (byFlag || variables[near] != "") {
+		_, hasFlag := given[flagOf[near]]
+		if !hasPrefix && (hasFlag || variables[near] != "") {
 			continue
 		}
-		if prefixed {
-			return fmt.Errorf("there is no variable %s: those of settings have no prefix, write %s (or --%s)", v, near, ours[near])
+		if hasPrefix {
+			return fmt.Errorf("there is no variable %s: those of settings have no prefix, write %s (or --%s)", v, near, flagOf[near])
 		}
 		return fmt.Errorf("there is no variable %s: did you mean %s (--%s)? unset it if it is another program's, or set %s, too",
-			v, near, ours[near], near)
+			v, near, flagOf[near], near)
 	}
 	return nil
 }
 
-// flagsByVariable returns the flags of settings by variable. It omits settings without any effect, because misspelling them does no harm.
+// flagsByVariable returns the flags of settings by variable. It omits unsupported settings of which every value is
+// harmless, because misspelling them does no harm either.
 func flagsByVariable(flags map[string]setting) map[string]string {
 	out := map[string]string{}
 	for flag, s := range flags {
@@ -57,7 +59,7 @@ func flagsByVariable(flags map[string]setting) map[string]string {
 	return out
 }
 
-// isIgnored reports whether a variable is that of an accepted setting of Karpenter without effect.
+// isIgnored reports whether a variable is that of a setting in unsupported.
 func isIgnored(variable string) bool {
 	_, ok := unsupported()[strings.ToLower(strings.ReplaceAll(variable, "_", "-"))]
 	return ok
@@ -66,24 +68,25 @@ func isIgnored(variable string) bool {
 // serviceLink matches the variables that the kubelet sets for the Services of the pod's namespace.
 var serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether a variable comes from a Service, which may be named joiner: JOINER_PORT=tcp://10.0.0.1:8080.
+// isServiceLink reports whether the kubelet set a variable for a Service. If the Service is named joiner, the prefix is
+// that of a misspelled setting: JOINER_PORT=tcp://10.0.0.1:8080.
 func isServiceLink(variable, value string) bool {
 	return serviceLink.MatchString(variable) || strings.HasSuffix(variable, "_PORT") && strings.Contains(value, "://")
 }
 
-// withoutPrefix removes the prefix JOINER_ or KARPENTER_ from an upper-cased variable.
-func withoutPrefix(variable string) (rest string, prefixed bool) {
+// withoutPrefix returns the variable in upper case without the prefix JOINER_ or KARPENTER_, and whether it has one.
+func withoutPrefix(variable string) (bare string, hasPrefix bool) {
 	upper := strings.ToUpper(variable)
 	for _, prefix := range []string{"JOINER_", "KARPENTER_"} {
-		if rest, ok := strings.CutPrefix(upper, prefix); ok {
-			return rest, true
+		if bare, ok := strings.CutPrefix(upper, prefix); ok {
+			return bare, true
 		}
 	}
 	return upper, false
 }
 
-// isNear reports whether two names differ by at most two edits, or one if a name has less than eight letters. It is stricter than package
-// suggest, because the controller does not start with such a variable.
+// isNear reports whether two names differ by at most two edits, or one if a name has fewer than eight letters. It is
+// stricter than package suggest, because the controller does not start if misspelt returns an error.
 func isNear(a, b string) bool {
 	most := 2
 	if min(len(a), len(b)) < 8 {

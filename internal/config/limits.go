@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// ec2Actions returns the EC2 actions that Joiner calls, and for which a limit may be set.
+// ec2Actions returns the EC2 actions that Joiner calls; the user may set the rate limit of each.
 func ec2Actions() []string {
 	return []string{
 		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations",
@@ -21,23 +21,24 @@ func ec2Actions() []string {
 	}
 }
 
-// rates parses limits: ACTION=BURST:PERSECOND, separated by commas. A limit of an action that Joiner never calls is an error.
+// rates returns a parser of rate limits: ACTION=BURST:PERSECOND, separated by commas. ACTION may be a pattern of
+// path.Match. A limit that matches no action of ec2Actions is an error.
 func rates(to *map[string]Rate) func(string) error {
 	return func(s string) error {
 		out := map[string]Rate{}
-		for _, one := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
-			action, numbers, _ := strings.Cut(strings.TrimSpace(one), "=")
+		for _, limit := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
+			action, numbers, _ := strings.Cut(strings.TrimSpace(limit), "=")
 			burst, perSecond, _ := strings.Cut(numbers, ":")
 			var r Rate
 			if _, err := path.Match(action, ""); err != nil || action == "" ||
 				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
-				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", one)
+				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", limit)
 			}
 			isCalled := func(name string) bool { ok, _ := path.Match(action, name); return ok }
 			if !slices.ContainsFunc(ec2Actions(), isCalled) {
 				return fmt.Errorf("no EC2 action of Joiner matches %s%s", action, suggest.Hint(action, ec2Actions()))
 			}
-			if before, twice := out[action]; twice && before != r {
+			if before, isKnown := out[action]; isKnown && before != r {
 				return fmt.Errorf("%s is listed twice with different limits: remove one", action)
 			}
 			out[action] = r

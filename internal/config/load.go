@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Note reports a setting of Karpenter that has no effect.
+// Note reports a setting of Karpenter that was given and has no effect.
 type Note struct {
 	Setting string // "--feature-gates (FEATURE_GATES)"
 	Value   string // as configured
-	Says    string // what is missing for the setting
+	Says    string // what Joiner does instead, or lacks
 }
 
 // ErrHelp is returned when the arguments ask for help.
 var ErrHelp = errors.New("the arguments ask for help")
 
-// FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. An unknown
-// variable whose name is similar to that of a setting without a value is an error that names the setting.
+// FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. A
+// variable that is probably a misspelled setting (see misspelt) is an error that names the setting.
 func FromProcess(args, environ []string) (Settings, []Note, error) {
 	variables := map[string]string{}
 	for _, v := range environ {
@@ -37,8 +37,9 @@ func FromProcess(args, environ []string) (Settings, []Note, error) {
 	})
 }
 
-// Load reads the settings. A flag overrides its variable, and a variable the default. An empty variable counts as not
-// set. Flags are written --name=value or --name value; --name alone sets a boolean to true.
+// Load reads the settings. A flag overrides its variable, and a variable the default. An empty variable is ignored. The
+// notes are about settings of Karpenter that have no effect. Flags are written --name=value or --name value; --name
+// alone sets a boolean to true.
 func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
 	c := Settings{ReservedCapacity: true}
 	given, err := parse(args, c.byFlag())
@@ -78,7 +79,7 @@ type Setting struct {
 	Help     string // for help and reference
 }
 
-// All returns the supported settings, in the order of their topics.
+// All returns the supported settings, grouped by topic.
 func All() []Setting {
 	var c Settings
 	var out []Setting
@@ -88,13 +89,14 @@ func All() []Setting {
 	return out
 }
 
-// Unsupported returns the settings of Karpenter that are accepted and have no effect, sorted by flag. Default is the value that needs no
-// support. Help says what is missing for other values; it is empty if nothing is.
+// Unsupported returns the settings of Karpenter that are accepted and have no effect, sorted by flag. Default is the
+// value for which no effect is needed. Help says what Joiner does instead for other values; it is empty if no value
+// needs an effect.
 func Unsupported() []Setting {
 	all := unsupported()
 	var out []Setting
 	for _, flag := range slices.Sorted(maps.Keys(all)) {
-		if _, also := (&Settings{}).byFlag()[flag]; also {
+		if _, isSupported := (&Settings{}).byFlag()[flag]; isSupported {
 			continue
 		}
 		out = append(out, Setting{Flag: flag, Variable: setting{flag: flag}.variable(), Default: all[flag].harmless, Help: all[flag].says})
@@ -116,7 +118,7 @@ func Help() string {
 	return b.String()
 }
 
-// parse returns the values of the flags in args.
+// parse returns the values of the flags in args, by flag. Unsupported settings of Karpenter are accepted, too.
 func parse(args []string, known map[string]setting) (map[string]string, error) {
 	given := map[string]string{}
 	for i := 0; i < len(args); i++ {
@@ -126,9 +128,9 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 		}
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		s, ok := known[name]
-		_, ignored := unsupported()[name]
-		if !strings.HasPrefix(arg, "-") || !ok && !ignored {
-			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, meantFlag(name, known))
+		_, isUnsupported := unsupported()[name]
+		if !strings.HasPrefix(arg, "-") || !ok && !isUnsupported {
+			return nil, fmt.Errorf("there is no setting %q%s: joiner controller --help lists them", arg, flagHint(name, known))
 		}
 		switch {
 		case hasValue:
@@ -140,7 +142,7 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 			i++
 			value = args[i]
 		}
-		if before, twice := given[name]; twice && before != value {
+		if before, isGiven := given[name]; isGiven && before != value {
 			return nil, fmt.Errorf("setting --%s is given twice, as %q and as %q: leave one of them out", name, before, value)
 		}
 		given[name] = value
@@ -148,7 +150,7 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 	return given, nil
 }
 
-// withoutMargin replaces the error about a value that is valid without the spaces or quotes around it.
+// withoutMargin returns a clearer error if the value is valid without the spaces or quotes around it, else err.
 func withoutMargin(s setting, value string, err error) error {
 	inner := strings.Trim(value, " \t\r\n\"'")
 	if inner == "" || inner == value || s.set(inner) != nil {
@@ -157,7 +159,7 @@ func withoutMargin(s setting, value string, err error) error {
 	return fmt.Errorf("there are spaces or quotes around it (did you mean %s?)", inner)
 }
 
-// notes returns a note for each setting of Karpenter that has no effect.
+// notes returns a note for each unsupported setting of Karpenter that is given, unless its value is harmless.
 func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	var out []Note
 	all := unsupported()
@@ -180,26 +182,26 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	return append(out, gateNotes(gates.named(), value)...)
 }
 
-// gateNotes returns a note for each feature gate that is on and not supported.
+// gateNotes returns a note for each unsupported feature gate of Karpenter that value, the list of gates, turns on.
 func gateNotes(setting, value string) []Note {
-	theirs := (&Settings{}).karpentersGates()
+	consequences := (&Settings{}).unsupportedGates()
 	on := map[string]bool{}
 	for _, gate := range strings.Split(value, ",") {
 		name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
-		if _, ok := theirs[name]; ok {
-			on[name], _ = strconv.ParseBool(state) // validated before; the last one wins
+		if _, ok := consequences[name]; ok {
+			on[name], _ = strconv.ParseBool(state) // Load has validated the state; the last one applies
 		}
 	}
 	var out []Note
-	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+	for _, name := range slices.Sorted(maps.Keys(consequences)) {
 		if on[name] {
-			out = append(out, Note{Setting: setting, Value: name + "=true", Says: theirs[name]})
+			out = append(out, Note{Setting: setting, Value: name + "=true", Says: consequences[name]})
 		}
 	}
 	return out
 }
 
-// gatesOff reports whether a list of feature gates turns none on.
+// gatesOff reports whether the setting is a list of feature gates, and value turns none of them on.
 func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false

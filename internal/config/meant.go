@@ -16,17 +16,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// meantFlag returns a hint with the setting that was probably meant. It ignores everything before the last dot, which
-// is a group of chart values.
-func meantFlag(name string, known map[string]setting) string {
+// flagHint returns a hint with the setting that was probably meant. It ignores everything before the last dot, because
+// the user may have copied a path in the chart's values, such as settings.clusterName.
+func flagHint(name string, known map[string]setting) string {
 	if near := suggest.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
 		return fmt.Sprintf(" (did you mean --%s?)", near)
 	}
 	return ""
 }
 
-// withUnit returns a hint for a duration without unit, or in days.
-func withUnit(s string) string {
+// durationHint returns a hint for a duration without unit, in days, or with a word as unit.
+func durationHint(s string) string {
 	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
 		return fmt.Sprintf(" (did you mean %dh?)", 24*days)
 	}
@@ -42,8 +42,8 @@ func withUnit(s string) string {
 // wordyUnit matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
 var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
-// asTruth returns a hint for booleans like yes and off.
-func asTruth(s string) string {
+// booleanHint returns a hint for booleans like yes and off.
+func booleanHint(s string) string {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "yes", "y", "on", "enabled":
 		return " (did you mean true?)"
@@ -53,16 +53,16 @@ func asTruth(s string) string {
 	return suggest.Hint(s, []string{"true", "false"})
 }
 
-// oneMeant returns a hint with the most similar word. For the log level warn it is info, which includes warnings.
-func oneMeant(s string, words []string) string {
+// wordHint returns a hint with the most similar word. For the log level warn it is info, which includes warnings.
+func wordHint(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
 		return " (did you mean info? it has the warnings)"
 	}
 	return suggest.Hint(s, words)
 }
 
-// gateMeant returns a hint with the feature gate that was probably meant, also for NAME:STATE.
-func gateMeant(name string, known []string) string {
+// gateHint returns a hint with the feature gate that was probably meant, also for NAME:STATE.
+func gateHint(name string, known []string) string {
 	plain, state, isSet := strings.Cut(name, ":")
 	near := suggest.Nearest(plain, known)
 	switch {
@@ -74,19 +74,19 @@ func gateMeant(name string, known []string) string {
 	return " (did you mean " + near + "?)"
 }
 
-// asIP returns a hint for an address with a port, or for localhost.
-func asIP(s string) string {
+// addressHint returns a hint for an address with a port, or for localhost.
+func addressHint(s string) string {
 	if s == "localhost" {
 		return " (did you mean 127.0.0.1?)"
 	}
-	if with, err := netip.ParseAddrPort(s); err == nil {
-		return fmt.Sprintf(" (did you mean %s? the ports are separate settings)", with.Addr())
+	if withPort, err := netip.ParseAddrPort(s); err == nil {
+		return fmt.Sprintf(" (did you mean %s? the ports are separate settings)", withPort.Addr())
 	}
 	return ""
 }
 
-// withoutPath returns a hint with the scheme and host of a URL.
-func withoutPath(u *url.URL) string {
+// originHint returns a hint with only the scheme and host of a URL; none if the host is a doubled scheme.
+func originHint(u *url.URL) string {
 	host, err := url.Parse(u.Scheme + "://" + u.Host)
 	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
 		return ""
@@ -94,16 +94,16 @@ func withoutPath(u *url.URL) string {
 	return fmt.Sprintf(" (did you mean %s://%s?)", u.Scheme, u.Host)
 }
 
-// inMebibytes returns a hint for a number that is probably in mebibytes.
-func inMebibytes(n int64) string {
+// mebibytesHint returns a hint with the number in bytes, if n is between 64 MiB and 1 TiB in mebibytes.
+func mebibytesHint(n int64) string {
 	if n < 64 || n > 1<<20 {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %d?)", n<<20)
 }
 
-// wholeNumber returns a hint with the nearest number in the range.
-func wholeNumber(s string, least, most int) string {
+// numberHint returns a hint with the whole number in the range that is nearest to s; none if s is no number.
+func numberHint(s string, least, most int) string {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) {
 		return ""
@@ -111,8 +111,8 @@ func wholeNumber(s string, least, most int) string {
 	return fmt.Sprintf(" (did you mean %.0f?)", min(max(f, float64(least)), float64(most)))
 }
 
-// inBytes returns a hint for sizes with a unit: 1Gi, 512MiB, 2 GB.
-func inBytes(s string) string {
+// bytesHint returns a hint with the number of bytes, for sizes with a unit: 1Gi, 512MiB, 2 GB.
+func bytesHint(s string) string {
 	m := regexp.MustCompile(`(?i)^(\d+)\s*([kmgt])(i?)b?$`).FindStringSubmatch(s)
 	if m == nil {
 		return ""
@@ -131,8 +131,8 @@ func inBytes(s string) string {
 	return fmt.Sprintf(" (did you mean %d?)", n)
 }
 
-// asShare returns a hint for percentages and decimal commas.
-func asShare(s string) string {
+// fractionHint returns a hint with a fraction, for percentages ("7.5", "7.5%") and decimal commas ("0,075").
+func fractionHint(s string) string {
 	if f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64); err == nil && strings.Contains(s, ",") && f > 0 && f < 1 {
 		return fmt.Sprintf(" (did you mean %s?)", strconv.FormatFloat(f, 'f', -1, 64))
 	}
@@ -143,32 +143,33 @@ func asShare(s string) string {
 	return fmt.Sprintf(" (did you mean %s?)", strconv.FormatFloat(f/100, 'f', -1, 64))
 }
 
-// clusterName parses the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
+// clusterName returns a parser of the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
 func clusterName(to *string) func(string) error {
 	name := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	return func(s string) error {
 		if !name.MatchString(s) {
-			return fmt.Errorf("want the name of an EKS cluster, which has letters, digits, hyphens and underscores%s", lastOf(s, "/", name))
+			return fmt.Errorf("want the name of an EKS cluster, which has letters, digits, hyphens and underscores%s", lastPartHint(s, "/", name))
 		}
 		*to = s
 		return nil
 	}
 }
 
-// queue parses the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, optionally followed by .fifo.
+// queue returns a parser of the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, optionally
+// followed by .fifo.
 func queue(to *string) func(string) error {
 	name := regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}(\.fifo)?$`)
 	return func(s string) error {
 		if s != "" && !name.MatchString(s) {
-			return fmt.Errorf("want the name of the queue, not its URL or ARN%s", lastOf(s, "/:", name))
+			return fmt.Errorf("want the name of the queue, not its URL or ARN%s", lastPartHint(s, "/:", name))
 		}
 		*to = s
 		return nil
 	}
 }
 
-// lastOf returns a hint with the last part of an ARN, URL or path, if it is a valid name.
-func lastOf(s, separators string, name *regexp.Regexp) string {
+// lastPartHint returns a hint with the last part of an ARN, URL or path, if it is a valid name.
+func lastPartHint(s, separators string, name *regexp.Regexp) string {
 	last := s[strings.LastIndexAny(s, separators)+1:]
 	if last == s || !name.MatchString(last) {
 		return ""
@@ -176,15 +177,15 @@ func lastOf(s, separators string, name *regexp.Regexp) string {
 	return " (did you mean " + last + "?)"
 }
 
-// withScheme returns a hint for a host without scheme.
-func withScheme(s string) string {
+// schemeHint returns a hint for a host without scheme.
+func schemeHint(s string) string {
 	if u, err := url.Parse("https://" + s); err == nil && strings.Contains(u.Hostname(), ".") && strings.Trim(u.Path, "/") == "" {
 		return " (did you mean https://" + u.Host + "?)"
 	}
 	return ""
 }
 
-// objectName parses the name of a Kubernetes object: lower-case letters, digits, hyphens and dots.
+// objectName returns a parser of the name of a Kubernetes object: lower-case letters, digits, hyphens and dots.
 func objectName(to *string) func(string) error {
 	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	return func(s string) error {
@@ -200,7 +201,7 @@ func objectName(to *string) func(string) error {
 	}
 }
 
-// namespace parses the name of a namespace: an object name without dots and of at most 63 characters.
+// namespace returns a parser of the name of a namespace: an object name without dots and of at most 63 characters.
 func namespace(to *string) func(string) error {
 	return func(s string) error {
 		if strings.Contains(s, ".") || len(s) > 63 {
@@ -213,7 +214,8 @@ func namespace(to *string) func(string) error {
 // regionName matches AWS regions: us-east-1, us-gov-west-1, eusc-de-east-1.
 var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
 
-// region parses the name of an AWS region. It checks only the syntax, because there is no complete list of regions.
+// region returns a parser of the name of an AWS region. It checks only the syntax, because there is no complete list of
+// regions.
 func region(to *string) func(string) error {
 	return func(s string) error {
 		switch plain := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {

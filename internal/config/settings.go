@@ -12,9 +12,10 @@ import "time"
 type Settings struct {
 	// ClusterName is the name of the EKS cluster.
 	ClusterName string
-	// ClusterEndpoint is the URL of the API server for nodes. Empty: it is read from EKS.
+	// ClusterEndpoint is the URL at which nodes reach the API server. Empty: the controller reads it from EKS.
 	ClusterEndpoint string
-	// ClusterCABundle is the API server's certificate authority, PEM in base64. Empty: it is read from EKS.
+	// ClusterCABundle is the API server's certificate authority, PEM in base64. Empty: the controller reads it from
+	// EKS.
 	ClusterCABundle string
 	// Kubeconfig is the path of a kubeconfig file. Empty: $KUBECONFIG, the pod's service account, or the user's default
 	// file, in this order.
@@ -22,7 +23,8 @@ type Settings struct {
 	// Region is the AWS region. Empty: the AWS SDK determines it.
 	Region string
 
-	// BatchIdle is the time without a new pending pod after which a plan is made. BatchMax is the maximum time of a batch.
+	// BatchIdle is the time without a new pending pod after which a plan is made. BatchMax is the maximum time from the
+	// first pending pod to the plan.
 	BatchIdle, BatchMax time.Duration
 
 	// SchedulerConfig is YAML or JSON (not a path) with kube-scheduler's default topology spread constraints, for
@@ -30,21 +32,22 @@ type Settings struct {
 	SchedulerConfig string
 	// PreferencePolicy is Respect or Ignore. With Ignore, preferences of pods do not affect plans.
 	PreferencePolicy string
-	// MinValuesPolicy is Strict or BestEffort. With BestEffort, minValues of NodePools are relaxed if they cannot be met.
+	// MinValuesPolicy is Strict or BestEffort. With BestEffort, minValues of NodePools are relaxed if they cannot be
+	// met.
 	MinValuesPolicy string
 
-	// MemoryOverheadPercent is the share of an instance's memory that is not available to its node, for instance 0.075.
+	// MemoryOverheadPercent is the fraction of an instance's memory that is not available to its node: 0.075 is 7.5 %.
 	MemoryOverheadPercent float64
 	// ReservedENIs is the number of network interfaces of each instance that the VPC CNI does not use for pods.
 	ReservedENIs int
-	// IsolatedVPC says that services without a VPC endpoint cannot be reached: the Price List API is not called, and IAM
-	// is not called for instance profiles that an EC2NodeClass names. An EC2NodeClass with a role still needs IAM.
+	// IsolatedVPC means that services without a VPC endpoint cannot be reached: the Price List API is not called, and
+	// IAM is not called for instance profiles that an EC2NodeClass names. An EC2NodeClass with a role still needs IAM.
 	IsolatedVPC bool
 	// InterruptionQueue is the name of the SQS queue to which EventBridge delivers the interruption messages of EC2 and
-	// AWS Health. Empty: there is none, and nodes are not drained before an interruption.
+	// AWS Health. Empty: no messages are received, so nodes are not drained before an interruption.
 	InterruptionQueue string
-	// SubnetRefresh and AMIRefresh are the intervals at which the subnets and security groups, and the AMIs, of
-	// EC2NodeClasses are resolved.
+	// SubnetRefresh is the maximum interval at which the subnets and security groups of EC2NodeClasses are resolved,
+	// AMIRefresh that of AMIs. The controller resolves all of them at the smaller of the two.
 	SubnetRefresh, AMIRefresh time.Duration
 
 	// ZonalShift prevents launches in zones with an active ARC zonal shift of the cluster; see package eks.
@@ -52,7 +55,8 @@ type Settings struct {
 
 	// DisableDryRun disables the dry run of a launch that validates EC2NodeClasses.
 	DisableDryRun bool
-	// ShortageBackoff is how long an offering is skipped after the first insufficient-capacity error; see ec2.Shortages.
+	// ShortageBackoff is how long an offering is skipped after the first insufficient-capacity error; see
+	// ec2.Shortages.
 	ShortageBackoff time.Duration
 	// LateAfter is the time after the launch when the controller diagnoses why an instance has no Node.
 	LateAfter time.Duration
@@ -60,18 +64,18 @@ type Settings struct {
 	// published defaults; see package ratelimit.
 	EC2Limits map[string]Rate
 
-	// BreakerCount and BreakerShare limit how many orphans the sweeper removes at once. It removes none if there are more
-	// than BreakerCount, and more than BreakerShare of all objects of the kind.
+	// BreakerCount and BreakerShare limit how many orphaned instances or NodeClaims the controller garbage-collects at
+	// once. It removes none if there are more than BreakerCount, and more than BreakerShare of all objects of the kind.
 	BreakerCount int
 	BreakerShare float64
 	// DriftBreakerCount and DriftBreakerShare limit drift that no change in the cluster caused. If at least
-	// DriftBreakerCount nodes of a NodePool, and more than DriftBreakerShare of its nodes, drift at once, none is replaced
-	// until the user allows it.
+	// DriftBreakerCount nodes of a NodePool, and more than DriftBreakerShare of its nodes, drift at once, none is
+	// replaced until the user allows it.
 	DriftBreakerCount int
 	DriftBreakerShare float64
 
-	// ReservedCapacity allows launches into the capacity reservations that EC2NodeClasses select. It is the feature gate
-	// ReservedCapacity, and on by default.
+	// ReservedCapacity allows launches into the capacity reservations that EC2NodeClasses select. It is the feature
+	// gate ReservedCapacity, and on by default.
 	ReservedCapacity bool
 	// SpotToSpot allows consolidation to replace spot instances with cheaper spot instances. It is the feature gate
 	// SpotToSpotConsolidation, and off by default.
@@ -83,7 +87,7 @@ type Settings struct {
 	// StaticPools keeps NodePools with spec.replicas at that number of nodes. It is the feature gate StaticCapacity.
 	StaticPools bool
 
-	// KubeQPS and KubeBurst limit the calls to the API server: per second, and in a burst.
+	// KubeQPS limits the calls to the API server per second, KubeBurst those of a burst.
 	KubeQPS   float64
 	KubeBurst int
 	// MetricsPort is the port of /metrics, ProbePort that of /healthz and /readyz; 0 disables them.
@@ -92,7 +96,8 @@ type Settings struct {
 	BindAddress string
 	// Profiling serves /debug/pprof on MetricsPort.
 	Profiling bool
-	// MemoryLimit is the memory limit of the container in bytes; -1 for none. The soft limit of the Go runtime is 90 % of it.
+	// MemoryLimit is the memory limit of the container in bytes; -1 for none. The soft limit of the Go runtime is 90 %
+	// of MemoryLimit.
 	MemoryLimit int64
 
 	// LeaderElection enables leader election with the Lease of this name and namespace. The default name is that of

@@ -12,23 +12,24 @@ import (
 	"time"
 )
 
-// setting is one row of the table: the flag of a setting, its default, its help and its parser.
+// setting is one row of table: the flag of a setting, its default, its help and its parser.
 type setting struct {
-	flag     string // "batch-max-duration"; the variable is BATCH_MAX_DURATION
-	fallback string // default, as text
-	help     string
-	isBool   bool
-	set      func(text string) error
+	flag     string                  // "batch-max-duration"; the variable is BATCH_MAX_DURATION
+	fallback string                  // default, as text
+	help     string                  // for help and reference
+	isBool   bool                    // the flag may be given without a value
+	set      func(text string) error // parses and stores the value
 }
 
 // named returns both names of the setting.
 func (s setting) named() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
 
+// variable returns the name of the environment variable.
 func (s setting) variable() string {
 	return strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
 
-// table lists the supported settings.
+// table returns the supported settings; their parsers store the values in c.
 func (c *Settings) table() []setting {
 	return []setting{
 		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
@@ -77,12 +78,12 @@ func (c *Settings) table() []setting {
 			fallback: "false",
 			help:     "do not call the Price List API, nor IAM about instance profiles that EC2NodeClasses name",
 			isBool:   true,
-			set:      yes(&c.IsolatedVPC),
+			set:      boolean(&c.IsolatedVPC),
 		},
 		{
 			flag: "feature-gates",
-			help: "NAME=true or NAME=false, separated by commas; ReservedCapacity is on by default; supported are " + builtGates(),
-			set:  gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates()))),
+			help: "NAME=true or NAME=false, separated by commas; ReservedCapacity is on by default; supported are " + gateNames(),
+			set:  parseGates(c.gates(), slices.Collect(maps.Keys(c.unsupportedGates()))),
 		},
 		{flag: "interruption-queue", help: "name of the SQS queue that receives EC2 interruption events; interruption handling is disabled when empty", set: queue(&c.InterruptionQueue)},
 		{
@@ -98,14 +99,14 @@ func (c *Settings) table() []setting {
 			fallback: "false",
 			help:     "launch nothing in zones with an active ARC zonal shift of the cluster",
 			isBool:   true,
-			set:      yes(&c.ZonalShift),
+			set:      boolean(&c.ZonalShift),
 		},
 		{
 			flag:     "disable-dry-run",
 			fallback: "false",
 			help:     "do not validate EC2NodeClasses with dry runs of EC2 launches",
 			isBool:   true,
-			set:      yes(&c.DisableDryRun),
+			set:      boolean(&c.DisableDryRun),
 		},
 		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: period(&c.ShortageBackoff, time.Second)},
 		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, givenUp)},
@@ -120,7 +121,13 @@ func (c *Settings) table() []setting {
 		{flag: "metrics-port", fallback: "8080", help: "port of /metrics, 0 for none", set: count(&c.MetricsPort, 0, 65535)},
 		{flag: "health-probe-port", fallback: "8081", help: "port of /healthz and /readyz, 0 for none", set: count(&c.ProbePort, 0, 65535)},
 		{flag: "bind-address", help: "IP address of both ports; all addresses when empty", set: ip(&c.BindAddress)},
-		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: yes(&c.Profiling)},
+		{
+			flag:     "enable-profiling",
+			fallback: "false",
+			help:     "serve /debug/pprof on the metrics port",
+			isBool:   true,
+			set:      boolean(&c.Profiling),
+		},
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
 		{
@@ -128,7 +135,7 @@ func (c *Settings) table() []setting {
 			fallback: "false",
 			help:     "run the controllers without holding the Lease",
 			isBool:   true,
-			set:      no(&c.LeaderElection),
+			set:      negated(&c.LeaderElection),
 		},
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
 		{
@@ -142,14 +149,14 @@ func (c *Settings) table() []setting {
 			fallback: "true",
 			help:     "install and update the CRDs; a newer CRD in the cluster is never downgraded",
 			isBool:   true,
-			set:      yes(&c.ApplyCRDs),
+			set:      boolean(&c.ApplyCRDs),
 		},
 
 		{flag: "log-level", fallback: "info", help: "debug, info or error", set: oneOf(&c.LogLevel, "debug", "info", "error")},
 	}
 }
 
-// byFlag returns the table by flag.
+// byFlag returns the rows of table by flag.
 func (c *Settings) byFlag() map[string]setting {
 	out := map[string]setting{}
 	for _, s := range c.table() {
@@ -158,7 +165,7 @@ func (c *Settings) byFlag() map[string]setting {
 	return out
 }
 
-// gates returns the supported feature gates.
+// gates returns the supported feature gates, with the field of c that each sets.
 func (c *Settings) gates() map[string]*bool {
 	return map[string]*bool{
 		"NodeOverlay":             &c.NodeOverlays,
@@ -169,15 +176,15 @@ func (c *Settings) gates() map[string]*bool {
 	}
 }
 
-// karpentersGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
-func (c *Settings) karpentersGates() map[string]string {
+// unsupportedGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
+func (c *Settings) unsupportedGates() map[string]string {
 	return map[string]string{
 		"CapacityBuffer": "CapacityBuffers are ignored: no spare capacity is kept",
 	}
 }
 
-// builtGates lists the supported feature gates.
-func builtGates() string { return strings.Join(slices.Sorted(maps.Keys((&Settings{}).gates())), ", ") }
+// gateNames returns the names of the supported feature gates, separated by commas.
+func gateNames() string { return strings.Join(slices.Sorted(maps.Keys((&Settings{}).gates())), ", ") }
 
 // check validates combinations of settings.
 func (c *Settings) check() error {
@@ -190,15 +197,15 @@ func (c *Settings) check() error {
 	case c.MetricsPort != 0 && c.MetricsPort == c.ProbePort:
 		return fmt.Errorf("--metrics-port (METRICS_PORT) and --health-probe-port (HEALTH_PROBE_PORT) are both %d: give one of them another port", c.ProbePort)
 	}
-	if theirs := regionOf(c.ClusterEndpoint); theirs != "" && c.Region != "" && theirs != c.Region {
+	if endpointRegion := regionOf(c.ClusterEndpoint); endpointRegion != "" && c.Region != "" && endpointRegion != c.Region {
 		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of a cluster in %s, and --aws-region (AWS_REGION) is %s: one of them belongs to another cluster",
-			theirs, c.Region)
+			endpointRegion, c.Region)
 	}
 	return nil
 }
 
-// unsupported lists the settings of Karpenter that are accepted and have no effect, with the default value, and the
-// note for other values. Settings that only concern Karpenter's internals have no note.
+// unsupported returns the settings of Karpenter that are accepted and have no effect, by flag. Settings that only
+// concern Karpenter's internals have no note.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
@@ -213,11 +220,13 @@ func unsupported() map[string]unsupportedSetting {
 	}
 }
 
+// unsupportedSetting is what notes reports about a setting without effect.
 type unsupportedSetting struct {
-	harmless string // the value for which no support is needed
+	harmless string // the value that Joiner behaves like; Karpenter's default
 	says     string // the note for other values; empty: all values are harmless
 }
 
+// text returns a parser that stores any text.
 func text(to *string) func(string) error {
 	return func(s string) error {
 		*to = s
@@ -225,14 +234,15 @@ func text(to *string) func(string) error {
 	}
 }
 
+// address returns a parser of a URL that has only scheme, host and port; empty is allowed.
 func address(to *string) func(string) error {
 	return func(s string) error {
 		u, err := url.Parse(s)
 		if s != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
-			return fmt.Errorf("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com%s", withScheme(s))
+			return fmt.Errorf("want a full URL, for instance https://ABCD.gr7.us-east-1.eks.amazonaws.com%s", schemeHint(s))
 		}
 		if s != "" && (strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-			return fmt.Errorf("want scheme, host and port alone%s", withoutPath(u))
+			return fmt.Errorf("want scheme, host and port alone%s", originHint(u))
 		}
 		if port := u.Port(); port != "" && count(new(int), 1, 65535)(port) != nil {
 			return fmt.Errorf("its port is %s, want 1 to 65535", port)
@@ -245,21 +255,23 @@ func address(to *string) func(string) error {
 	}
 }
 
+// ip returns a parser of an IP address; empty is allowed.
 func ip(to *string) func(string) error {
 	return func(s string) error {
 		if _, err := netip.ParseAddr(s); s != "" && err != nil {
-			return fmt.Errorf("want an IP address, for instance 127.0.0.1%s", asIP(s))
+			return fmt.Errorf("want an IP address, for instance 127.0.0.1%s", addressHint(s))
 		}
 		*to = s
 		return nil
 	}
 }
 
+// period returns a parser of a duration; least is the minimum.
 func period(to *time.Duration, least time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
-			return fmt.Errorf("want a duration with its unit, for instance 10s or 1m30s%s", withUnit(s))
+			return fmt.Errorf("want a duration with its unit, for instance 10s or 1m30s%s", durationHint(s))
 		}
 		if d < least || d < 0 {
 			return fmt.Errorf("want at least %s", least)
@@ -269,10 +281,11 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 	}
 }
 
-// givenUp is the time after the launch when an instance without a Node is terminated: lifecycle.RegistrationTimeout.
+// givenUp is the time after the launch when an instance without a Node is terminated. It equals
+// lifecycle.RegistrationTimeout.
 const givenUp = 15 * time.Minute
 
-// below parses a duration of least or more, and less than most.
+// below returns a parser of a duration from least to below most.
 func below(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration
@@ -287,11 +300,12 @@ func below(to *time.Duration, least, most time.Duration) func(string) error {
 	}
 }
 
+// count returns a parser of a whole number from least to most.
 func count(to *int, least, most int) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a whole number from %d to %d%s", least, most, wholeNumber(s, least, most))
+			return fmt.Errorf("want a whole number from %d to %d%s", least, most, numberHint(s, least, most))
 		}
 		*to = n
 		return nil
@@ -301,43 +315,46 @@ func count(to *int, least, most int) func(string) error {
 // leastMemory is the minimum memory limit in bytes. A smaller number is probably in another unit.
 const leastMemory = 64 << 20
 
+// bytes returns a parser of a number of bytes, at least leastMemory, or -1.
 func bytes(to *int64) func(string) error {
 	return func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < -1 {
-			return fmt.Errorf("want a number of bytes, or -1 for no limit%s", inBytes(s))
+			return fmt.Errorf("want a number of bytes, or -1 for no limit%s", bytesHint(s))
 		}
 		if n != -1 && n < leastMemory {
-			return fmt.Errorf("want a number of bytes, at least %d (64 MiB), or -1 for no limit%s", leastMemory, inMebibytes(n))
+			return fmt.Errorf("want a number of bytes, at least %d (64 MiB), or -1 for no limit%s", leastMemory, mebibytesHint(n))
 		}
 		*to = n
 		return nil
 	}
 }
 
+// share returns a parser of a fraction from 0 to below 1.
 func share(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f >= 0 && f < 1) {
-			return fmt.Errorf("want a fraction of 1, for instance 0.075 for 7.5 %%%s", asShare(s))
+			return fmt.Errorf("want a fraction of 1, for instance 0.075 for 7.5 %%%s", fractionHint(s))
 		}
 		*to = f
 		return nil
 	}
 }
 
-// fraction parses a share above 0 and at most 1.
+// fraction returns a parser of a fraction above 0 and at most 1.
 func fraction(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(f > 0 && f <= 1) {
-			return fmt.Errorf("want a fraction of 1, for instance 0.25 for a quarter%s", asShare(s))
+			return fmt.Errorf("want a fraction of 1, for instance 0.25 for a quarter%s", fractionHint(s))
 		}
 		*to = f
 		return nil
 	}
 }
 
+// rate returns a parser of a number of calls, above 0 and below a million.
 func rate(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
@@ -349,19 +366,21 @@ func rate(to *float64) func(string) error {
 	}
 }
 
-func yes(to *bool) func(string) error {
+// boolean returns a parser of a boolean.
+func boolean(to *bool) func(string) error {
 	return func(s string) error {
 		b, err := strconv.ParseBool(s)
 		if err != nil {
-			return fmt.Errorf("want true or false%s", asTruth(s))
+			return fmt.Errorf("want true or false%s", booleanHint(s))
 		}
 		*to = b
 		return nil
 	}
 }
 
-func no(to *bool) func(string) error {
-	set := yes(to)
+// negated returns a parser of a boolean that stores the opposite.
+func negated(to *bool) func(string) error {
+	set := boolean(to)
 	return func(s string) error {
 		if err := set(s); err != nil {
 			return err
@@ -371,19 +390,20 @@ func no(to *bool) func(string) error {
 	}
 }
 
-// gates parses a list of feature gates. It ignores unsupported gates of Karpenter, which gateNotes reports. An unknown name is an
-// error, because a misspelled gate would otherwise silently keep its default.
-func gates(to map[string]*bool, theirs []string) func(string) error {
-	known := append(slices.Sorted(maps.Keys(to)), theirs...)
+// parseGates returns a parser of a list of feature gates, which stores the state of the supported ones. It accepts the
+// unsupported gates of Karpenter, which gateNotes reports. An unknown name is an error, because a misspelled gate would
+// otherwise silently keep its default.
+func parseGates(to map[string]*bool, accepted []string) func(string) error {
+	known := append(slices.Sorted(maps.Keys(to)), accepted...)
 	return func(s string) error {
-		said := map[string]bool{}
+		states := map[string]bool{}
 		for _, gate := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) {
 			name, state, isSet := strings.Cut(strings.TrimSpace(gate), "=")
 			if name == "" {
 				continue
 			}
 			if !slices.Contains(known, name) {
-				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, gateMeant(name, known),
+				return fmt.Errorf("there is no feature gate %s%s: there are %s", name, gateHint(name, known),
 					strings.Join(slices.Sorted(slices.Values(known)), ", "))
 			}
 			on, err := strconv.ParseBool(state)
@@ -391,12 +411,12 @@ func gates(to map[string]*bool, theirs []string) func(string) error {
 				return fmt.Errorf("want %s=true or %s=false (did you mean %s=true?)", name, name, name)
 			}
 			if err != nil {
-				return fmt.Errorf("want %s=true or %s=false%s", name, name, asTruth(state))
+				return fmt.Errorf("want %s=true or %s=false%s", name, name, booleanHint(state))
 			}
-			if before, twice := said[name]; twice && before != on {
+			if before, isKnown := states[name]; isKnown && before != on {
 				return fmt.Errorf("%s is listed twice, on and off: remove one", name)
 			}
-			said[name] = on
+			states[name] = on
 			if to[name] != nil {
 				*to[name] = on
 			}
@@ -405,6 +425,7 @@ func gates(to map[string]*bool, theirs []string) func(string) error {
 	}
 }
 
+// oneOf returns a parser that accepts one of the words, in any case, and stores it as written here.
 func oneOf(to *string, words ...string) func(string) error {
 	return func(s string) error {
 		for _, w := range words {
@@ -413,6 +434,6 @@ func oneOf(to *string, words ...string) func(string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("want one of %s%s", strings.Join(words, ", "), oneMeant(s, words))
+		return fmt.Errorf("want one of %s%s", strings.Join(words, ", "), wordHint(s, words))
 	}
 }

@@ -11,15 +11,16 @@ import (
 // idOf returns the instance ID in a provider ID: "aws:///us-east-1a/i-0123".
 func idOf(providerID string) string { return providerID[strings.LastIndexByte(providerID, '/')+1:] }
 
-// instances checks whether each NodeClaim's instance can be adopted, and finds instances without a NodeClaim.
+// instances checks whether each NodeClaim's instance can be adopted, and finds instances without a NodeClaim. It
+// returns nil if EC2 was not queried.
 func instances(in Installation) []Finding {
 	if in.Instances == nil {
 		return nil
 	}
-	owner := map[string]Owner{}
+	owners := map[string]Owner{}
 	for _, i := range in.Instances {
 		if !i.Ended {
-			owner[i.ID] = i.Owner
+			owners[i.ID] = i.Owner
 		}
 	}
 	var out []Finding
@@ -32,14 +33,14 @@ func instances(in Installation) []Finding {
 			continue
 		}
 		claimed[id] = true
-		switch whose, ok := owner[id]; {
+		switch owner, ok := owners[id]; {
 		case !ok:
 			gone = append(gone, c.Name)
-		case whose == Untagged:
+		case owner == Untagged:
 			untagged[c.Pool] = append(untagged[c.Pool], id)
-		case whose == Stranger:
+		case owner == Stranger:
 			strangers = append(strangers, id)
-		case whose == Namesake:
+		case owner == Namesake:
 			namesakes = append(namesakes, id)
 		}
 	}
@@ -67,50 +68,50 @@ func instances(in Installation) []Finding {
 	return append(out, in.ownerless(claimed)...)
 }
 
-// ownerless finds instances with the cluster's name tag and without a NodeClaim.
+// ownerless finds instances with the cluster's name tag whose IDs are not among those that NodeClaims have.
 func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	var out []Finding
-	var left, namesakes []string
-	taken := 0
+	var unclaimed, namesakes []string
+	adopted := 0
 	for _, i := range in.Instances {
 		switch {
 		case i.Ended:
 		case claimed[i.ID]:
 			if i.Owner == Legacy || i.Owner == OurOwn {
-				taken++
+				adopted++
 			}
 		case i.Owner == Legacy:
-			left = append(left, i.ID)
+			unclaimed = append(unclaimed, i.ID)
 		case i.Owner == Namesake:
 			namesakes = append(namesakes, i.ID)
 		}
 	}
-	if n := len(left); n > 0 {
-		out = append(out, differs("instance "+some(left), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has launched", is(n, "it has", "they have"), is(n, "it", "them")).
+	if n := len(unclaimed); n > 0 {
+		out = append(out, differs("instance "+some(unclaimed), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has launched", is(n, "it has", "they have"), is(n, "it", "them")).
 			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"),
-				each(slices.Sorted(slices.Values(left)), fix.Instance)))
+				each(slices.Sorted(slices.Values(unclaimed)), fix.Instance)))
 	}
 	if n := len(namesakes); n > 0 {
 		out = append(out, differs("instance "+some(namesakes), "%s to another cluster with the same name: never changed",
 			is(n, "it belongs", "they belong")).
 			withFix("give each cluster of an account and region a different name"))
 	}
-	if taken > 0 {
-		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(taken, "instance"),
-			is(taken, "is adopted", "are adopted"), is(taken, "its NodeClaim", "their NodeClaims")))
+	if adopted > 0 {
+		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(adopted, "instance"),
+			is(adopted, "is adopted", "are adopted"), is(adopted, "its NodeClaim", "their NodeClaims")))
 	}
 	return out
 }
 
-// permissions checks which permissions the controller's role lacks.
+// permissions checks which permissions the controller's role lacks. It returns nil if they were not checked.
 func permissions(in Installation) []Finding {
 	if len(in.Permissions) == 0 {
 		return nil
 	}
-	type place struct{ policy, statement string }
-	missing, optional := map[place][]string{}, map[place][]string{}
+	type source struct{ policy, statement string }                    // of Joiner's own policies
+	missing, optional := map[source][]string{}, map[source][]string{} // actions that the role does not allow
 	for _, p := range in.Permissions {
-		at := place{p.Policy, p.Statement}
+		at := source{p.Policy, p.Statement}
 		switch {
 		case p.Allowed:
 		case p.Optional:
@@ -120,17 +121,17 @@ func permissions(in Installation) []Finding {
 		}
 	}
 	var out []Finding
-	tell := func(all map[place][]string, as func(subject, format string, args ...any) Finding, says string) {
-		for _, at := range slices.SortedFunc(maps.Keys(all), func(a, b place) int {
+	report := func(all map[source][]string, finding func(subject, format string, args ...any) Finding, says string) {
+		for _, at := range slices.SortedFunc(maps.Keys(all), func(a, b source) int {
 			return strings.Compare(a.policy+" "+a.statement, b.policy+" "+b.statement)
 		}) {
-			out = append(out, as("statement "+at.statement, says, some(all[at])).
+			out = append(out, finding("statement "+at.statement, says, some(all[at])).
 				run("attach Joiner's policy "+fix.Escape(at.policy)+" to the role: ",
 					fix.Words("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), one(fix.Flag(at.policy))))
 		}
 	}
-	tell(missing, stops, "the role does not allow %s")
-	tell(optional, differs, "the role does not allow %s, which is needed only by a setting that is off")
+	report(missing, stops, "the role does not allow %s")
+	report(optional, differs, "the role does not allow %s, which is needed only by a setting that is off")
 	if len(missing) == 0 {
 		out = append(out, stays("the role has all permissions that Joiner needs"))
 	}

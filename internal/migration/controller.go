@@ -18,6 +18,7 @@ func (in Installation) of(p Product) []Controller {
 	return out
 }
 
+// subject returns the subject of findings about the controller; empty if its name is unknown.
 func (c Controller) subject() string {
 	if c.Name == "" {
 		return ""
@@ -25,15 +26,16 @@ func (c Controller) subject() string {
 	return "Deployment " + c.Namespace + "/" + c.Name
 }
 
-// controllers checks the installed controllers, and whether Joiner can replace them.
+// controllers checks whether Joiner can replace the installed controllers of Karpenter, and whether a controller of
+// Joiner is active beside them.
 func controllers(in Installation) []Finding {
 	var out []Finding
-	theirs := in.of(Karpenter)
-	if len(theirs) == 0 && in.sawCluster() {
+	karpenters := in.of(Karpenter)
+	if len(karpenters) == 0 && in.sawCluster() {
 		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are unknown").
 			withFix("give its values: --values FILE"))
 	}
-	for _, c := range theirs {
+	for _, c := range karpenters {
 		if major, ok := majorOf(c.Version); ok && major < 1 {
 			out = append(out, stops(c.subject(), "Karpenter %s predates the v1 API", c.Version).
 				withFix("first upgrade Karpenter to version 1.0 or later, following its own guide"))
@@ -43,15 +45,16 @@ func controllers(in Installation) []Finding {
 				withFix("make sure that no pod of Karpenter is left before Joiner starts"))
 		}
 	}
-	if len(theirs) > 1 {
-		out = append(out, differs("", "there are %s of Karpenter", count(len(theirs), "Deployment")).withFix("scale all of them to zero"))
+	if len(karpenters) > 1 {
+		out = append(out, differs("", "there are %s of Karpenter", count(len(karpenters), "Deployment")).withFix("scale all of them to zero"))
 	}
-	for _, ours := range in.of(Joiner) {
-		for _, c := range theirs {
-			if ours.Replicas > 0 && c.Replicas > 0 && (ours.Lease != c.Lease || c.Lease == "") {
-				out = append(out, stops(ours.subject(), "it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
-					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(ours.Namespace)), fix.Words("scale"),
-						one(fix.Text("deployment/"), fix.Name(ours.Name)), fix.Words("--replicas=0")))
+	for _, joiner := range in.of(Joiner) {
+		for _, c := range karpenters {
+			if joiner.Replicas > 0 && c.Replicas > 0 && (joiner.Lease != c.Lease || c.Lease == "") {
+				out = append(out, stops(joiner.subject(),
+					"it runs beside %s and does not share its lease: both act on the same nodes", c.subject()).
+					run("", fix.Words("kubectl --namespace"), one(fix.Namespace(joiner.Namespace)), fix.Words("scale"),
+						one(fix.Text("deployment/"), fix.Name(joiner.Name)), fix.Words("--replicas=0")))
 			}
 		}
 	}
@@ -63,11 +66,11 @@ func (in Installation) sawCluster() bool {
 	return in.UID != "" || len(in.Definitions)+len(in.Pools)+len(in.Classes)+len(in.Claims)+len(in.Nodes) > 0
 }
 
-// majorOf parses the major version; ok is false if there is none: a digest, "latest".
+// majorOf returns the major version. ok is false if the text is not a version: "latest", or a digest.
 func majorOf(version string) (major int, ok bool) {
-	first, _, dotted := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	first, _, hasDot := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	major, err := strconv.Atoi(first)
-	return major, err == nil && dotted
+	return major, err == nil && hasDot
 }
 
 // settings checks the effect of Karpenter's settings on Joiner.
@@ -95,7 +98,7 @@ func settings(in Installation) []Finding {
 	return out
 }
 
-// ownValues lists values of Karpenter's chart that refer to Karpenter itself, by path or path prefix, and their replacement for Joiner's
+// ownValues returns the values of Karpenter's chart that refer to Karpenter itself, with their replacement for Joiner's
 // chart.
 func ownValues() []ownValue {
 	return []ownValue{
@@ -108,8 +111,8 @@ func ownValues() []ownValue {
 
 // ownValue is a value of Karpenter's chart that refers to Karpenter itself.
 type ownValue struct {
-	path, why string
-	flags     []fix.Value
+	path, why string      // a path that ends with a dot stands for all values below it
+	flags     []fix.Value // of helm: what to set in Joiner's chart instead
 }
 
 // values checks the values of Karpenter's chart that are to be passed to Joiner's.
@@ -131,7 +134,8 @@ func values(in Installation) []Finding {
 	return out
 }
 
-// value returns the first set value of a path, or below a path that ends with a dot.
+// value returns the path of a value that was set, and whether there is one: path itself or, if path ends with a dot,
+// the first path below it.
 func (in Installation) value(path string) (string, bool) {
 	found := ""
 	for p, v := range in.Values {

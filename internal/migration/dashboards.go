@@ -32,7 +32,7 @@ func Panels() []Panel {
 	}
 }
 
-// MetricsOfKarpenterAlone returns the metrics of these panels that Joiner does not have.
+// MetricsOfKarpenterAlone returns the metrics in Panels that Joiner does not have.
 func MetricsOfKarpenterAlone() []string {
 	return []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests",
 		"karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
@@ -45,8 +45,8 @@ func dashboards(in Installation) []Finding {
 	}
 	var empty, partial []string
 	for _, p := range Panels() {
-		lacking := slices.DeleteFunc(slices.Clone(p.Metrics), func(m string) bool { return !slices.Contains(MetricsOfKarpenterAlone(), m) })
-		switch len(lacking) {
+		missing := slices.DeleteFunc(slices.Clone(p.Metrics), func(m string) bool { return !slices.Contains(MetricsOfKarpenterAlone(), m) })
+		switch len(missing) {
 		case 0:
 		case len(p.Metrics):
 			empty = append(empty, p.Title)

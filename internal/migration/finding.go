@@ -16,8 +16,8 @@ type Weight string
 const (
 	Stops   Weight = "stops"   // the migration must not start: a node or money could be lost, or Joiner would not start
 	Differs Weight = "differs" // Joiner behaves differently from Karpenter
-	Unknown Weight = "unknown" // it could not be checked
-	Stays   Weight = "stays"   // it was checked, and does not change
+	Unknown Weight = "unknown" // the subject could not be checked
+	Stays   Weight = "stays"   // the subject was checked, and does not change
 )
 
 // Finding is the result of a check.
@@ -25,7 +25,7 @@ type Finding struct {
 	Weight  Weight `json:"weight"`            // effect on the migration
 	Check   string `json:"check"`             // name of the check: "definitions"
 	Subject string `json:"subject,omitempty"` // "NodePool default"; empty: the installation
-	Says    string `json:"says"`              // one sentence
+	Says    string `json:"says"`              // the result, in one sentence
 	Fix     string `json:"fix,omitempty"`     // the fix, often a command
 }
 
@@ -63,7 +63,7 @@ func Check(in Installation) Report {
 	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
-// check is a named function that finds problems.
+// check is a named function that returns findings.
 type check struct {
 	name string
 	find func(Installation) []Finding
@@ -88,12 +88,15 @@ func checks() []check {
 	}
 }
 
+// checkOrder returns the index of a check in checks.
 func checkOrder(name string) int {
 	return slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
 }
 
+// order returns the rank of the weight; 0 is the heaviest.
 func (w Weight) order() int { return slices.Index([]Weight{Stops, Differs, Unknown, Stays}, w) }
 
+// stops, differs, unknown and stays return a finding with the weight of the same name.
 func stops(subject, format string, args ...any) Finding {
 	return Finding{Weight: Stops, Subject: subject, Says: fmt.Sprintf(format, args...)}
 }
@@ -110,7 +113,7 @@ func stays(format string, args ...any) Finding {
 	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
 }
 
-// withFix adds the text of a fix. Arguments are escaped. Commands are added with run.
+// withFix returns f with the text of a fix, in which string arguments are escaped. Commands are added with run.
 func (f Finding) withFix(format string, args ...any) Finding {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
@@ -121,13 +124,13 @@ func (f Finding) withFix(format string, args ...any) Finding {
 	return f
 }
 
-// run adds a command with a short introduction. The command consists of the program's own words and of identifiers. If
-// an identifier is invalid, no command is added, because names, tags and values may be untrusted text.
-func (f Finding) run(about string, words ...[]fix.Value) Finding {
+// run returns f with a command as its fix, after a short introduction. The command consists of constant words and of
+// identifiers, which may be untrusted text: if one is invalid, the fix is a comment that names it, without a command.
+func (f Finding) run(introduction string, words ...[]fix.Value) Finding {
 	step := fix.Run(slices.Concat(words...)...)
 	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()
-	if !strings.HasPrefix(f.Fix, "# ") {
-		f.Fix = about + f.Fix
+	if !strings.HasPrefix(f.Fix, "# ") { // a command
+		f.Fix = introduction + f.Fix
 	}
 	return f
 }
@@ -144,7 +147,7 @@ func each(texts []string, of func(string) fix.Value) []fix.Value {
 // one returns a list with one word, joined from parts.
 func one(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
-// unseen lists data that could not be read.
+// unseen returns a finding for each item of data that could not be read.
 func unseen(in Installation) []Finding {
 	var out []Finding
 	for _, u := range in.Unseen {
@@ -153,7 +156,7 @@ func unseen(in Installation) []Finding {
 	return out
 }
 
-// some joins the first few names, in order.
+// some joins up to three different names, sorted, and adds the number of the others.
 func some(names []string) string {
 	const most = 3
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
@@ -163,7 +166,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// count formats a number of things: "1 node", "2 nodes".
+// count returns a number with a noun: "1 node", "2 nodes".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -9,7 +9,7 @@ import "time"
 
 // Installation is an installation of Karpenter with its cluster. Lists are in any order.
 type Installation struct {
-	At      time.Time `json:"at"`                // time of the reading
+	At      time.Time `json:"at"`                // when the data were read
 	Cluster string    `json:"cluster,omitempty"` // name of the EKS cluster; empty: not known
 	UID     string    `json:"uid,omitempty"`     // of the namespace kube-system; empty: not known
 
@@ -21,11 +21,12 @@ type Installation struct {
 	Nodes       []Node       `json:"nodes,omitempty"`       // Nodes with the label of a NodePool
 	// Values are the values of Karpenter's chart that were set, by path: "controller.image.tag".
 	Values map[string]string `json:"values,omitempty"`
-	// UnknownValues are the values that no chart has.
+	// UnknownValues are the set values that neither Karpenter's chart nor Joiner's has.
 	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
 	// Instances are the instances tagged with the cluster's name. Nil: EC2 was not queried, and Unseen has the reason.
 	Instances []Instance `json:"instances,omitempty"`
-	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not checked.
+	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not
+	// checked.
 	Permissions []Permission `json:"permissions,omitempty"`
 	// Unseen lists data that could not be read.
 	Unseen []Unseen `json:"unseen,omitempty"`
@@ -47,13 +48,15 @@ type Controller struct {
 	Name      string  `json:"name,omitempty"`      // of the Deployment; empty: not known
 	Version   string  `json:"version,omitempty"`   // the image's tag: "1.14.1"; empty: not known
 	Release   string  `json:"release,omitempty"`   // name of the Helm release; empty: it was not installed by Helm
-	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment; 1 if unset
-	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled.
+	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment, 1 if unset; 0 if a values file does not set it
+	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled, or the settings
+	// have a Problem.
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
-	Role    string `json:"role,omitempty"`    // ARN in the annotation of the service account
+	Role    string `json:"role,omitempty"`    // ARN of the role in the annotation of the service account
 	Queue   string `json:"queue,omitempty"`   // name of the queue with interruption messages
-	// Problem is why Joiner would not start with these settings, in a sentence that names one. Empty: it would.
+	// Problem is why Joiner would not start with the controller's settings, in a sentence that names one of them.
+	// Empty: it would start.
 	Problem string `json:"problem,omitempty"`
 	// Ignored lists settings that Joiner accepts but does not honor.
 	Ignored []Ignored `json:"ignored,omitempty"`
@@ -75,16 +78,16 @@ type Ignored struct {
 // Definition is a CustomResourceDefinition of the cluster, compared with Joiner's.
 type Definition struct {
 	Name string `json:"name"` // of the CustomResourceDefinition
-	// Held: replacing the definition needs a decision by the user.
+	// Held is true if the user must decide whether the definition is replaced.
 	Held bool   `json:"held,omitempty"`
-	Says string `json:"says"` // a sentence for users
+	Says string `json:"says"` // the result of the comparison, in a sentence for users
 }
 
 // Pool is a NodePool.
 type Pool struct {
 	Name        string `json:"name"`                  // of the NodePool
 	Class       string `json:"class"`                 // name of its node class
-	Foreign     bool   `json:"foreign"`               // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
+	Foreign     bool   `json:"foreign"`               // its node class is not an EC2NodeClass, so Joiner does not serve it
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.sh/nodepool-hash; empty: none
 	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.sh/nodepool-hash-version; empty: none
 	Object
@@ -93,7 +96,7 @@ type Pool struct {
 // Class is an EC2NodeClass.
 type Class struct {
 	Name        string `json:"name"`                  // of the EC2NodeClass
-	Role        string `json:"role,omitempty"`        // of its nodes, with its path; empty: it names an instance profile
+	Role        string `json:"role,omitempty"`        // IAM role of its nodes, with path; empty: the class names a profile
 	Hash        string `json:"hash,omitempty"`        // annotation karpenter.k8s.aws/ec2nodeclass-hash; empty: none
 	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.k8s.aws/ec2nodeclass-hash-version; empty: none
 	Object
@@ -101,11 +104,11 @@ type Class struct {
 
 // Object has the fields that all API objects share.
 type Object struct {
-	// Refused lists violations of the definitions; the object can be read nevertheless.
+	// Refused lists the object's violations of the CRDs; the object could be read nevertheless.
 	Refused []string `json:"refused,omitempty"`
-	// Unknown lists fields that Joiner does not know: "spec.kubelet.topologyManagerPolicy".
+	// Unknown lists the object's fields that Joiner does not know: "spec.kubelet.topologyManagerPolicy".
 	Unknown []string `json:"unknown,omitempty"`
-	// NotReady is the reason why its condition Ready is not true. Empty: it is true, or there is no status.
+	// NotReady is the reason why the condition Ready is not true. Empty: it is true, or there is no status.
 	NotReady string `json:"notReady,omitempty"`
 }
 
@@ -120,7 +123,7 @@ type Claim struct {
 	Expires    time.Time `json:"expires,omitzero"`     // zero: never
 	Deleting   bool      `json:"deleting,omitempty"`   // it has a deletion timestamp
 	Drifted    string    `json:"drifted,omitempty"`    // the reason of its condition Drifted, if that is true
-	// The hashes that it was made from.
+	// Hashes of the NodePool and the EC2NodeClass from which the NodeClaim was created, as Pool.Hash and Class.Hash.
 	PoolHash         string `json:"poolHash,omitempty"`
 	PoolHashVersion  string `json:"poolHashVersion,omitempty"`
 	ClassHash        string `json:"classHash,omitempty"`
@@ -167,7 +170,7 @@ type Permission struct {
 type Unseen struct {
 	What string `json:"what"` // the data that is missing
 	Why  string `json:"why"`  // the reason
-	// Asked: it was requested, but the request was denied or failed, so it may hide a reason to stop. Otherwise it was not requested, as with
-	// files or without credentials.
+	// Asked is true if the data were requested, and the request was denied or failed: they may contain a reason to
+	// stop. It is false if they were not requested, because the input is files or there are no credentials.
 	Asked bool `json:"asked,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// definitions checks whether Joiner's definitions can replace the cluster's.
+// definitions checks whether Joiner's CRDs can replace the cluster's.
 func definitions(in Installation) []Finding {
 	var out []Finding
 	for _, d := range in.Definitions {
@@ -22,6 +22,7 @@ func definitions(in Installation) []Finding {
 	return out
 }
 
+// pools checks the NodePools.
 func pools(in Installation) []Finding {
 	var out []Finding
 	served := 0
@@ -39,6 +40,7 @@ func pools(in Installation) []Finding {
 	return out
 }
 
+// classes checks the EC2NodeClasses.
 func classes(in Installation) []Finding {
 	var out []Finding
 	for _, c := range in.Classes {
@@ -50,7 +52,7 @@ func classes(in Installation) []Finding {
 	return out
 }
 
-// judge checks the fields that all objects share.
+// judge returns the findings about the fields that all API objects share.
 func (o Object) judge(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
@@ -67,68 +69,69 @@ func (o Object) judge(subject string) []Finding {
 	return out
 }
 
-// claims checks whether NodeClaims can be adopted, and what happens to them next.
+// claims checks whether NodeClaims can be adopted, and whether they are about to be replaced.
 func claims(in Installation) []Finding {
 	var out []Finding
-	var flying, leaving, expired, strange []string
+	var launching, deleting, expired, foreign []string
 	for _, c := range in.Claims {
 		switch {
 		case c.UID != "" && in.UID != "" && c.UID != in.UID:
-			strange = append(strange, c.Name)
+			foreign = append(foreign, c.Name)
 		case c.Deleting:
-			leaving = append(leaving, c.Name)
+			deleting = append(deleting, c.Name)
 		case c.ProviderID == "":
-			flying = append(flying, c.Name)
+			launching = append(launching, c.Name)
 		case !c.Expires.IsZero() && c.Expires.Before(in.At):
 			expired = append(expired, c.Name)
 		}
 	}
-	if len(strange) > 0 {
-		out = append(out, stops("NodeClaim "+some(strange), "the annotation joiner.sh/cluster-uid is that of another cluster").
+	if len(foreign) > 0 {
+		out = append(out, stops("NodeClaim "+some(foreign), "the annotation joiner.sh/cluster-uid is that of another cluster").
 			run("if the NodeClaim was restored from a backup of another cluster, remove the annotation: ",
-				fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
+				fix.Words("kubectl annotate nodeclaim"), one(fix.Name(foreign[0])), fix.Words("joiner.sh/cluster-uid-")))
 	}
-	if n := len(flying); n > 0 {
-		out = append(out, stops("NodeClaim "+some(flying),
+	if n := len(launching); n > 0 {
+		out = append(out, stops("NodeClaim "+some(launching),
 			"%s in flight: what Karpenter is launching for %s now would be launched twice", is(n, "it is", "they are"), is(n, "it", "them")).
 			run("", fix.Words("kubectl wait --for=condition=Launched"),
-				each(slices.Sorted(slices.Values(flying)),
+				each(slices.Sorted(slices.Values(launching)),
 					func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
 	}
-	if n := len(leaving); n > 0 {
-		out = append(out, differs("NodeClaim "+some(leaving), "%s being deleted: Joiner continues the deletion, and terminates the %s",
+	if n := len(deleting); n > 0 {
+		out = append(out, differs("NodeClaim "+some(deleting), "%s being deleted: Joiner continues the deletion, and terminates the %s",
 			is(n, "it is", "they are"), is(n, "instance", "instances")))
 	}
 	if n := len(expired); n > 0 {
 		out = append(out, differs("NodeClaim "+some(expired), "%s past expireAfter: Joiner replaces %s, as Karpenter does",
 			is(n, "it is", "they are"), is(n, "it", "them")))
 	}
-	if n := len(in.Claims) - len(strange) - len(flying) - len(leaving) - len(expired); n > 0 {
+	if n := len(in.Claims) - len(foreign) - len(launching) - len(deleting) - len(expired); n > 0 {
 		out = append(out, stays("%s %s over with %s: nothing is replaced", count(n, "NodeClaim"),
 			is(n, "is taken", "are taken"), is(n, "its instance", "their instances")))
 	}
 	return out
 }
 
-// nodes checks the Nodes of NodePools.
+// nodes checks the Nodes with the label of a NodePool: whether each has a NodeClaim, and whether Karpenter is about to
+// replace the Node.
 func nodes(in Installation) []Finding {
 	claimed := map[string]bool{}
-	leaving := map[string]bool{}
+	deleting := map[string]bool{}
 	for _, c := range in.Claims {
-		claimed[c.ProviderID], leaving[c.ProviderID] = true, c.Deleting
+		claimed[c.ProviderID], deleting[c.ProviderID] = true, c.Deleting
 	}
 	var out []Finding
-	var alone, tainted []string
+	var unclaimed, tainted []string
 	for _, n := range in.Nodes {
 		switch {
 		case !claimed[n.ProviderID]:
-			alone = append(alone, n.Name)
-		case n.Disrupted && !leaving[n.ProviderID]:
+			unclaimed = append(unclaimed, n.Name)
+		case n.Disrupted && !deleting[n.ProviderID]:
 			tainted = append(tainted, n.Name)
 		}
 	}
-	if n := len(alone); n > 0 {
-		out = append(out, differs("Node "+some(alone),
+	if n := len(unclaimed); n > 0 {
+		out = append(out, differs("Node "+some(unclaimed),
 			"%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
 			withFix("terminate by hand the instances that are not needed"))
 	}
@@ -138,13 +141,14 @@ func nodes(in Installation) []Finding {
 			run("wait until Karpenter is done; if it never is: ", fix.Words("kubectl taint node"),
 				each(slices.Sorted(slices.Values(tainted)), fix.Name), fix.Words("karpenter.sh/disrupted-")))
 	}
-	if n := len(in.Nodes) - len(alone); n > 0 {
+	if n := len(in.Nodes) - len(unclaimed); n > 0 {
 		out = append(out, stays("%s %s with labels, taints and pods", count(n, "Node"), is(n, "stays", "stay")))
 	}
 	return out
 }
 
-// drift lists what Karpenter would replace or was about to. Joiner does the same, because its hashes are the same.
+// drift finds the NodeClaims that are drifted. Joiner replaces the same ones as Karpenter, because both compute the
+// same hashes.
 func drift(in Installation) []Finding {
 	poolOf, classOf := map[string]Pool{}, map[string]Class{}
 	for _, p := range in.Pools {
@@ -153,7 +157,7 @@ func drift(in Installation) []Finding {
 	for _, c := range in.Classes {
 		classOf[c.Name] = c
 	}
-	marked, stale := map[string][]string{}, []string{}
+	marked, stale := map[string][]string{}, []string{} // names by the reason of the condition Drifted; those without it
 	for _, c := range in.Claims {
 		p, class := poolOf[c.Pool], classOf[c.Class]
 		switch {
@@ -183,7 +187,7 @@ func drift(in Installation) []Finding {
 	return out
 }
 
-// poolsOf returns the sorted pools of NodeClaims, by name.
+// poolsOf returns the names of the NodePools of the named NodeClaims, sorted.
 func poolsOf(in Installation, claims []string) []string {
 	var out []string
 	for _, c := range in.Claims {
@@ -195,7 +199,8 @@ func poolsOf(in Installation, claims []string) []string {
 	return out
 }
 
-// isOther reports whether two hashes differ, as Karpenter does: only if both exist and have the same version.
+// isOther reports whether two hashes differ. As in Karpenter, they do not differ if one is missing or if their versions
+// differ.
 func isOther(a, aVersion, b, bVersion string) bool {
 	return a != "" && b != "" && aVersion == bVersion && a != b
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// resourceOf returns the resource that a word of a scenario names.
+// resourceOf returns the Kubernetes resource that a word of a scenario abbreviates; other words name the resource
+// itself.
 func resourceOf(word string) string {
 	switch word {
 	case "mem":
@@ -41,7 +42,7 @@ func wordOf(resource string) string {
 	return resource
 }
 
-// setAmount sets the amount of one resource, from the two parts of "cpu=2".
+// setAmount sets the amount of one resource, from the word and the text on both sides of "cpu=2".
 func setAmount(a *resources.Amounts, word, text string) error {
 	resource := resourceOf(word)
 	n, err := resources.Parse(resource, text)
@@ -52,6 +53,7 @@ func setAmount(a *resources.Amounts, word, text string) error {
 	return nil
 }
 
+// parsePool reads the first line of a pool: "NAME [class=…] [weight=…] …".
 func parsePool(words []string) (cluster.Pool, error) {
 	p := cluster.Pool{Name: words[0], NodeClass: defaultClass}
 	for _, w := range words[1:] {
@@ -66,6 +68,7 @@ func parsePool(words []string) (cluster.Pool, error) {
 	return p, nil
 }
 
+// poolAttribute sets the field of a pool that key=value in its first line names.
 func poolAttribute(p *cluster.Pool, key, value string) error {
 	switch key {
 	case "class":
@@ -103,12 +106,14 @@ func poolAttribute(p *cluster.Pool, key, value string) error {
 	return nil
 }
 
+// setInt parses an integer; it sets 0 if it returns an error.
 func setInt(to *int, text string) error {
 	n, err := strconv.Atoi(text)
 	*to = n
 	return err
 }
 
+// poolDetail reads an indented line below a pool. args are the words after the first word, rest is their text.
 func poolDetail(p *cluster.Pool, word string, args []string, rest string) error {
 	switch word {
 	case "require":
@@ -131,12 +136,14 @@ func poolDetail(p *cluster.Pool, word string, args []string, rest string) error 
 	return fmt.Errorf("a pool has no %q: want require, label, taint, startup-taint, unusable or closed", word)
 }
 
+// parseNode reads the first line of a node. Its capacity equals the allocatable amounts, except those given as
+// capacity:RESOURCE=AMOUNT.
 func parseNode(words []string) (cluster.Node, error) {
 	n := cluster.Node{Name: words[0], Joined: true, Initialized: true}
 	var capacities resources.Amounts
 	for _, w := range words[1:] {
-		key, value, ok := strings.Cut(w, "=")
-		if err := nodeAttribute(&n, &capacities, key, value, ok); err != nil {
+		key, value, isPair := strings.Cut(w, "=")
+		if err := nodeAttribute(&n, &capacities, key, value, isPair); err != nil {
 			return n, fmt.Errorf("node %s: %s: %w", n.Name, w, err)
 		}
 	}
@@ -147,21 +154,22 @@ func parseNode(words []string) (cluster.Node, error) {
 	return n, nil
 }
 
-func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value string, pair bool) error {
+// nodeAttribute reads a word of the first line of a node: a flag, or key=value if isPair is true.
+func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value string, isPair bool) error {
 	switch {
-	case key == "leaving" && !pair:
+	case key == "leaving" && !isPair:
 		n.Leaving = true
 		return nil
-	case key == "cordoned" && !pair:
+	case key == "cordoned" && !isPair:
 		n.Taints = append(n.Taints, cluster.Cordon())
 		return nil
-	case key == "joining" && !pair:
+	case key == "joining" && !isPair:
 		n.Joined, n.Initialized = false, false
 		return nil
-	case key == "uninitialized" && !pair:
+	case key == "uninitialized" && !isPair:
 		n.Initialized = false
 		return nil
-	case !pair:
+	case !isPair:
 		return errors.New("want leaving, cordoned, joining, uninitialized or key=value")
 	}
 	switch key {
@@ -184,6 +192,7 @@ func nodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value st
 	return setAmount(&n.Allocatable, key, value)
 }
 
+// nodeDetail reads an indented line below a node; args and rest are as in poolDetail.
 func nodeDetail(n *cluster.Node, word string, args []string, rest string) error {
 	switch word {
 	case "label":
@@ -200,6 +209,7 @@ func nodeDetail(n *cluster.Node, word string, args []string, rest string) error 
 	return fmt.Errorf("a node has no %q: want label, taint, port or resident", word)
 }
 
+// parseDaemon reads the first line of a DaemonSet.
 func parseDaemon(words []string) (cluster.Daemon, error) {
 	d := cluster.Daemon{Requests: resources.Amounts{Pods: 1}}
 	d.Namespace, d.Name = splitName(words[0])
@@ -212,6 +222,7 @@ func parseDaemon(words []string) (cluster.Daemon, error) {
 	return d, nil
 }
 
+// daemonDetail reads an indented line below a DaemonSet; args and rest are as in poolDetail.
 func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
@@ -231,13 +242,14 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 	return fmt.Errorf("a daemon has no %q: want require, or, tolerate, port, pods or apart", word)
 }
 
-// parsePod returns the pod and the number of its "x3"; the number is 0 if the line has none.
+// parsePod reads the first line of one or more pods. It returns the pod, and the number in a word like "x3"; 0 if there
+// is no such word.
 func parsePod(words []string) (cluster.Pod, int, error) {
 	p, times := cluster.Pod{Requests: resources.Amounts{Pods: 1}}, 0
 	p.Namespace, p.Name = splitName(words[0])
 	for _, w := range words[1:] {
-		key, value, pair := strings.Cut(w, "=")
-		if !pair && strings.HasPrefix(key, "x") {
+		key, value, isPair := strings.Cut(w, "=")
+		if !isPair && strings.HasPrefix(key, "x") {
 			n, err := parseTimes(w)
 			if err != nil {
 				return p, 0, fmt.Errorf("pod %s: %w", p.Name, err)
@@ -255,7 +267,7 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 // maxTimes is the maximum number of pods that one line can declare.
 const maxTimes = 1_000_000
 
-// parseTimes reads "x3".
+// parseTimes returns the number in "x3".
 func parseTimes(word string) (int, error) {
 	number, ok := strings.CutPrefix(word, "x")
 	n, err := strconv.Atoi(number)
@@ -265,6 +277,7 @@ func parseTimes(word string) (int, error) {
 	return n, nil
 }
 
+// podAttribute sets the field of a pod that key=value in its first line names.
 func podAttribute(p *cluster.Pod, key, value string) error {
 	switch key {
 	case "priority":
@@ -281,6 +294,7 @@ func podAttribute(p *cluster.Pod, key, value string) error {
 	return setAmount(&p.Requests, key, value)
 }
 
+// podDetail reads an indented line below a pod; args and rest are as in poolDetail.
 func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
@@ -308,6 +322,7 @@ func podDetail(p *cluster.Pod, word string, args []string, rest string) error {
 	return fmt.Errorf("a pod has no %q: want label, require, or, prefer, spread, near, apart, tolerate, port, volume or unplannable", word)
 }
 
+// splitName splits "namespace/name"; without a slash, the namespace is defaultNamespace.
 func splitName(word string) (namespace, name string) {
 	namespace, name, ok := strings.Cut(word, "/")
 	if !ok {
@@ -316,8 +331,8 @@ func splitName(word string) (namespace, name string) {
 	return namespace, name
 }
 
-// appendRequired reads "require KEY OPERATOR VALUES…", which narrows the last
-// alternative, and "or", which begins a new alternative.
+// appendRequired reads the line "require KEY OPERATOR VALUES…", which adds a requirement to the last alternative, or
+// the line "or", which begins a new alternative.
 func appendRequired(to *[]requirements.Requirements, word string, args []string) error {
 	if len(*to) == 0 || word == "or" {
 		*to = append(*to, requirements.Requirements{})
@@ -331,6 +346,7 @@ func appendRequired(to *[]requirements.Requirements, word string, args []string)
 	return narrow((*to)[len(*to)-1], args)
 }
 
+// narrow adds the requirement "KEY OPERATOR VALUES…" to the requirements in to.
 func narrow(to requirements.Requirements, args []string) error {
 	r, err := parseRequirement(args)
 	if err != nil {
@@ -339,6 +355,7 @@ func narrow(to requirements.Requirements, args []string) error {
 	return narrowBy(to, r.Key, r.Operator, r.Values...)
 }
 
+// narrowBy adds a requirement to the requirements in to, or returns an error if it is invalid.
 func narrowBy(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
 	v, ok := requirements.ValuesOf(operator, values...)
 	if !ok {
@@ -348,6 +365,7 @@ func narrowBy(to requirements.Requirements, key string, operator requirements.Op
 	return nil
 }
 
+// parseRequirement reads "KEY OPERATOR VALUES… [min=N]".
 func parseRequirement(args []string) (requirements.Requirement, error) {
 	if len(args) < 2 {
 		return requirements.Requirement{}, errors.New("want KEY OPERATOR VALUES…")
@@ -389,6 +407,7 @@ func appendPreference(to *[]cluster.Preference, args []string) error {
 	return nil
 }
 
+// setLabel reads "KEY=VALUE" and adds the label to the map, which it creates if needed.
 func setLabel(to *requirements.Labels, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE")

@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// offerings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]".
+// offerings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]" and adds an offering for each zone and capacity type.
+// Only the first line of a type sets its labels and amounts.
 func (p *parser) offerings(words []string) error {
 	if len(words) < 4 {
 		return errors.New("want TYPE ZONES CAPACITY-TYPES PRICE and amounts")
@@ -45,14 +46,14 @@ func (p *parser) offerings(words []string) error {
 	}
 	for _, zone := range zones {
 		name, id, _ := strings.Cut(zone, "/")
-		for _, way := range strings.Split(words[2], ",") {
-			if name == "" || way == "" {
+		for _, capacityType := range strings.Split(words[2], ",") {
+			if name == "" || capacityType == "" {
 				return fmt.Errorf("type %s: a zone or a capacity type is empty: %s %s", words[0], words[1], words[2])
 			}
 			t.Offerings = append(t.Offerings, catalog.Offering{
-				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short, Reservation: a.reservation,
+				Zone: name, ZoneID: id, CapacityType: capacityType, Price: price, Available: !a.isShort, Reservation: a.reservation,
 			})
-			if err := a.reservation.Check(way); err != nil {
+			if err := a.reservation.Check(capacityType); err != nil {
 				return fmt.Errorf("type %s: %w", words[0], err)
 			}
 		}
@@ -62,23 +63,25 @@ func (p *parser) offerings(words []string) error {
 	return nil
 }
 
+// regionOf returns the zone without its letter: us-east-1 of us-east-1a.
 func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 
 // attributes are the words after the price of an offering.
 type attributes struct {
-	short    bool
+	isShort  bool // the offerings are not available
 	arch     string
-	labels   requirements.Labels
-	volumes  int64
-	amounts  resources.Amounts
-	capacity resources.Amounts // only resources whose capacity differs from the allocatable amount
+	labels   requirements.Labels // that differ from usualLabels; an empty value removes the label
+	volumes  int64               // see catalog.Type.Volumes
+	amounts  resources.Amounts   // allocatable
+	capacity resources.Amounts   // only resources whose capacity differs from the allocatable amount
 
 	reservation catalog.Reservation
 }
 
+// add reads one of the words.
 func (a *attributes) add(word string) error {
 	if word == "short" {
-		a.short = true
+		a.isShort = true
 		return nil
 	}
 	key, value, ok := strings.Cut(word, "=")
@@ -112,14 +115,15 @@ func (a *attributes) add(word string) error {
 // reserve reads a capacity reservation: "ID", "ID/capacity-block" or "ID/default/interruptible".
 func (a *attributes) reserve(text string) error {
 	id, rest, _ := strings.Cut(text, "/")
-	kind, more, isMore := strings.Cut(rest, "/")
-	if isMore && more != "interruptible" {
+	kind, flag, isInterruptible := strings.Cut(rest, "/")
+	if isInterruptible && flag != "interruptible" {
 		return errors.New("want ID, ID/TYPE or ID/TYPE/interruptible")
 	}
-	a.reservation.ID, a.reservation.Type, a.reservation.Interruptible = id, cmp.Or(kind, catalog.ReservationDefault), isMore
+	a.reservation.ID, a.reservation.Type, a.reservation.Interruptible = id, cmp.Or(kind, catalog.ReservationDefault), isInterruptible
 	return nil
 }
 
+// reservationText returns the words that reserve and "left=" read, after a blank.
 func reservationText(r catalog.Reservation) string {
 	text := " reservation=" + r.ID
 	switch {
@@ -134,6 +138,7 @@ func reservationText(r catalog.Reservation) string {
 // podsOfType is the number of pods that a node of a type can run, unless the scenario specifies "pods".
 const podsOfType = 110
 
+// describe sets the amounts and labels of a new type.
 func (a *attributes) describe(t *catalog.Type, region string) {
 	if a.amounts.Pods == 0 {
 		a.amounts.Pods = podsOfType
@@ -153,7 +158,7 @@ func (a *attributes) describe(t *catalog.Type, region string) {
 	}
 }
 
-// usualLabels returns the labels that follow from the name and the amounts of a type.
+// usualLabels returns the labels that follow from the name and the capacity of a type, its architecture and region.
 func usualLabels(t catalog.Type, arch, region string) requirements.Labels {
 	family, size, _ := strings.Cut(t.Name, ".")
 	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]

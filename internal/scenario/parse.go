@@ -28,22 +28,25 @@ func Parse(text string) (Scenario, error) {
 // parser is the state of Parse.
 type parser struct {
 	out     Scenario
-	section string
+	section string      // first word of the current section's header
 	class   string      // node class of the current catalog section
-	pods    []podsEntry // the pods, one entry for each line
+	pods    []podsEntry // one for each entry of the pods section
 }
 
-// podsEntry is one line of the pods section: a pod and its number.
+// podsEntry is one entry of the pods section: a pod, and how many such pods there are.
 type podsEntry struct {
 	pod   cluster.Pod
 	times int // number of pods; 0 means one pod, whose name gets no number
 }
 
+// errOutside is the error about an indented line before the first header, or in a section without entries.
 var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
 
+// line reads one line. A line without indentation is the header of a section, one that is indented by one or two blanks
+// begins an entry, and one that is indented further is a detail of the entry above it.
 func (p *parser) line(line string) error {
 	text := strings.TrimSpace(line)
-	depth := len(line) - len(strings.TrimLeft(line, " "))
+	indentation := len(line) - len(strings.TrimLeft(line, " "))
 	words := strings.Fields(text)
 	switch {
 	case text == "":
@@ -53,14 +56,15 @@ func (p *parser) line(line string) error {
 			p.out.Story += strings.TrimPrefix(strings.TrimPrefix(text, "#"), " ") + "\n"
 		}
 		return nil
-	case depth == 0:
+	case indentation == 0:
 		return p.header(words)
-	case depth <= 2:
+	case indentation <= 2:
 		return p.entry(words)
 	}
 	return p.detail(words[0], words[1:], strings.TrimSpace(strings.TrimPrefix(text, words[0])))
 }
 
+// header reads the first line of a section.
 func (p *parser) header(words []string) error {
 	p.section = words[0]
 	rest := words[1:]
@@ -117,7 +121,7 @@ func (p *parser) entry(words []string) error {
 	return errOutside
 }
 
-// detail reads a line that belongs to the entry above it.
+// detail reads a line that belongs to the entry above it: its first word, the other words, and their text.
 func (p *parser) detail(word string, args []string, rest string) error {
 	s := &p.out.Snapshot
 	switch {

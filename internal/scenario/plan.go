@@ -24,20 +24,20 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// An entry begins with a planned NodeClaim and its cheapest offering. "or" lists the
-// other instance types, zones and capacity types that the NodeClaim allows. "relaxed" is a
-// label with fewer values than minValues requires. If the offering belongs to a capacity
-// reservation, the ID of the reservation follows the price. Adjacent planned NodeClaims
-// that differ only in the names of their pods share one entry.
+// The entry of a planned NodeClaim begins with its NodePool and its cheapest offering: instance type, zone, capacity
+// type, price per hour and, if there is one, the ID of the capacity reservation. "or" lists the other instance types,
+// zones and capacity types that the NodeClaim allows, "with" its labels. "relaxed" is a label with fewer values than
+// minValues requires. The last line has the requests of the pods of one NodeClaim, with its DaemonSet pods. Adjacent
+// planned NodeClaims that differ only in the names of their pods share one entry, with a line of pods for each.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {
 		n := i + 1
-		for n < len(p.PlannedNodes) && machineText(p.PlannedNodes[n]) == machineText(p.PlannedNodes[i]) &&
+		for n < len(p.PlannedNodes) && plannedNodeText(p.PlannedNodes[n]) == plannedNodeText(p.PlannedNodes[i]) &&
 			p.PlannedNodes[n].Requests.Equal(p.PlannedNodes[i].Requests) {
 			n++
 		}
-		w.machines(p.PlannedNodes[i:n])
+		w.plannedNodes(p.PlannedNodes[i:n])
 		i = n
 	}
 	for i := 0; i < len(p.Placements); {
@@ -60,50 +60,52 @@ func PlanText(p packing.Plan) string {
 	return w.String()
 }
 
-func (w *writer) machines(machines []packing.PlannedNode) {
+// plannedNodes writes the entry of planned NodeClaims that differ only in the names of their pods.
+func (w *writer) plannedNodes(nodes []packing.PlannedNode) {
 	w.printf("buy ")
-	if len(machines) > 1 {
-		w.printf("%d x ", len(machines))
+	if len(nodes) > 1 {
+		w.printf("%d x ", len(nodes))
 	}
-	w.printf("%s", machineText(machines[0]))
-	for _, m := range machines {
-		w.printf("  %s\n", podsText(m.Pods))
+	w.printf("%s", plannedNodeText(nodes[0]))
+	for _, n := range nodes {
+		w.printf("  %s\n", podsText(n.Pods))
 	}
-	w.printf(" %s\n", amountsText("", machines[0].Requests))
+	w.printf(" %s\n", amountsText("", nodes[0].Requests))
 }
 
-// machineText returns the text of a planned NodeClaim without its pods.
-func machineText(m packing.PlannedNode) string {
+// plannedNodeText returns the text of a planned NodeClaim without its pods.
+func plannedNodeText(planned packing.PlannedNode) string {
 	var w writer
-	first := m.Offerings[0]
-	w.printf("%s: %s %s %s %s", m.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)
+	first := planned.Offerings[0]
+	w.printf("%s: %s %s %s %s", planned.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)
 	if first.Reservation != "" {
 		w.printf(" %s", first.Reservation)
 	}
 	w.printf("\n")
-	var types, zones, ways []string
-	for _, o := range m.Offerings[1:] {
+	var types, zones, capacityTypes []string
+	for _, o := range planned.Offerings[1:] {
 		types = addOther(types, o.InstanceType, first.InstanceType)
 		zones = addOther(zones, o.Zone, first.Zone)
-		ways = addOther(ways, o.CapacityType, first.CapacityType)
+		capacityTypes = addOther(capacityTypes, o.CapacityType, first.CapacityType)
 	}
-	if len(m.Offerings) > 1 {
-		w.printf("  or %s; %s; %s\n", typesText(types), strings.Join(zones, " "), strings.Join(ways, " "))
+	if len(planned.Offerings) > 1 {
+		w.printf("  or %s; %s; %s\n", typesText(types), strings.Join(zones, " "), strings.Join(capacityTypes, " "))
 	}
-	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
+	for _, key := range slices.Sorted(maps.Keys(planned.Labels)) {
 		if key != "karpenter.sh/nodepool" && key != "karpenter.k8s.aws/ec2nodeclass" {
-			w.printf("  with %s=%s\n", key, m.Labels[key])
+			w.printf("  with %s=%s\n", key, planned.Labels[key])
 		}
 	}
-	for _, t := range m.Taints {
+	for _, t := range planned.Taints {
 		w.printf("  taint %s\n", t)
 	}
-	for _, r := range m.Relaxed {
+	for _, r := range planned.Relaxed {
 		w.printf("  relaxed %s: %d of %d values\n", r.Key, r.Have, r.Asked)
 	}
 	return w.String()
 }
 
+// addOther appends value to the list, unless it equals first or is in the list.
 func addOther(to []string, value, first string) []string {
 	if value == first || slices.Contains(to, value) {
 		return to
@@ -120,6 +122,7 @@ func typesText(types []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(types[:most], " "), len(types)-most)
 }
 
+// refusalText returns the reasons why a pod is not scheduled, and the hint on a line of its own.
 func refusalText(r packing.Refusal) string {
 	var parts []string
 	for _, reason := range r.Reasons {
@@ -135,8 +138,8 @@ func refusalText(r packing.Refusal) string {
 // podsText returns the names of the pods, with consecutive numbers shortened: "web-1..3" is web-1 web-2 web-3.
 func podsText(pods []string) string {
 	type numbered struct {
-		stem string
-		n    int
+		stem string // "web-"
+		n    int    // -1 if the name ends in no number
 	}
 	all := make([]numbered, len(pods))
 	for i, pod := range pods {

@@ -47,10 +47,13 @@ func (s Scenario) String() string {
 	return w.String()
 }
 
+// writer collects the text of a scenario or a plan.
 type writer struct{ strings.Builder }
 
+// printf adds formatted text.
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
+// section writes the header of a section, unless it has no entries.
 func (w *writer) section(name string, entries int) {
 	if entries > 0 {
 		w.printf("%s\n", name)
@@ -66,7 +69,7 @@ func amountsText(prefix string, a resources.Amounts) string {
 	return b.String()
 }
 
-// differing returns the amounts of a that differ from b.
+// differing returns the amounts of a that are not 0 and differ from those of b.
 func differing(a, b resources.Amounts) resources.Amounts {
 	var out resources.Amounts
 	for _, name := range a.Names() {
@@ -77,6 +80,7 @@ func differing(a, b resources.Amounts) resources.Amounts {
 	return out
 }
 
+// catalog writes a catalog section with a line for each offering.
 func (w *writer) catalog(class string, c catalog.Catalog) {
 	w.printf("catalog")
 	if class != defaultClass {
@@ -104,6 +108,7 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 	}
 }
 
+// typeAttributes writes the amounts and labels of a type, which follow its first offering.
 func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differing(t.Capacity, t.Allocatable)))
 	if t.Volumes != 0 {
@@ -126,6 +131,7 @@ func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	}
 }
 
+// pool writes an entry of the pools section.
 func (w *writer) pool(p cluster.Pool) {
 	w.printf("  %s", p.Name)
 	if p.NodeClass != defaultClass {
@@ -162,6 +168,7 @@ func (w *writer) pool(p cluster.Pool) {
 	}
 }
 
+// requirementText returns "KEY OPERATOR VALUES… [min=N]".
 func requirementText(r requirements.Requirement) string {
 	words := append([]string{r.Key, string(r.Operator)}, r.Values...)
 	if r.MinValues != 0 {
@@ -170,18 +177,21 @@ func requirementText(r requirements.Requirement) string {
 	return strings.Join(words, " ")
 }
 
+// labels writes a line for each label.
 func (w *writer) labels(labels requirements.Labels) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		w.printf("    label %s=%s\n", key, labels[key])
 	}
 }
 
+// taints writes a line for each taint, which begins with the word.
 func (w *writer) taints(word string, taints []requirements.Taint) {
 	for _, t := range taints {
 		w.printf("    %s %s\n", word, t)
 	}
 }
 
+// node writes an entry of the nodes section.
 func (w *writer) node(n cluster.Node) {
 	w.printf("  %s", n.Name)
 	for _, pair := range [][2]string{{"pool", n.Pool}, {"class", n.NodeClass}, {"claim", n.Claim}} {
@@ -214,6 +224,7 @@ func (w *writer) node(n cluster.Node) {
 	}
 }
 
+// tolerationsAndPorts writes a line for each toleration and each host port.
 func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, ports []cluster.HostPort) {
 	for _, t := range tolerations {
 		w.printf("    tolerate %s\n", tolerationText(t))
@@ -227,14 +238,14 @@ func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, port
 func (w *writer) pods(pods []cluster.Pod) {
 	for len(pods) > 0 {
 		first := describe(pods[0])
-		stem, numbered := strings.CutSuffix(pods[0].Name, "-1")
+		stem, isNumbered := strings.CutSuffix(pods[0].Name, "-1")
 		n := 1
-		for numbered && n < len(pods) && pods[n].Name == fmt.Sprintf("%s-%d", stem, n+1) &&
+		for isNumbered && n < len(pods) && pods[n].Name == fmt.Sprintf("%s-%d", stem, n+1) &&
 			pods[n].Namespace == pods[0].Namespace && describe(pods[n]) == first {
 			n++
 		}
 		name := pods[0].Name
-		if numbered {
+		if isNumbered {
 			name = fmt.Sprintf("%s x%d", stem, n)
 		}
 		if pods[0].Namespace != defaultNamespace {
@@ -245,7 +256,7 @@ func (w *writer) pods(pods []cluster.Pod) {
 	}
 }
 
-// describe returns all attributes of the pod except its name, on several lines.
+// describe returns the pod without its name: the rest of its first line, and the lines of its details.
 func describe(p cluster.Pod) string {
 	var w writer
 	requests := p.Requests
@@ -276,6 +287,7 @@ func describe(p cluster.Pod) string {
 	return w.String()
 }
 
+// required writes the lines that appendRequired reads.
 func (w *writer) required(alternatives []requirements.Requirements) {
 	for i, reqs := range alternatives {
 		if i > 0 || len(reqs) == 0 {
@@ -287,7 +299,7 @@ func (w *writer) required(alternatives []requirements.Requirements) {
 	}
 }
 
-// requirementLines returns each requirement as "KEY OPERATOR VALUES…".
+// requirementLines returns requirements as lines "KEY OPERATOR VALUES…", sorted by key. A key may need several lines.
 func requirementLines(reqs requirements.Requirements) []string {
 	var out []string
 	for _, key := range reqs.Keys() {
@@ -298,7 +310,7 @@ func requirementLines(reqs requirements.Requirements) []string {
 	return out
 }
 
-// valuesText returns a set of values as operators with their values. Together, the operators describe the set.
+// valuesText returns a set of values as one or more texts "OPERATOR VALUES…", whose intersection is the set.
 func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {

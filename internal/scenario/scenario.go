@@ -2,15 +2,15 @@
 //
 // In: the text of a scenario, or a Scenario.
 // Out: a Scenario, or its text; each parse error begins with the number of the line.
-// Never: access to a file, a decision, or a value that is lost between writing and parsing.
+// Never: access to a file, a decision, or the loss of a field that the format has.
 //
 // # The format
 //
 // A line consists of words separated by blanks. The header of a section is not
-// indented, its entries are indented, and the details of an entry are indented
-// further. Lines that begin with # before the first section are the story.
-// Elsewhere they are comments, which Parse drops. Everything after a line
-// "----" is the expected plan.
+// indented, its entries are indented by one or two blanks, and the details of an
+// entry are indented further. Lines that begin with # before the first section are
+// the story. Elsewhere they are comments, which Parse drops. Everything after a
+// line "----" is the expected plan.
 //
 //	# Three small pods share one instance.
 //	catalog                                        or: catalog NODECLASS
@@ -63,6 +63,9 @@
 // number of its unused instances. The type of the reservation may follow its ID:
 // reservation=cr-1/capacity-block, reservation=cr-1/default/interruptible.
 //
+// closed REASON is unusable REASON for a pool that is unusable by intent. pods LABELS below a daemon gives the labels
+// of its pods, and apart after it their anti-affinity. solve effort=STEPS limits the work of the plan.
+//
 // Pods are selected as with kubectl: app=web, app!=web, tier in (a,b), tier notin
 // (a,b), app, !app, with commas between terms. * selects every pod, <none> no pod.
 //
@@ -70,12 +73,11 @@
 // of max-skew is 1. soft is ScheduleAnyway, any-node is nodeAffinityPolicy Ignore,
 // honor-taints is nodeTaintsPolicy Honor.
 //
-// near is pod affinity and apart is pod anti-affinity, over the domains of a label.
-// With a weight they are preferences. They select pods of the same namespace,
-// unless ns gives other namespaces.
+// near is pod affinity and apart is pod anti-affinity, over the domains of a label. With a weight, the term is a
+// preference. The term selects pods of the same namespace, unless ns gives other namespaces.
 //
-// Not in the format: when the snapshot was taken, creation times, UIDs, provider
-// IDs, and the pods that a move would evict from a node.
+// Not in the format: when the snapshot was taken, creation times, UIDs, provider IDs, the pods that a move would evict
+// from a node (Node.Pods), types without offerings, and the fields of catalog.Catalog besides Region and Types.
 package scenario
 
 import (
@@ -84,17 +86,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Scenario is the input of a plan and the expected plan, with an explanation.
+// Scenario is the input of a plan, the expected plan, and an explanation of both.
 type Scenario struct {
 	Story    string           // explanation, without "#"; each line ends with \n
 	Snapshot cluster.Snapshot // pools, nodes, daemons and pods
-	Market   catalog.Market   // catalogs by node class
+	Market   catalog.Market   // catalogs by EC2NodeClass
 	Effort   packing.Effort   // work limit of the plan; 0: the default limit
 	Expect   string           // expected plan: the text below the line "----"
 }
 
-// defaultClass is the node class of pools and catalogs without one.
+// defaultClass is the EC2NodeClass of pools and catalogs for which the text names none.
 const defaultClass = "default"
 
-// defaultNamespace is the namespace of pods without one.
+// defaultNamespace is the namespace of pods and daemons for which the text names none.
 const defaultNamespace = "default"

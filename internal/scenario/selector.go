@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The two selectors that are not a list of terms.
+// The two selectors that are not a list of terms. noPod also stands for an empty list of labels.
 const (
 	everyPod = "*"
 	noPod    = "<none>"
 )
 
-// parseSelector reads the selector at the beginning of text, in the syntax of
-// kubectl: "app=web,tier in (a,b),!old". rest is the text after the selector.
+// parseSelector reads the selector at the beginning of text: everyPod, noPod or the syntax of kubectl, "app=web,tier in
+// (a,b),!old". rest is the text after the selector.
 func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	if rest, ok := strings.CutPrefix(text, noPod); ok {
 		return cluster.Selector{Nothing: true}, rest, nil
@@ -29,8 +29,8 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 		if text, err = selectorTerm(s.Labels, text); err != nil {
 			return s, "", err
 		}
-		next, more := strings.CutPrefix(skipBlanks(text), ",")
-		if !more {
+		next, hasMore := strings.CutPrefix(skipBlanks(text), ",")
+		if !hasMore {
 			return s, text, nil
 		}
 		text = skipBlanks(next)
@@ -39,13 +39,13 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 
 // selectorTerm adds the first term of text to the requirements in to. It returns the text after the term.
 func selectorTerm(to requirements.Requirements, text string) (string, error) {
-	after, absent := strings.CutPrefix(text, "!")
+	after, isAbsent := strings.CutPrefix(text, "!")
 	key, rest := selectorWord(after)
 	if key == "" {
 		return "", fmt.Errorf("%q is not a selector: want KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY, !KEY,"+
 			" several with commas between them, or %s for every pod, %s for none", text, everyPod, noPod)
 	}
-	if absent {
+	if isAbsent {
 		to.Narrow(key, requirements.Missing())
 		return rest, nil
 	}
@@ -61,8 +61,8 @@ func selectorTerm(to requirements.Requirements, text string) (string, error) {
 	}
 	word, after := selectorWord(next)
 	operator, ok := map[string]requirements.Operator{"in": requirements.In, "notin": requirements.NotIn}[word]
-	list, open := strings.CutPrefix(skipBlanks(after), "(")
-	if !ok || !open {
+	list, hasList := strings.CutPrefix(skipBlanks(after), "(")
+	if !ok || !hasList {
 		return rest, narrowBy(to, key, requirements.Exists)
 	}
 	values, rest, err := selectorValues(list)
@@ -100,6 +100,7 @@ func selectorWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
+// skipBlanks returns text without the blanks at its beginning.
 func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.IsSpace) }
 
 // selectorText is the inverse of parseSelector.
@@ -117,7 +118,7 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms returns a set of values as selector terms. Together, the terms describe the set.
+// selectorTerms returns a set of values of a label as one or more selector terms, whose intersection is the set.
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

@@ -46,6 +46,7 @@ func appendToleration(to *[]requirements.Toleration, args []string) error {
 	return nil
 }
 
+// tolerationText is the inverse of appendToleration.
 func tolerationText(t requirements.Toleration) string {
 	sign, ok := map[string]string{"": "=", "Equal": "=", "Lt": "<", "Gt": ">"}[t.Operator]
 	out := t.Key
@@ -80,6 +81,7 @@ func appendPort(to *[]cluster.HostPort, args []string) error {
 	return nil
 }
 
+// portText is the inverse of appendPort.
 func portText(h cluster.HostPort) string {
 	text := fmt.Sprintf("%d/%s", h.Port, h.Protocol)
 	if h.IP != "" && h.IP != "0.0.0.0" {

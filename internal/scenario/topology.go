@@ -42,8 +42,8 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 	return nil
 }
 
-// appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=*]". Without ns, the term
-// selects pods of the given namespace.
+// appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=* | ns=]". ns= is an empty list of namespaces. Without ns,
+// the term selects pods of the namespace in the last argument.
 func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	t := cluster.Term{Namespaces: []string{namespace}}
 	options, err := selectorAndKey(&t.Selector, &t.Key, text, "by")
@@ -71,22 +71,23 @@ func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	return nil
 }
 
-// selectorAndKey reads "SELECTOR over KEY" and returns the words after the key.
-func selectorAndKey(s *cluster.Selector, key *string, text, over string) ([]string, error) {
+// selectorAndKey reads "SELECTOR over KEY" or "SELECTOR by KEY", with the preposition that is passed, and returns the
+// words after the key.
+func selectorAndKey(s *cluster.Selector, key *string, text, preposition string) ([]string, error) {
 	selector, rest, err := parseSelector(text)
 	if err != nil {
 		return nil, err
 	}
 	words := strings.Fields(rest)
-	if len(words) < 2 || words[0] != over {
-		return nil, fmt.Errorf("want SELECTOR %s KEY, but the selector is followed by %q", over, strings.TrimSpace(rest))
+	if len(words) < 2 || words[0] != preposition {
+		return nil, fmt.Errorf("want SELECTOR %s KEY, but the selector is followed by %q", preposition, strings.TrimSpace(rest))
 	}
 	*s, *key = selector, words[1]
 	return words[2:], nil
 }
 
-// appendResident reads "LABELS [xN] [ns=NAMESPACE] [ending]". LABELS have the
-// format of kubectl --show-labels: "app=web,tier=front", or <none>.
+// appendResident reads "LABELS [xN] [ns=NAMESPACE] [ending]". LABELS have the format of kubectl --show-labels:
+// "app=web,tier=front", or <none>.
 func appendResident(to *[]cluster.Resident, args []string) error {
 	if len(args) == 0 {
 		return errors.New("want LABELS [xN] [ns=NAMESPACE] [ending]")
@@ -96,9 +97,9 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 		return err
 	}
 	for _, word := range args[1:] {
-		namespace, inside := strings.CutPrefix(word, "ns=")
+		namespace, isNamespace := strings.CutPrefix(word, "ns=")
 		switch {
-		case inside:
+		case isNamespace:
 			r.Namespace = namespace
 		case word == "ending":
 			r.Ending = true
@@ -136,7 +137,7 @@ func setKind(d *cluster.Daemon, args []string) error {
 	return setLabels(&d.Kind.Labels, args[0])
 }
 
-// kind writes the labels and the anti-affinity of the pods of a daemon. It writes nothing for nil.
+// kind writes the labels and the anti-affinity of the pods of a daemon; nothing if k is nil.
 func (w *writer) kind(k *cluster.Kind) {
 	if k == nil {
 		return
@@ -147,7 +148,7 @@ func (w *writer) kind(k *cluster.Kind) {
 	}
 }
 
-// appendAvoided reads an anti-affinity term of the last resident.
+// appendAvoided reads an anti-affinity term and appends it to those of the last of the residents in to.
 func appendAvoided(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")
@@ -171,7 +172,7 @@ func shareKinds(nodes []cluster.Node) {
 	}
 }
 
-// appendVolume reads a volume claim: NAME for a claim in the pod's own namespace, or NAMESPACE/NAME.
+// appendVolume reads a PersistentVolumeClaim: NAME for a claim in the pod's own namespace, or NAMESPACE/NAME.
 func appendVolume(to *[]string, args []string, namespace string) error {
 	if len(args) != 1 {
 		return errors.New("want the name of a volume claim")
@@ -212,7 +213,7 @@ func (w *writer) topology(p *cluster.Pod) {
 	}
 }
 
-// termText returns a term of a pod in this namespace as text.
+// termText is the inverse of appendTerm for a pod in this namespace.
 func termText(t cluster.Term, namespace string) string {
 	text := selectorText(t.Selector) + " by " + t.Key
 	if t.Weight != 0 {
@@ -227,16 +228,17 @@ func termText(t cluster.Term, namespace string) string {
 	return text
 }
 
+// volumes writes the lines that appendVolume reads.
 func (w *writer) volumes(p *cluster.Pod) {
 	for _, claim := range p.Volumes {
-		if name, own := strings.CutPrefix(claim, p.Namespace+"/"); own && !strings.Contains(name, "/") {
+		if name, isOwn := strings.CutPrefix(claim, p.Namespace+"/"); isOwn && !strings.Contains(name, "/") {
 			claim = name
 		}
 		w.printf("    volume %s\n", claim)
 	}
 }
 
-// residentText returns n resident pods of a kind as text, on several lines.
+// residentText returns the line that appendResident reads for n pods of a kind, and the lines of their anti-affinity.
 func residentText(k cluster.Kind, n int) string {
 	var w writer
 	w.printf("    resident %s", labelsText(k.Labels))
@@ -256,6 +258,7 @@ func residentText(k cluster.Kind, n int) string {
 	return w.String()
 }
 
+// labelsText is the inverse of setLabels.
 func labelsText(labels requirements.Labels) string {
 	if len(labels) == 0 {
 		return noPod

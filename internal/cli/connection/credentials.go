@@ -1,8 +1,9 @@
-// Package connection explains why no connection to Kubernetes or AWS can be made: kubeconfig, credentials, endpoint, web identity.
+// Package connection explains why no connection to Kubernetes or AWS can be made: kubeconfig, credentials, endpoint,
+// web identity.
 //
 // In: the configuration and the error of a client.
 // Out: an error or a hint that names the file, field or variable, and the fix.
-// Never: a secret of a kubeconfig, a token or an address in a message.
+// Never: a message with a token, or with a secret of a kubeconfig or an address.
 package connection
 
 import (
@@ -15,13 +16,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli/message"
 )
 
-// CredentialsProblem returns a one-line text that says why the AWS SDK has no
-// credentials, from the SDK's error.
+// CredentialsProblem returns one line on why the AWS SDK has no credentials. err is the error of the SDK.
 func CredentialsProblem(err error) string {
 	var call *smithy.OperationError
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "no EC2 IMDS role found"): // the last place where the SDK looks
+	case strings.Contains(text, "no EC2 IMDS role found"): // the last source that the SDK tries
 		return "there are none in the environment, the AWS configuration or the instance"
 	case errors.As(err, &call) && call.Operation() == "AssumeRoleWithWebIdentity":
 		return webIdentityProblem(call)

@@ -11,12 +11,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// endpointVariable is the AWS SDK's variable for the endpoint of all services. With a suffix _SERVICE the variable is
-// for one service.
+// endpointVariable is the AWS SDK's variable for the endpoint of all services. With a suffix, such as _EC2, the
+// variable is for the endpoint of one service.
 const endpointVariable = "AWS_ENDPOINT_URL"
 
-// EndpointProblem returns an error that names the variable with an invalid endpoint; nil if all are valid. The SDK retries an
-// invalid endpoint for seconds, and its error does not name the variable.
+// EndpointProblem returns an error that names the first variable with an invalid endpoint; nil if all are valid. The
+// SDK retries an invalid endpoint for seconds, and its error does not name the variable.
 func EndpointProblem(cfg aws.Config) error {
 	if at := aws.ToString(cfg.BaseEndpoint); !isEndpoint(at) {
 		name := endpointVariable
@@ -43,8 +43,9 @@ func isEndpoint(at string) bool {
 	return at == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// noEndpoint returns the error about an invalid endpoint. It hides everything before the last @, which may be a
-// password, because diagnosis.MaskURLs does not find every password in an invalid URL.
+// noEndpoint returns the error about the invalid endpoint at; name is the variable or field that has it. It hides
+// everything before the last @, because that may contain a password, and diagnosis.MaskURLs does not find every
+// password in an invalid URL.
 func noEndpoint(name, at string) error {
 	if end := strings.LastIndex(at, "@"); end >= 0 {
 		at = diagnosis.Hidden + at[end:]

@@ -17,33 +17,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// KubeconfigProblem returns a one-line error that says which of the kubeconfig files
-// at paths is broken or missing. It returns err, the error of client-go, if the files
-// themselves are valid.
+// KubeconfigProblem returns a one-line error about the kubeconfig files at paths: the first file that is invalid, that
+// none exists, that they name no cluster, or that a context does not exist. Otherwise it returns err, the error of
+// client-go.
 func KubeconfigProblem(paths []string, err error) error {
-	var there []string
+	var existing []string
 	for _, path := range paths {
-		_, wrong := clientcmd.LoadFromFile(path)
+		_, loadErr := clientcmd.LoadFromFile(path)
 		switch {
-		case path == "", errors.Is(wrong, fs.ErrNotExist):
+		case path == "", errors.Is(loadErr, fs.ErrNotExist):
 			continue
-		case errors.As(wrong, new(*fs.PathError)):
-			return message.Plain(wrong)
-		case wrong != nil:
+		case errors.As(loadErr, new(*fs.PathError)):
+			return message.Plain(loadErr)
+		case loadErr != nil:
 			if field := undecodable(path); field != "" {
 				return fmt.Errorf("%s: %s is not base64: %s", path, field, RewriteKubeconfig)
 			}
-			return fmt.Errorf("%s is no kubeconfig: %s", path, unlike(wrong))
+			return fmt.Errorf("%s is no kubeconfig: %s", path, unlike(loadErr))
 		}
-		there = append(there, path)
+		existing = append(existing, path)
 	}
 	switch {
-	case len(there) == 0:
+	case len(existing) == 0:
 		return fmt.Errorf("there is no kubeconfig at %s", strings.Join(paths, " or "))
 	case clientcmd.IsEmptyConfig(err):
-		return fmt.Errorf("the kubeconfig %s names no cluster", strings.Join(there, " or "))
+		return fmt.Errorf("the kubeconfig %s names no cluster", strings.Join(existing, " or "))
 	case clientcmd.IsContextNotFound(err), strings.HasPrefix(err.Error(), `context "`):
-		return missingContext(there, err)
+		return missingContext(existing, err)
 	}
 	return err
 }
@@ -54,10 +54,11 @@ const RewriteKubeconfig = "write it again, for instance with aws eks update-kube
 // mostContexts is the maximum number of contexts that an error lists.
 const mostContexts = 10
 
-// missingContext adds the contexts of the files to err, the error about a context that does not exist.
+// missingContext returns err, the error about a context that does not exist, with the contexts in the files and a
+// similar name. If the files cannot be read together, it returns err alone.
 func missingContext(files []string, err error) error {
-	all, wrong := (&clientcmd.ClientConfigLoadingRules{Precedence: files}).Load()
-	if wrong != nil {
+	all, loadErr := (&clientcmd.ClientConfigLoadingRules{Precedence: files}).Load()
+	if loadErr != nil {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(all.Contexts))
@@ -75,14 +76,15 @@ func missingContext(files []string, err error) error {
 	return fmt.Errorf("%w in %s%s, which has %s", err, strings.Join(files, " or "), hint, listed)
 }
 
-// keyFields are the fields of a kubeconfig that hold base64 of PEM.
+// keyFields are the fields of a cluster or a user in a kubeconfig that hold base64 of PEM.
 type keyFields struct {
 	Authority   string `json:"certificate-authority-data"`
 	Certificate string `json:"client-certificate-data"`
 	Key         string `json:"client-key-data"`
 }
 
-// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. client-go's error does not name it.
+// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. The error of
+// client-go does not name the field.
 func undecodable(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -117,13 +119,14 @@ func undecodable(path string) string {
 	return ""
 }
 
+// isBase64 reports whether the text is valid base64; empty text is.
 func isBase64(text string) bool {
 	_, err := base64.StdEncoding.DecodeString(text)
 	return err == nil
 }
 
-// unlike returns the reason why a file is not a kubeconfig. The error of client-go names Go types and its own source
-// files instead.
+// unlike returns the reason why a file is not a kubeconfig, without the Go types and source files that err, the error
+// of client-go, names.
 func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem

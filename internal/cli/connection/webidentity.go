@@ -19,7 +19,8 @@ const (
 	roleVariable  = "AWS_ROLE_ARN"
 )
 
-// webIdentityProblem returns a one-line text that says why STS does not accept the token of the service account, and how to fix it.
+// webIdentityProblem returns one line on why STS does not accept the token of the service account, and how to fix it.
+// call is the error of the SDK.
 func webIdentityProblem(call *smithy.OperationError) string {
 	sorted := *awserr.Of(awserr.Sort(call.Operation(), call))
 	token := readServiceToken(os.Getenv(tokenVariable))
@@ -31,14 +32,15 @@ func webIdentityProblem(call *smithy.OperationError) string {
 
 // serviceToken has the claims of a service account's token. Its signature is not verified.
 type serviceToken struct {
-	file      string
-	Issuer    string `json:"iss"`
-	Subject   string `json:"sub"`
-	Audiences any    `json:"aud"` // a text, or a list of them
-	Expires   int64  `json:"exp"`
+	file      string // path of the token
+	Issuer    string `json:"iss"` // "https://oidc.eks.us-east-1.amazonaws.com/id/…"
+	Subject   string `json:"sub"` // "system:serviceaccount:NAMESPACE:NAME"
+	Audiences any    `json:"aud"` // a string, or a list of strings
+	Expires   int64  `json:"exp"` // seconds since 1970
 }
 
-// readServiceToken reads a token's file. Claims that cannot be read stay empty: the error of STS is more helpful than one about the file.
+// readServiceToken reads a token from its file. Claims that cannot be read stay empty, because the error of STS is more
+// helpful than an error about the file.
 func readServiceToken(file string) serviceToken {
 	out := serviceToken{file: file}
 	text, err := os.ReadFile(file)
@@ -58,18 +60,19 @@ func readServiceToken(file string) serviceToken {
 // host returns the issuer as IAM writes it in condition keys and in the provider's ARN.
 func (t serviceToken) host() string { return strings.TrimPrefix(t.Issuer, "https://") }
 
-// audience returns the first audience of the token.
+// audience returns the first audience of the token, and a placeholder if it has none.
 func (t serviceToken) audience() string {
 	if list, ok := t.Audiences.([]any); ok && len(list) > 0 {
 		return fmt.Sprint(list[0])
 	}
-	if one, ok := t.Audiences.(string); ok {
-		return one
+	if text, ok := t.Audiences.(string); ok {
+		return text
 	}
 	return "nobody"
 }
 
-// hint returns how to fix the error of STS with this code and message; empty if there is no hint for it.
+// hint returns how to fix the error of STS with this code and message; empty if there is no hint for it. role is the
+// ARN of the role that was requested.
 func (t serviceToken) hint(code, message, role string) string {
 	switch {
 	case t.Issuer == "":

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Types of values of the chart.
+// Types of values in the chart, as messages name them.
 const (
 	shapeMapping = "a mapping"
 	shapeList    = "a list"
@@ -16,8 +16,8 @@ const (
 	shapeText    = "a text"
 )
 
-// chartShapes returns the types of values of Joiner's chart, by path. Paths that are not listed accept text. TestChartShapes compares
-// them with the chart.
+// chartShapes returns the types of values of Joiner's chart, by path. Paths that are not listed accept text.
+// TestChartShapes compares them with the chart.
 func chartShapes() map[string]string {
 	out := map[string]string{}
 	for shape, paths := range map[string]string{
@@ -55,7 +55,7 @@ func chartShapes() map[string]string {
 	return out
 }
 
-// misshapen returns a sentence about each value of a type that the chart refuses, sorted by path.
+// misshapen returns a sentence about each value whose type the chart refuses, sorted by path.
 func misshapen(tree map[string]any) []string {
 	shapes := chartShapes()
 	var out []string
@@ -63,16 +63,16 @@ func misshapen(tree map[string]any) []string {
 	visit = func(tree map[string]any, path string) {
 		for _, name := range slices.Sorted(maps.Keys(tree)) {
 			value := tree[name]
-			want, is := shapes[path+name], shapeOf(value)
+			want, actual := shapes[path+name], shapeOf(value)
 			switch {
 			case value == nil:
-			case want != "" && want != is:
-				text := fmt.Sprintf("value %s is %s: want %s", path+name, is, want)
-				if is == shapeText && (want == shapeBool || want == shapeWhole) {
+			case want != "" && want != actual:
+				text := fmt.Sprintf("value %s is %s: want %s", path+name, actual, want)
+				if actual == shapeText && (want == shapeBool || want == shapeWhole) {
 					text += ", without quotes"
 				}
 				out = append(out, text)
-			case is == shapeMapping:
+			case actual == shapeMapping:
 				visit(value.(map[string]any), path+name+".")
 			}
 		}
@@ -103,12 +103,12 @@ func shapeOf(value any) string {
 func chartName(flag string) string {
 	var b strings.Builder
 	for i, word := range strings.Split(flag, "-") {
-		short, ok := abbreviations[word]
+		capitals, ok := abbreviations[word]
 		switch {
 		case i == 0:
 			b.WriteString(word)
 		case ok:
-			b.WriteString(short)
+			b.WriteString(capitals)
 		default:
 			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 		}

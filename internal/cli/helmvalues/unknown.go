@@ -10,8 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// chartPaths returns the paths of the values of Joiner's chart, without settings. Paths whose value is a free-form map or list, such as
-// nodeSelector, include everything below. TestChartPaths compares them with the chart.
+// chartPaths returns the paths of the values of Joiner's chart, except those below settings. A path whose value is a
+// free-form map or list, such as nodeSelector, stands for all paths below it, too. TestChartPaths compares them with
+// the chart.
 func chartPaths() []string {
 	return []string{
 		"additionalAnnotations", "additionalClusterRoleRules", "additionalLabels", "affinity.nodeAffinity", "affinity.podAffinity",
@@ -35,8 +36,8 @@ func chartPaths() []string {
 	}
 }
 
-// UnknownValues returns the values that no chart has, sorted by path, with the path that was probably meant. Values
-// below settings are checked with the environment instead.
+// UnknownValues returns the values that are not in chartPaths, sorted by path, with the path that was probably meant.
+// Values below settings are not checked here: ReadValues checks them when it converts them to environment variables.
 func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue
@@ -45,17 +46,17 @@ func UnknownValues(flat map[string]string) []migration.UnknownValue {
 		if strings.HasPrefix(path, "settings.") {
 			continue
 		}
-		if bad, near := unknownValue(path, paths); bad != "" && !seen[bad] {
-			seen[bad] = true
-			out = append(out, migration.UnknownValue{Path: bad, Near: near})
+		if unknown, near := unknownValue(path, paths); unknown != "" && !seen[unknown] {
+			seen[unknown] = true
+			out = append(out, migration.UnknownValue{Path: unknown, Near: near})
 		}
 	}
 	return out
 }
 
-// unknownValue returns the shortest part of a path that no chart has, and the path that was probably meant. Both are
-// empty if the chart has it.
-func unknownValue(path string, known []string) (bad, near string) {
+// unknownValue returns the shortest part of a path that is not in known, and the path that was probably meant. Both are
+// empty if known has the path.
+func unknownValue(path string, known []string) (unknown, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {
 		if slices.Contains(known, strings.TrimSuffix(parent, ".")) {
@@ -83,7 +84,7 @@ func unknownValue(path string, known []string) (bad, near string) {
 	return "", ""
 }
 
-// elsewhere returns the path of a value with the same name elsewhere in the chart, or in its settings; empty if there is none.
+// elsewhere returns a path in known, or below settings, whose last part is name; empty if there is none.
 func elsewhere(name string, known []string) string {
 	for _, k := range known {
 		if k[strings.LastIndexByte(k, '.')+1:] == name {

@@ -2,7 +2,7 @@
 //
 // In: values files and the shapes that the chart allows.
 // Out: the settings that the values result in, and the values that no chart knows.
-// Never: a call.
+// Never: a call of Helm, of a cluster or of AWS.
 package helmvalues
 
 import (
@@ -24,19 +24,19 @@ import (
 
 // ChartValues are the Helm values of Karpenter's chart.
 type ChartValues struct {
-	Flat    map[string]string   // by path; nil: no file was given
+	Flat    map[string]string   // the values as text, by path; nil: no file was given
 	environ []string            // environment of the container that the chart renders
 	problem string              // sentence about the values that Joiner's chart refuses; empty: no value is refused
-	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
+	ignored []migration.Ignored // values of Karpenter's charts before 1.0, which both charts ignore now
 }
 
-// ReadValues reads files of Helm values. A later file overrides an earlier one.
+// ReadValues reads files of Helm values. Values of a later file override those of an earlier one.
 func ReadValues(files []string) (ChartValues, error) {
 	if len(files) == 0 {
 		return ChartValues{}, nil
 	}
 	out := ChartValues{Flat: map[string]string{}}
-	var wrong []string
+	var misshaped []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -54,17 +54,18 @@ func ReadValues(files []string) (ChartValues, error) {
 			return out, fmt.Errorf("read values: %s is not a file of values but a manifest: give it with -f", file)
 		}
 		flatten(tree, "", out.Flat)
-		wrong = append(wrong, misshapen(tree)...)
+		misshaped = append(misshaped, misshapen(tree)...)
 	}
-	out.left = takeLeftovers(out.Flat)
+	out.ignored = takeLeftovers(out.Flat)
 	out.environ, out.problem = environOf(out.Flat)
-	if len(wrong) > 0 {
-		out.problem = "the chart refuses them: " + strings.Join(wrong, "; ")
+	if len(misshaped) > 0 {
+		out.problem = "the chart refuses them: " + strings.Join(misshaped, "; ")
 	}
 	return out, nil
 }
 
-// takeLeftovers removes the values of Karpenter's charts before 1.0, and returns them with their replacements.
+// takeLeftovers removes the values of config.Leftovers from flat, and returns them with what to set instead. A cluster
+// name among them is kept as settings.clusterName.
 func takeLeftovers(flat map[string]string) []migration.Ignored {
 	var out []migration.Ignored
 	for _, l := range config.Leftovers() {
@@ -73,7 +74,7 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 				continue
 			}
 			if strings.HasSuffix(path, "clusterName") && flat["settings.clusterName"] == "" {
-				flat["settings.clusterName"] = flat[path] // as our chart does
+				flat["settings.clusterName"] = flat[path] // as Joiner's chart does
 			}
 			out = append(out, migration.Ignored{
 				Setting: path,
@@ -86,7 +87,8 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 	return out
 }
 
-// flatten writes the values of tree by their paths into a map. A list becomes one value, its items joined with commas.
+// flatten adds the values of tree to into, by path. path is that of tree, with a dot at its end. A list becomes one
+// value: its items, joined with commas.
 func flatten(tree map[string]any, path string, into map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		switch v := tree[name].(type) {
@@ -105,10 +107,10 @@ func flatten(tree map[string]any, path string, into map[string]string) {
 	}
 }
 
-// environOf returns the environment that the chart renders from its values, and a sentence about a setting that
-// Joiner's chart does not have.
+// environOf returns the environment ("NAME=value") that the chart renders from its values, and a sentence about the
+// last setting that Joiner's chart does not have; empty if there is none.
 func environOf(flat map[string]string) (environ []string, problem string) {
-	variables := map[string]string{} // by the chart's name
+	variables := map[string]string{} // by the setting's name in the chart
 	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
 		variables[chartName(s.Flag)] = s.Variable
 	}
@@ -150,22 +152,23 @@ func (v ChartValues) installed() evidence.Installed {
 	return out
 }
 
-// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings. If
-// they have an error, only the cluster name is set.
+// SettingsOf adds the controllers to seen, with the settings that Joiner ignores: those that are installed and, if
+// there are values but no controller of Karpenter, the one that the chart renders. It returns Karpenter's settings; if
+// they are invalid, only the cluster name.
 func SettingsOf(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
-	isTheirs := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
-	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
+	isKarpenter := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
+	if chart.Flat != nil && !slices.ContainsFunc(installed, isKarpenter) {
 		installed = append(installed, chart.installed())
 	}
-	var own config.Settings
+	var karpenter config.Settings
 	for _, i := range installed {
 		c := i.Controller
 		settings, notes, err := config.FromProcess(i.Args, i.Environ)
 		if err != nil {
 			c.Problem = message.OneLine(err.Error())
-			own.ClusterName = cmp.Or(own.ClusterName, variableOf(i.Environ, "CLUSTER_NAME"))
+			karpenter.ClusterName = cmp.Or(karpenter.ClusterName, variableOf(i.Environ, "CLUSTER_NAME"))
 		} else if c.Product == migration.Karpenter {
-			own = settings
+			karpenter = settings
 		}
 		if c.Product == migration.Karpenter && chart.problem != "" {
 			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value may explain a missing setting
@@ -174,7 +177,7 @@ func SettingsOf(seen *migration.Installation, installed []evidence.Installed, ch
 			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Says})
 		}
 		if c.Product == migration.Karpenter {
-			c.Ignored = append(c.Ignored, chart.left...)
+			c.Ignored = append(c.Ignored, chart.ignored...)
 		}
 		c.Queue = settings.InterruptionQueue
 		if settings.LeaderElection {
@@ -182,7 +185,7 @@ func SettingsOf(seen *migration.Installation, installed []evidence.Installed, ch
 		}
 		seen.Controllers = append(seen.Controllers, c)
 	}
-	return own
+	return karpenter
 }
 
 // variableOf returns the value of a variable in an environment; empty if it is not set.

@@ -1,8 +1,8 @@
 // Package message puts texts of libraries and files on one line that is safe for a terminal.
 //
 // In: an error or a text.
-// Out: one line without credentials and control characters.
-// Never: a call.
+// Out: one line without credentials in URLs and without control characters.
+// Never: output; the caller prints the line.
 package message
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Plain removes the system call from a file error: "open x: no such file" becomes "x: no such file".
+// Plain returns an error about a file without the name of the system call: "open x: no such file" becomes "x: no such
+// file".
 func Plain(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -24,8 +25,8 @@ func Plain(err error) error {
 	return err
 }
 
-// OneLine puts a message on one line. It masks credentials in URLs and replaces control characters, since texts of
-// libraries and files may contain either.
+// OneLine returns a message as one line: it joins the lines with semicolons, masks credentials in URLs, and replaces
+// control characters except tabs.
 func OneLine(s string) string {
 	s = diagnosis.MaskURLs(s)
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")

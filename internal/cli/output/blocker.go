@@ -2,7 +2,7 @@ package output
 
 // Blocker prevents nodes from being drained: a PodDisruptionBudget, or an annotation of pods.
 type Blocker struct {
-	Kind      string   `json:"kind"`                           // NeverAllows, NeedsAll, SeveralGuard, NoRoomNow, AskedFor
+	Kind      string   `json:"kind"`                           // a snapshot.BlockerKind: NeverAllows, NeedsAll, …
 	Deadlock  bool     `json:"deadlock"`                       // the blocker remains until a user changes an object
 	Budgets   []string `json:"podDisruptionBudgets,omitempty"` // "namespace/name"
 	Why       string   `json:"why"`                            // a sentence without its full stop

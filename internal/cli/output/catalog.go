@@ -17,7 +17,7 @@ type Type struct {
 	InstanceType string            `json:"instanceType"`      // "m5.large"
 	Labels       map[string]string `json:"labels"`            // of its nodes
 	Capacity     map[string]string `json:"capacity"`          // capacity of a node
-	Allocatable  map[string]string `json:"allocatable"`       // allocatable resources of a node
+	Allocatable  map[string]string `json:"allocatable"`       // part of the capacity that pods may request
 	Volumes      int64             `json:"volumes,omitempty"` // number of volumes that can be attached for pods; 0: no limit
 	Offerings    []TypeOffering    `json:"offerings"`         // cheapest first
 }
@@ -28,7 +28,7 @@ type TypeOffering struct {
 	ZoneID       string  `json:"zoneID,omitempty"` // "use1-az1"
 	CapacityType string  `json:"capacityType"`     // on-demand, spot or reserved
 	PricePerHour float64 `json:"pricePerHour"`     // US dollars
-	// Available is false if EC2 is known to lack capacity for it. A missing field means true.
+	// Available is false after an insufficient-capacity error of EC2. A missing field means true.
 	Available *bool `json:"available"`
 	// CapacityReservation is the capacity reservation of a reserved offering.
 	CapacityReservation *Reservation `json:"capacityReservation,omitempty"`
@@ -61,8 +61,8 @@ func CatalogOf(c catalog.Catalog) []Type {
 	return out
 }
 
-// CatalogFrom is the inverse of CatalogOf. The error names the type and its
-// invalid field.
+// CatalogFrom is the inverse of CatalogOf, for a catalog of the region. If only one of capacity and allocatable is set,
+// it is used for both. The error names the type and its invalid field.
 func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 	c := catalog.Catalog{Region: region}
 	seen := map[string]bool{}
@@ -84,6 +84,7 @@ func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 	return c, nil
 }
 
+// read converts the type.
 func (t Type) read() (catalog.Type, error) {
 	out := catalog.Type{Name: t.InstanceType, Labels: maps.Clone(t.Labels), Volumes: t.Volumes}
 	if t.Volumes < 0 {
@@ -118,6 +119,7 @@ func (t Type) read() (catalog.Type, error) {
 	return out.WithOfferings(out.Offerings), nil
 }
 
+// read converts the offering.
 func (o TypeOffering) read() (catalog.Offering, error) {
 	price := o.PricePerHour * float64(catalog.Dollar)
 	if o.Zone == "" || o.CapacityType == "" || !(price >= 0 && price < math.MaxInt64/2) {
@@ -138,6 +140,7 @@ func (o TypeOffering) read() (catalog.Offering, error) {
 	return out, nil
 }
 
+// reservationOf converts a reservation; nil for the zero value.
 func reservationOf(r catalog.Reservation) *Reservation {
 	if r.ID == "" {
 		return nil
@@ -145,6 +148,7 @@ func reservationOf(r catalog.Reservation) *Reservation {
 	return &Reservation{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
+// amounts parses Kubernetes quantities by resource name.
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var out resources.Amounts
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {
@@ -185,9 +189,10 @@ func Types(c catalog.Catalog) Table {
 	return t
 }
 
-func cheapest(t catalog.Type, way string) string {
+// cheapest returns the lowest price of the type with the capacity type; "-" if it has none.
+func cheapest(t catalog.Type, capacityType string) string {
 	for _, o := range t.Offerings { // sorted by price
-		if o.CapacityType == way {
+		if o.CapacityType == capacityType {
 			return o.Price.String()
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Context adds to a plan the source of its prices, and the pods for which nodes are being launched.
+// Context is what a plan is printed with: the sources of its prices, and the pods for which nodes are being launched.
 type Context struct {
 	Prices   *Prices   `json:"prices,omitempty"`   // nil: not known
 	InFlight *InFlight `json:"inFlight,omitempty"` // nil: no pod waits for a NodeClaim
@@ -20,13 +20,13 @@ type Prices struct {
 	Spot     string `json:"spot"`     // source of spot prices
 }
 
-// InFlight lists the pods that need no new node, because NodeClaims for them are being launched.
+// InFlight has the pending pods that the plan does not include, because nodes for them are being launched.
 type InFlight struct {
 	Pods       []string `json:"pods"`       // "namespace/name"
-	NodeClaims []Flight `json:"nodeClaims"` // the NodeClaims that the pods wait for
+	NodeClaims []Flight `json:"nodeClaims"` // the NodeClaims that are not Initialized yet, the oldest first
 }
 
-// Flight is a NodeClaim that is not Initialized yet.
+// Flight is a NodeClaim in InFlight.
 type Flight struct {
 	Name       string  `json:"name"`               // of the NodeClaim
 	NodePool   string  `json:"nodePool,omitempty"` // its NodePool
@@ -34,7 +34,8 @@ type Flight struct {
 	AgeSeconds float64 `json:"ageSeconds"`         // since the NodeClaim was created
 }
 
-// largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too low.
+// largeGap is the gap between price and lower bound, as a share of the bound, above which the text explains that the
+// bound may be too low.
 const largeGap = 0.10
 
 // text returns a line for each fact of the context.
@@ -47,22 +48,23 @@ func (c Context) text(p packing.Plan) string {
 		fmt.Fprintf(&b, "On-demand prices: %s; spot prices: %s.\n", c.Prices.OnDemand, c.Prices.Spot)
 	}
 	if f := c.InFlight; f != nil {
-		verb, own := "wait", "their"
+		verb, possessive := "wait", "their"
 		if len(f.Pods) == 1 {
 			verb = "waits"
 		}
 		if len(f.NodeClaims) == 1 {
-			own = "its"
+			possessive = "its"
 		}
 		fmt.Fprintf(&b, "%s %s for %s on %s way: %s.\n", Count(len(f.Pods), "pod"), verb,
-			Count(len(f.NodeClaims), "NodeClaim"), own, flights(f.NodeClaims))
+			Count(len(f.NodeClaims), "NodeClaim"), possessive, flights(f.NodeClaims))
 	}
 	return b.String()
 }
 
-// mostFlights is the maximum number of NodeClaims that are listed.
+// mostFlights is the maximum number of NodeClaims in the text.
 const mostFlights = 5
 
+// flights returns the NodeClaims as text: name, step and age of each.
 func flights(all []Flight) string {
 	var out []string
 	for i, f := range all {

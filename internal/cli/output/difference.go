@@ -5,8 +5,9 @@ import "strings"
 // around is the number of unchanged lines shown before and after a change.
 const around = 2
 
-// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ", unchanged ones with two
-// spaces. For texts of more than about two thousand lines, all lines are removed and added.
+// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ",
+// unchanged ones with two spaces. Unchanged lines that are not near a change are left out. If both texts have more than
+// about two thousand lines, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string
@@ -26,6 +27,7 @@ func Difference(before, after string) []string {
 	return near(all)
 }
 
+// lines returns the lines of a text, without their line ends.
 func lines(text string) []string {
 	if text == "" {
 		return nil
@@ -33,13 +35,14 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// common returns the indices of a longest common subsequence of lines; nil if the texts are too long.
+// common returns a longest common subsequence of the lines, as pairs of an index in a and one in b; nil if the texts
+// are too long.
 func common(a, b []string) [][2]int {
-	const most = 4 << 20
+	const most = 4 << 20 // numbers in the table below: 32 MiB
 	if len(a)*len(b) > most {
 		return nil
 	}
-	length := make([][]int, len(a)+1)
+	length := make([][]int, len(a)+1) // length[i][j] is that of the subsequence of a[i:] and b[j:]
 	for i := range length {
 		length[i] = make([]int, len(b)+1)
 	}
@@ -67,7 +70,8 @@ func common(a, b []string) [][2]int {
 	return out
 }
 
-// near keeps the changes and the lines around them.
+// near returns the changed lines and the lines around them, with an ellipsis after each group that is followed by other
+// lines.
 func near(all []string) []string {
 	keep := make([]bool, len(all))
 	for i, line := range all {

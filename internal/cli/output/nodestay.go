@@ -2,15 +2,15 @@ package output
 
 import "time"
 
-// NodeStay is the reason why a node is not disrupted voluntarily.
+// NodeStay is a row of joiner explain node: the reason why a node is not disrupted voluntarily.
 type NodeStay struct {
 	Node  string `json:"node,omitempty"` // name of the Node; empty until the instance has joined
 	Claim string `json:"nodeClaim"`      // name of the NodeClaim
 	Pool  string `json:"nodePool"`       // name of the NodePool
 	Cause string `json:"cause"`          // a disruption.Cause, a label value of the metric joiner_nodes_staying
 	Why   string `json:"why"`            // a sentence without its full stop
-	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: a
-	// controller is active, or that is not known.
+	// NoControllerSince is the time since which no controller is active, so that Cause and Why may be outdated. Zero: a
+	// controller is active, or it is not known whether one is.
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 

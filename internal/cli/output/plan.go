@@ -4,13 +4,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Plan is a packing.Plan as JSON. Its fields are a stable interface: fields may be
-// added, none changes its meaning. Lists are never null.
+// Plan is a packing.Plan as JSON. Its fields are a stable interface: fields may be added, and no field changes its
+// meaning. The lists are never null.
 type Plan struct {
-	Machines   []NodeClaim `json:"machines"`   // cheapest first
+	Machines   []NodeClaim `json:"machines"`   // planned nodes, in launch order
 	Placements []Placement `json:"placements"` // pods that existing nodes have room for
 	Refusals   []Refusal   `json:"refusals"`   // unschedulable pods
-	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
+	// Omissions are the pods that were planned without some of their preferences about other pods, because the affinity
+	// and spread rules of all pods exceed the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
 	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all planned nodes
@@ -78,28 +79,28 @@ type Reason struct {
 	Detail string `json:"detail"` // resource, label or other object of the reason
 }
 
-// PlanOf returns the plan as written to JSON. seconds is the time that solving took.
+// PlanOf returns the plan as written to JSON. seconds is how long the planning took.
 func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 	out := Plan{
 		Machines: []NodeClaim{}, Placements: []Placement{}, Refusals: []Refusal{},
 		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
 		Pods: p.Pods, PodClasses: p.Classes, Context: more,
 	}
-	for _, m := range p.PlannedNodes {
-		machine := NodeClaim{
-			Name: m.Name, NodePool: m.Pool, PricePerHour: m.Price().Dollars(), Pods: m.Pods,
-			Requests: m.Requests.Map(), Labels: m.Labels,
+	for _, planned := range p.PlannedNodes {
+		claim := NodeClaim{
+			Name: planned.Name, NodePool: planned.Pool, PricePerHour: planned.Price().Dollars(), Pods: planned.Pods,
+			Requests: planned.Requests.Map(), Labels: planned.Labels,
 		}
-		for _, o := range m.Offerings {
-			machine.Offerings = append(machine.Offerings, Offering{
+		for _, o := range planned.Offerings {
+			claim.Offerings = append(claim.Offerings, Offering{
 				InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType, PricePerHour: o.Price.Dollars(),
 				CapacityReservationID: o.Reservation,
 			})
 		}
-		for _, r := range m.Relaxed {
-			machine.MinValuesRelaxed = append(machine.MinValuesRelaxed, Relaxation{Key: r.Key, MinValues: r.Asked, Values: r.Have})
+		for _, r := range planned.Relaxed {
+			claim.MinValuesRelaxed = append(claim.MinValuesRelaxed, Relaxation{Key: r.Key, MinValues: r.Asked, Values: r.Have})
 		}
-		out.Machines = append(out.Machines, machine)
+		out.Machines = append(out.Machines, claim)
 	}
 	for _, at := range p.Placements {
 		out.Placements = append(out.Placements, Placement{Pod: at.Pod, Node: at.Node})

@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Sentence explains why a pod is unschedulable, without its name and without a
-// full stop: "of 1,402 offerings: 812 have the wrong architecture, 410 are too
-// small (cpu), EC2 lacks capacity for 180". Events, conditions and the command
+// Sentence explains why a pod is unschedulable, without the pod's name and without a full stop: "of 1,402 offerings:
+// 812 have the wrong architecture, 410 are too small (cpu), EC2 is short of 180". Events, conditions and the command
 // line use the same sentence.
 func Sentence(r packing.Refusal) string {
 	var parts, others []string
@@ -34,7 +33,7 @@ func Sentence(r packing.Refusal) string {
 	return strings.Join(others, "; ")
 }
 
-// whole returns the text of a cause that is not about offerings; empty for other causes.
+// whole returns the text of a reason that is not about a number of offerings; empty for other reasons.
 func whole(r packing.Reason) string {
 	switch r.Code {
 	case packing.NoPool:
@@ -54,7 +53,7 @@ func whole(r packing.Reason) string {
 	return ""
 }
 
-// counted returns the text of a cause with the number of offerings that it rules out.
+// counted returns the text of a reason with the number of offerings that it rules out.
 func counted(r packing.Reason) string {
 	n := number(r.Count)
 	switch r.Code {
@@ -116,7 +115,7 @@ func labelName(key string) string {
 	return key
 }
 
-// Count returns a number with its noun: "1 pod", "2,000 pods", "0 classes".
+// Count returns n with the noun, in the plural unless n is 1: "1 pod", "2,000 pods", "0 classes".
 func Count(n int, noun string) string {
 	switch {
 	case n == 1:

@@ -14,9 +14,9 @@ import (
 // hoursPerMonth is the length of a month in AWS's price estimates.
 const hoursPerMonth = 730
 
-// Summary returns a plan as text: its price, the unschedulable pods with reasons
-// and hints, the nodes to launch, and the pods on existing nodes. width is the
-// maximum width of tables in characters; 0 means no limit.
+// Summary returns a plan as text: its price, the unschedulable pods with reasons and hints, the nodes to launch, and
+// the pods that existing nodes have room for. seconds is how long the planning took. width is the maximum width of
+// tables in characters; 0 means no limit.
 func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 	var b strings.Builder
 	b.WriteString(headline(p, seconds))
@@ -26,15 +26,16 @@ func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
 	if len(p.PlannedNodes) > 0 {
-		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(within(width))))
+		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(indented(width))))
 	}
 	b.WriteString(relaxed(p.PlannedNodes))
 	if len(p.Placements) > 0 {
-		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(within(width))))
+		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(indented(width))))
 	}
 	return b.String()
 }
 
+// headline returns the first line: the number of pods and nodes, the price and the lower bound.
 func headline(p packing.Plan, seconds float64) string {
 	pods := Count(p.Pods, "pod")
 	if p.Classes > 0 { // pods that cannot be planned are in no class
@@ -64,19 +65,20 @@ func omitted(all []packing.Omission) string {
 		Count(preferences, "preference"), Count(len(all), "pod"), all[0].Pod)
 }
 
-// within returns the width that is left for indented lines.
-func within(width int) int {
+// indented returns the width for lines that indent indents by two blanks; 0 means no limit.
+func indented(width int) int {
 	if width == 0 {
 		return 0
 	}
 	return max(width-2, 1)
 }
 
-// relaxed lists the minValues that planned nodes do not meet.
-func relaxed(machines []packing.PlannedNode) string {
+// relaxed returns a line for each of the minValues that planned nodes do not meet, after a heading; empty if there are
+// none.
+func relaxed(planned []packing.PlannedNode) string {
 	counts := map[packing.Relaxation]int{}
 	var order []packing.Relaxation
-	for _, m := range machines {
+	for _, m := range planned {
 		for _, r := range m.Relaxed {
 			if counts[r]++; counts[r] == 1 {
 				order = append(order, r)
@@ -93,6 +95,7 @@ func relaxed(machines []packing.PlannedNode) string {
 	return "\nWith fewer choices than minValues asks for:\n" + b.String()
 }
 
+// duration returns a number of seconds with its unit, below one second in milliseconds.
 func duration(seconds float64) string {
 	if seconds < 1 {
 		return fmt.Sprintf("%.0f ms", 1000*seconds)
@@ -100,10 +103,11 @@ func duration(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
+// dollars returns a price with four decimals.
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// NodeClaims returns the table of the nodes to launch. Equal nodes share a row, and the
-// most expensive rows come first.
+// NodeClaims returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and capacity
+// type share a row. The rows with the highest price come first.
 func NodeClaims(p packing.Plan) Table {
 	groups := grouped(p.PlannedNodes)
 	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(sum(b), sum(a)) })
@@ -120,28 +124,28 @@ func NodeClaims(p packing.Plan) Table {
 			memory += m.Requests.Memory
 		}
 		t.Rows = append(t.Rows, []string{
-			number(len(g)), first.InstanceType, first.Zone, way(first), g[0].Pool, number(pods),
+			number(len(g)), first.InstanceType, first.Zone, capacityText(first), g[0].Pool, number(pods),
 			fmt.Sprintf("%.1f", float64(cpu)/1000), gibibytes(memory), dollars(sum(g)), alternatives(g[0]),
 		})
 	}
 	return t
 }
 
-// way returns the capacity type of an offering, with its reservation: "spot", "reserved cr-0123456789abcdef0".
-func way(c packing.Choice) string {
+// capacityText returns the capacity type of an offering, with its reservation: "spot", "reserved cr-0123456789abcdef0".
+func capacityText(c packing.Choice) string {
 	if c.Reservation == "" {
 		return c.CapacityType
 	}
 	return c.CapacityType + " " + c.Reservation
 }
 
-// grouped groups planned nodes by NodePool, instance type, zone and capacity type.
-func grouped(machines []packing.PlannedNode) [][]packing.PlannedNode {
+// grouped groups planned nodes by NodePool and by the instance type, zone and capacity type of their cheapest offering.
+func grouped(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	index := map[string]int{}
 	var out [][]packing.PlannedNode
-	for _, m := range machines {
+	for _, m := range planned {
 		first := m.Offerings[0]
-		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, way(first)}, "\x00")
+		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, capacityText(first)}, "\x00")
 		i, ok := index[key]
 		if !ok {
 			i = len(out)
@@ -153,15 +157,17 @@ func grouped(machines []packing.PlannedNode) [][]packing.PlannedNode {
 	return out
 }
 
-func sum(machines []packing.PlannedNode) catalog.Price {
+// sum returns the price of the planned nodes.
+func sum(planned []packing.PlannedNode) catalog.Price {
 	var total catalog.Price
-	for _, m := range machines {
+	for _, m := range planned {
 		total += m.Price()
 	}
 	return total
 }
 
-// alternatives counts the other offerings that the node may be launched with.
+// alternatives returns the number of the other offerings that the node may be launched with, and of all its instance
+// types.
 func alternatives(m packing.PlannedNode) string {
 	types := map[string]bool{}
 	for _, o := range m.Offerings {
@@ -173,6 +179,7 @@ func alternatives(m packing.PlannedNode) string {
 	return fmt.Sprintf("%s of %s", Count(len(m.Offerings)-1, "offering"), Count(len(types), "type"))
 }
 
+// gibibytes returns an amount of memory in GiB, with one decimal unless it is a multiple of 1 GiB.
 func gibibytes(bytes int64) string {
 	if bytes%(1<<30) == 0 {
 		return resources.Format(resources.Memory, bytes)
@@ -202,7 +209,7 @@ func nodes(p packing.Plan) Table {
 	return t
 }
 
-// some lists the first three names and the number of further names.
+// some returns the first three names, and the number of further names.
 func some(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -211,7 +218,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), number(len(names)-most))
 }
 
-// refusals returns the unschedulable pods by cause, the most frequent cause first.
+// refusals returns the unschedulable pods, grouped by sentence and hint, the group with the most pods first.
 func refusals(all []packing.Refusal) string {
 	type group struct {
 		refusal packing.Refusal
@@ -240,7 +247,7 @@ func refusals(all []packing.Refusal) string {
 	return b.String()
 }
 
-// repeats reports whether a hint only says to fix the problem that the sentence names.
+// repeats reports whether a hint is "fix …" with words that the sentence contains.
 func repeats(hint, sentence string) bool {
 	what, ok := strings.CutPrefix(hint, "fix ")
 	return ok && strings.Contains(sentence, what)

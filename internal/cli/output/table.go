@@ -16,9 +16,9 @@ import (
 // Table is a table with a header.
 type Table struct {
 	Header []string // titles of the columns
-	// Right has the indices of right-aligned columns, which hold numbers.
+	// Right has the indices of the columns that are aligned to the right, because they have numbers.
 	Right []int
-	Rows  [][]string
+	Rows  [][]string // cells of each row, by column
 }
 
 // gap separates two columns.
@@ -27,11 +27,11 @@ const gap = "  "
 // String returns the table with aligned columns. Each line ends with \n.
 func (t Table) String() string { return t.Fit(0) }
 
-// leastColumn is the minimum width of a column of long words, in characters.
+// leastColumn is the width, in characters, down to which Fit splits words.
 const leastColumn = 12
 
-// Fit is String with lines of at most width characters, if possible. It wraps the widest columns at blanks. If that is
-// not enough, it splits words, down to columns of leastColumn characters. A width of 0 means no limit.
+// Fit is String with lines of at most width characters, if possible. It wraps the cells of the widest columns at
+// blanks. If that is not enough, it also splits words, in columns wider than leastColumn. A width of 0 means no limit.
 func (t Table) Fit(width int) string {
 	widths, words := t.widths()
 	if width > 0 {
@@ -55,7 +55,7 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow reduces the widest columns until a line has at most width characters, or all columns have their minimum width.
+// narrow reduces the widest of widths until a line has at most width characters, or each column has its width in least.
 func narrow(widths, least []int, width int) {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {
@@ -90,7 +90,7 @@ func (t Table) widths() (cells, words []int) {
 	return cells, words
 }
 
-// line returns one line of a row.
+// line returns the line with this index of a row. cells has the lines of each cell of the row.
 func (t Table) line(cells [][]string, widths []int, line int) string {
 	var b strings.Builder
 	for i, lines := range cells {
@@ -112,8 +112,8 @@ func (t Table) line(cells [][]string, widths []int, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrapped splits text into lines of at most width characters. It splits at a blank, or else after one of "-./,:_", or
-// else anywhere.
+// wrapped splits text into lines of at most width characters: at a blank, or else after one of "-./,:_" in the second
+// half of the line, or else at width.
 func wrapped(text string, width int) []string {
 	var out []string
 	rest := []rune(text)
@@ -133,8 +133,8 @@ func wrapped(text string, width int) []string {
 	return append(out, string(rest))
 }
 
-// visible replaces control characters and newlines with Go escapes: names come
-// from untrusted files.
+// visible returns text with Go escapes in place of control and invisible characters, including newlines, because names
+// may come from untrusted files.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, unprintable) {
 		return text
@@ -151,6 +151,7 @@ func visible(text string) string {
 	return b.String()
 }
 
+// unprintable reports whether visible escapes the character.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // indent adds two blanks before each line.

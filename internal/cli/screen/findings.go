@@ -1,8 +1,8 @@
 // Package screen writes findings of doctor and migrate, and their progress, for a terminal.
 //
 // In: findings of diagnosis and of migration.
-// Out: text for a user, wrapped at the width of the terminal.
-// Never: a judgement; the texts of findings come from the checks.
+// Out: text for a user, limited to about the height of a terminal.
+// Never: a judgement; the texts of findings are those of the checks.
 package screen
 
 import (
@@ -17,29 +17,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Limits of the text output. Evidence is shortened to fit into screenLines, the height of a default terminal; fixes never are.
+// Limits of the text output. Evidence is left out if the output would exceed screenLines, the height of a default
+// terminal. Fixes are always printed.
 const (
 	screenLines = 24
 	mostLines   = 2  // of evidence for one cause
 	mostCauses  = 20 // that are printed
 	mostNames   = 4  // of subjects in a line
-	mostUnknown = 3
+	mostUnknown = 3  // reasons why checks could not run
 )
 
-// cause groups findings with the same check and sentence, but different subjects.
+// cause is a group of findings with the same check and sentence, and possibly different subjects.
 type cause struct {
 	diagnosis.Finding
 	subjects []string
-	fix      []string // steps that correct the cause, of all subjects
-	look     []string // read-only steps
-	follows  []diagnosis.Finding
+	fix      []string            // steps that correct the cause, of all subjects
+	look     []string            // read-only steps
+	follows  []diagnosis.Finding // that follow from this cause
 }
 
-// causes groups findings by cause, in the order of their first findings. Findings that follow from a cause are listed under it.
+// causes groups findings by cause, in the order of their first findings. A finding that follows from a cause before it
+// is listed under that cause.
 func causes(worst []diagnosis.Finding) []*cause {
 	var out []*cause
-	find := func(is func(*cause) bool) *cause {
-		if i := slices.IndexFunc(out, is); i >= 0 {
+	find := func(matches func(*cause) bool) *cause {
+		if i := slices.IndexFunc(out, matches); i >= 0 {
 			return out[i]
 		}
 		return nil
@@ -67,7 +69,7 @@ func causes(worst []diagnosis.Finding) []*cause {
 	return out
 }
 
-// withSteps appends the steps that lines does not have yet.
+// withSteps returns lines with the text of the steps that it does not have yet.
 func withSteps(lines []string, steps []fix.Step) []string {
 	for _, s := range steps {
 		if line := s.String(); !slices.Contains(lines, line) {
@@ -77,8 +79,9 @@ func withSteps(lines []string, steps []fix.Step) []string {
 	return lines
 }
 
-// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
-// first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the systems that could not be read.
+// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence.
+// The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. The last lines are those of
+// closing.
 func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
 	all := causes(diagnosis.Worst(findings))
 	tail := closing(findings, unseen, truncated)
@@ -97,12 +100,12 @@ func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated
 	return strings.Join(append(out, tail...), "\n") + "\n"
 }
 
-// FindingInFull returns the block of one finding with all its evidence.
+// FindingInFull returns the block of one finding with its evidence, as in Findings.
 func FindingInFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
 
-// lines returns the block of a cause, without evidence and page unless isRoomy.
+// lines returns the block of a cause. Only if isRoomy is true, it has evidence and the page of the documentation.
 func (c *cause) lines(isRoomy bool) []string {
 	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
 	if len(c.subjects) > 0 {
@@ -143,7 +146,7 @@ func (c *cause) lines(isRoomy bool) []string {
 	return out
 }
 
-// joined lists subjects by kind: "EC2NodeClass a, b; NodePool c".
+// joined returns the subjects, grouped by kind: "EC2NodeClass a, b; NodePool c".
 func joined(subjects []string) string {
 	var kinds []string
 	names := map[string][]string{}
@@ -175,17 +178,17 @@ func inShort(f diagnosis.Finding) string {
 	return message.OneLine(text + ": " + f.Cause)
 }
 
-// closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed checks, and the
-// systems that could not be read.
+// closing returns the last lines of the output: the checks that could not run, grouped by reason, the lists that were
+// read only in part, the number of passed checks, and the systems that could not be read.
 func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
-	fine, reasons := map[string]bool{}, map[string][]string{}
-	bad, open := map[string]bool{}, map[string]bool{}
+	fine, reasons := map[string]bool{}, map[string][]string{} // checks; checks by the reason why they could not run
+	notFine, unknown := map[string]bool{}, map[string]bool{}
 	for _, f := range findings {
 		switch f.Verdict {
 		case diagnosis.Fine:
 			fine[f.Check] = true
 		case diagnosis.Unknown:
-			bad[f.Check], open[f.Check] = true, true
+			notFine[f.Check], unknown[f.Check] = true, true
 			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
 				continue // reported once, below
 			}
@@ -193,7 +196,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 				reasons[f.Cause] = append(reasons[f.Cause], f.Check)
 			}
 		default:
-			bad[f.Check] = true
+			notFine[f.Check] = true
 		}
 	}
 	var out []string
@@ -213,24 +216,24 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	for _, cut := range truncated {
 		out = append(out, message.OneLine("only a part was read: "+cut))
 	}
-	good := 0
+	passed := 0
 	for check := range fine {
-		if !bad[check] {
-			good++
+		if !notFine[check] {
+			passed++
 		}
 	}
-	sum := output.Count(good, "check") + " fine"
-	if len(open) > 0 {
-		sum += fmt.Sprintf(", %d could not run", len(open))
+	summary := output.Count(passed, "check") + " fine"
+	if len(unknown) > 0 {
+		summary += fmt.Sprintf(", %d could not run", len(unknown))
 	}
-	out = append(out, sum)
+	out = append(out, summary)
 	for _, u := range unseen {
 		out = append(out, message.OneLine(u.String()))
 	}
 	return out
 }
 
-// listed names the first few checks and the number of further checks.
+// listed returns up to four checks or, if there are more, the first three and the number of further checks.
 func listed(checks []string) string {
 	const most = 4
 	if len(checks) <= most {

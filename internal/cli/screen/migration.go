@@ -9,31 +9,37 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Number of "stays" findings that are printed: mostStays if there are no other findings, at least leastStays.
+// Number of findings with the weight Stays that are printed: mostStays less the number of other findings, but at least
+// leastStays.
 const (
 	mostStays  = 10
 	leastStays = 3
 )
 
+// leastDiffers is the number of findings with the weight Differs for which there is always room, however many findings
+// stop the migration.
+const leastDiffers = 6
+
 // Migration returns the text output: the findings by weight, limited to about one screen, then the commands.
 func Migration(r migration.Report) string {
-	by := map[migration.Weight][]migration.Finding{}
+	byWeight := map[migration.Weight][]migration.Finding{}
 	for _, f := range r.Findings {
-		by[f.Weight] = append(by[f.Weight], f)
+		byWeight[f.Weight] = append(byWeight[f.Weight], f)
 	}
-	out := []string{verdictOn(r, len(by[migration.Stops]), len(by[migration.Unknown])), ""}
-	out = append(out, found("stops", by[migration.Stops], screenLines)...)
-	out = append(out, found("differs", by[migration.Differs], max(6, screenLines-2*len(by[migration.Stops])))...)
-	out = append(out, found("unseen", by[migration.Unknown], mostUnknown+len(r.Hidden))...)
-	others := len(r.Findings) - len(by[migration.Stays])
-	out = append(out, found("stays", by[migration.Stays], max(leastStays, mostStays-others))...)
+	out := []string{verdictOn(r, len(byWeight[migration.Stops]), len(byWeight[migration.Unknown])), ""}
+	out = append(out, found("stops", byWeight[migration.Stops], screenLines)...)
+	out = append(out, found("differs", byWeight[migration.Differs], max(leastDiffers, screenLines-2*len(byWeight[migration.Stops])))...)
+	out = append(out, found("unseen", byWeight[migration.Unknown], mostUnknown+len(r.Hidden))...)
+	others := len(r.Findings) - len(byWeight[migration.Stays])
+	out = append(out, found("stays", byWeight[migration.Stays], max(leastStays, mostStays-others))...)
 	out = append(out, commands("hand over", r.Steps.Over)...)
 	out = append(out, commands("then see", r.Steps.Check)...)
 	out = append(out, commands("go back", r.Steps.Back)...)
 	return strings.Join(out, "\n") + "\n"
 }
 
-// verdictOn returns the first line of the output.
+// verdictOn returns the first line of the output: whether the migration can start. stopping and unseen are the numbers
+// of findings with the weights Stops and Unknown.
 func verdictOn(r migration.Report, stopping, unseen int) string {
 	name := ""
 	if r.Cluster != "" {
@@ -51,7 +57,8 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	return message.OneLine(fmt.Sprintf("go: nothing blocks the migration%s", name))
 }
 
-// found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room findings.
+// found returns the lines of findings of one weight: one for each finding and one for its fix. If there are more than
+// room findings, the last line has the number of those that are left out.
 func found(head string, all []migration.Finding, room int) []string {
 	var out []string
 	for i, f := range all {

@@ -16,33 +16,33 @@ const (
 	progressEvery = 250 * time.Millisecond // between two updates
 	progressAfter = time.Second            // before the first update
 	progressSlow  = 3 * time.Second        // before an item gets its own line, without a terminal
-	progressWidth = 78
+	progressWidth = 78                     // maximum number of characters of the line on a terminal
 )
 
-// Progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it
-// prints a line for each slow item. Its methods may be called concurrently.
+// Progress prints to w what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a
+// line for each slow item. Its methods may be called concurrently.
 type Progress struct {
 	w          io.Writer
 	isTerminal bool
 	now        func() time.Time
 
-	mu     sync.Mutex
-	begun  time.Time
-	active []item // in the order in which they began
-	shown  int    // length of the line on the terminal
+	mu     sync.Mutex // guards the fields below and the writes to w
+	start  time.Time  // of the progress
+	active []item     // in the order of their start
+	shown  int        // length of the line on the terminal
 }
 
 // item is a source that is being read.
 type item struct {
-	source string
-	begun  time.Time
-	isTold bool
+	source    string
+	start     time.Time
+	isPrinted bool // its line was printed, without a terminal
 }
 
-// NewProgress returns a progress line on w. It is shown only if w is a terminal.
+// NewProgress returns a progress display on w, which starts now. Watch shows it.
 func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	file, ok := w.(*os.File)
-	p := &Progress{w: w, now: now, begun: now()}
+	p := &Progress{w: w, now: now, start: now()}
 	if ok {
 		info, err := file.Stat()
 		p.isTerminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -58,40 +58,40 @@ func (p *Progress) Note(source string, isDone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !isDone {
-		p.active = append(p.active, item{source: source, begun: p.now()})
+		p.active = append(p.active, item{source: source, start: p.now()})
 		return
 	}
-	for i, one := range p.active {
-		if one.source != source {
+	for i, reading := range p.active {
+		if reading.source != source {
 			continue
 		}
 		p.active = append(p.active[:i:i], p.active[i+1:]...)
-		if one.isTold {
-			fmt.Fprintf(p.w, "read %s after %s\n", message.OneLine(source), seconds(p.now().Sub(one.begun)))
+		if reading.isPrinted {
+			fmt.Fprintf(p.w, "read %s after %s\n", message.OneLine(source), seconds(p.now().Sub(reading.start)))
 		}
 		return
 	}
 }
 
-// show updates the display.
+// show updates the line on the terminal, or prints a line for each item that has become slow.
 func (p *Progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	if p.isTerminal {
-		if len(p.active) > 0 && now.Sub(p.begun) >= progressAfter {
-			text := fmt.Sprintf("reading %s (%s)", message.OneLine(p.active[0].source), seconds(now.Sub(p.begun)))
+		if len(p.active) > 0 && now.Sub(p.start) >= progressAfter {
+			text := fmt.Sprintf("reading %s (%s)", message.OneLine(p.active[0].source), seconds(now.Sub(p.start)))
 			if more := len(p.active) - 1; more > 0 {
-				text = fmt.Sprintf("reading %s and %d more (%s)", message.OneLine(p.active[0].source), more, seconds(now.Sub(p.begun)))
+				text = fmt.Sprintf("reading %s and %d more (%s)", message.OneLine(p.active[0].source), more, seconds(now.Sub(p.start)))
 			}
 			p.replace(cutRunes(text, progressWidth))
 		}
 		return
 	}
 	for i := range p.active {
-		if one := &p.active[i]; !one.isTold && now.Sub(one.begun) >= progressSlow {
-			one.isTold = true
-			fmt.Fprintf(p.w, "still reading %s (%s)\n", message.OneLine(one.source), seconds(now.Sub(one.begun)))
+		if reading := &p.active[i]; !reading.isPrinted && now.Sub(reading.start) >= progressSlow {
+			reading.isPrinted = true
+			fmt.Fprintf(p.w, "still reading %s (%s)\n", message.OneLine(reading.source), seconds(now.Sub(reading.start)))
 		}
 	}
 }
@@ -109,8 +109,8 @@ func (p *Progress) Watch() (end func()) {
 		return func() {}
 	}
 	ticker, done := time.NewTicker(progressEvery), make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
+	var group sync.WaitGroup
+	group.Go(func() {
 		for {
 			select {
 			case <-ticker.C:
@@ -123,7 +123,7 @@ func (p *Progress) Watch() (end func()) {
 	return func() {
 		ticker.Stop()
 		close(done)
-		all.Wait()
+		group.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.shown > 0 {
@@ -132,6 +132,7 @@ func (p *Progress) Watch() (end func()) {
 	}
 }
 
+// seconds returns a duration in whole seconds, with the unit.
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
 
 // cutRunes shortens a text to at most n characters.

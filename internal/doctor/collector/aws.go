@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// account returns the AWS requests that depend on no other AWS answer.
+// account returns the AWS requests that depend on no other AWS answer. Without AWS clients, it marks all items of AWS
+// as absent and returns nil.
 func (c *collector) account(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {
@@ -33,14 +34,14 @@ func (c *collector) account(ctx context.Context) []func() {
 	}
 }
 
-// caller returns the ARN of the caller, and records its account.
+// caller returns the ARN of the IAM identity that makes the requests, and stores its account in the evidence.
 func (c *collector) caller(ctx context.Context) (string, error) {
-	who, err := c.IAM.Identity(ctx)
-	c.e.Account = who.Account
-	return who.ARN, err
+	identity, err := c.IAM.Identity(ctx)
+	c.e.Account = identity.Account
+	return identity.ARN, err
 }
 
-// images returns the images of the EC2NodeClasses.
+// images returns the images that the EC2NodeClasses name in their status and spec.
 func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	var ids []string
 	for _, class := range c.e.Classes.Value {
@@ -50,7 +51,8 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	return c.Images.Described(ctx, slices.Compact(ids))
 }
 
-// impaired returns the instances that fail a status check, of any owner.
+// impaired returns, by ID, which status check an instance fails; SystemTrouble if it fails both. It includes all
+// instances of the account, not only those of the cluster.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	all, err := c.EC2.Troubles(ctx)
 	out := map[string]string{}
@@ -62,6 +64,7 @@ func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
+// cluster returns the facts that EKS reports about the cluster.
 func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 	f, err := c.EKS.Facts(ctx)
 	if err != nil {
@@ -85,7 +88,8 @@ func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 	}, nil
 }
 
-// entries returns no access entries for a cluster that does not read them, because EKS answers with an error about the mode.
+// entries returns the access entries of the cluster. If the cluster's authentication mode does not use access entries,
+// EKS answers with an error, and entries returns an empty list without error.
 func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	all, err := c.EKS.Entries(ctx)
 	out := []diagnosis.Entry{}
@@ -98,11 +102,13 @@ func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	return out, err
 }
 
+// entryOf converts an access entry.
 func entryOf(e eks.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
 
-// region returns the requests about the VPC, and for the console output of instances that have not joined.
+// region returns the requests about the cluster's VPC, and a function that reads the console output of instances that
+// have not joined.
 func (c *collector) region(ctx context.Context) []func() {
 	e, n := &c.e, c.Network
 	if c.EKS == nil {
@@ -128,13 +134,14 @@ func (c *collector) region(ctx context.Context) []func() {
 	)
 }
 
-// of binds a request to a VPC.
+// of returns the request f for the VPC.
 func of[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
 
-// consoles reads the console output of the first running instances of each class that are not ready nodes. If NodeClaims can be read, an
-// instance without a NodeClaim is skipped, whatever its tags are.
+// consoles reads the console output of running instances without a ready Node: of the first mostConsoles of each
+// EC2NodeClass. If Kubernetes is queried, an instance without a NodeClaim is skipped, whatever its tags are. If Late is
+// set, only late instances are read.
 func (c *collector) consoles(ctx context.Context) {
 	ready := map[string]bool{}
 	for _, n := range c.e.Nodes.Value {
@@ -142,28 +149,29 @@ func (c *collector) consoles(ctx context.Context) {
 			ready[n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]] = true
 		}
 	}
-	read := map[string]int{}
+	read := map[string]int{} // number of instances by EC2NodeClass
 	for i := range c.e.Instances.Value {
-		it := &c.e.Instances.Value[i]
-		if it.State != "running" || ready[it.ID] || it.Claim == "" && c.Kube != nil || read[it.Class] >= mostConsoles ||
-			c.Late != nil && !c.Late[it.ID] {
+		instance := &c.e.Instances.Value[i]
+		if instance.State != "running" || ready[instance.ID] || instance.Claim == "" && c.Kube != nil ||
+			read[instance.Class] >= mostConsoles || c.Late != nil && !c.Late[instance.ID] {
 			continue
 		}
-		read[it.Class]++
-		it.Console = ask(ctx, c, "ec2:GetConsoleOutput "+it.ID, func(ctx context.Context) (string, error) {
-			text, err := c.EC2.Console(ctx, it.ID)
+		read[instance.Class]++
+		instance.Console = ask(ctx, c, "ec2:GetConsoleOutput "+instance.ID, func(ctx context.Context) (string, error) {
+			text, err := c.EC2.Console(ctx, instance.ID)
 			return diagnosis.MaskAll(text, mostConsole), err
 		})
 	}
 }
 
-// dependents returns the requests that depend on earlier answers: for roles, instance profiles, and permissions of the controller.
+// dependents returns the requests for roles, instance profiles and the controller's permission to pass roles, whose
+// names are in earlier answers. Before, it requests the controller's role if no earlier answer names it.
 func (c *collector) dependents(ctx context.Context) []func() {
 	if c.EKS == nil {
 		return nil
 	}
 	c.controllerRole(ctx)
-	var mu sync.Mutex // guards the maps
+	var mu sync.Mutex // guards the maps Roles, Profiles and PassRole
 	var out []func()
 	for _, name := range c.roleNames() {
 		out = append(out, func() { c.role(ctx, name, &mu) })
@@ -174,10 +182,10 @@ func (c *collector) dependents(ctx context.Context) []func() {
 			continue
 		}
 		out = append(out, func() { c.profile(ctx, name, &mu) })
-		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
+		if caller, role := c.e.Controller.Value.Role, c.roleARN(class); caller != "" && role != "" {
 			out = append(out, func() {
-				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who,
-					func(ctx context.Context) (bool, error) { return c.IAM.MayPass(ctx, who, role) })
+				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+caller,
+					func(ctx context.Context) (bool, error) { return c.IAM.MayPass(ctx, caller, role) })
 				mu.Lock()
 				defer mu.Unlock()
 				c.e.PassRole[role] = item
@@ -187,7 +195,7 @@ func (c *collector) dependents(ctx context.Context) []func() {
 	return out
 }
 
-// role requests one role; mu guards the map that it writes.
+// role requests one IAM role and stores it in Roles, which mu guards.
 func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.IAM.Role(ctx, name) })
 	mu.Lock()
@@ -195,7 +203,7 @@ func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	c.e.Roles[name] = item
 }
 
-// profile requests one instance profile; mu guards the map that it writes.
+// profile requests one instance profile and stores it in Profiles, which mu guards.
 func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
 		p, err := c.IAM.Profile(ctx, name)
@@ -206,7 +214,8 @@ func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	c.e.Profiles[name] = item
 }
 
-// roleARN returns the role that a class names.
+// roleARN returns the ARN of the role that an EC2NodeClass names, in the account and partition of the caller; empty if
+// the class names no role or the account is unknown.
 func (c *collector) roleARN(class diagnosis.Class) string {
 	if class.Role == "" || c.e.Account == "" {
 		return ""
@@ -231,8 +240,9 @@ func (c *collector) controllerRole(ctx context.Context) {
 	}
 }
 
-// roleNames returns the roles that the controller, EC2NodeClasses, mappings and Fargate profiles name, without paths. The roles of the
-// controller and the classes come first, because an account may have hundreds of mappings.
+// roleNames returns the names, without paths, of the roles of the controller, EC2NodeClasses, node mappings of
+// aws-auth, access entries and Fargate profiles; at most 40. The roles of the controller and the classes come first,
+// because a cluster may have hundreds of mappings. If roles are left out, the Cut of Entries gives their number.
 func (c *collector) roleNames() []string {
 	var names []string
 	add := func(arn string) {

@@ -39,12 +39,12 @@ type Clients struct {
 	// UserData returns the problems of the user data of the cluster's EC2NodeClasses. Nil: user data is not read.
 	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
 
-	// Late limits the requests to evidence of why instances do not join, for frequent use. Its keys are the IDs of the
-	// late instances, whose console output is read. If Late is empty, no instance is requested. Nil: everything is
-	// collected.
+	// Late limits the requests to evidence of why instances do not join, so that Collect can be called often. Its keys
+	// are the IDs of the late instances, whose console output is read. If Late is empty but not nil, no instance is
+	// requested. Nil: all evidence is requested.
 	Late map[string]bool
 
-	// NoIAM is true if IAM cannot be reached. If Late is set, IAM is then not called.
+	// NoIAM is true if IAM cannot be reached. It has an effect only if Late is set: IAM is not called.
 	NoIAM bool
 
 	Cluster string // name of the EKS cluster
@@ -53,19 +53,21 @@ type Clients struct {
 	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
 	// Collect finds it.
 	Controller string
-	// Progress is called when the reading of an item starts and, with done true, when it ends. It may be called concurrently. Nil disables it.
+	// Progress is called when the reading of an item starts and, with done true, when it ends. Calls may be concurrent.
+	// Nil disables Progress.
 	Progress func(source string, done bool)
 
 	// Patience is the timeout of one item. Zero: ten seconds.
 	Patience time.Duration
-	// Now is the clock. Nil: the system's.
+	// Now is the clock for the times of items. Nil: the system's.
 	Now func() time.Time
 }
 
 // usualPatience is the default timeout of one item.
 const usualPatience = 10 * time.Second
 
-// mostConsoles is for how many instances of each EC2NodeClass console output is read; instances of one class fail alike.
+// mostConsoles is for how many instances of each EC2NodeClass console output is read: instances of one class usually
+// fail for the same reason.
 const mostConsoles = 3
 
 // mostConsole is how many bytes of console output are kept, from its end.
@@ -74,11 +76,11 @@ const mostConsole = 48 << 10
 // collector is one collection in progress.
 type collector struct {
 	Clients
-	e diagnosis.Evidence
+	e diagnosis.Evidence // what was collected so far
 }
 
-// Collect requests all evidence. It never fails: items that cannot be read are marked absent. Items that depend on
-// other items are requested after them.
+// Collect requests all evidence. It returns no error: items that cannot be read are marked as absent. An item that
+// depends on other items is requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience
@@ -97,7 +99,7 @@ func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 		return c.e
 	}
 	c.together(c.kubernetes(ctx))
-	c.count()
+	c.countTypes()
 	c.together(c.account(ctx))
 	c.claims(ctx)
 	c.together(c.region(ctx))
@@ -105,7 +107,7 @@ func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	return c.e
 }
 
-// together runs independent requests concurrently. Each writes its own field.
+// together runs independent requests concurrently. Each writes its own field of the evidence.
 func (c *collector) together(all []func()) {
 	var group errgroup.Group
 	for _, f := range all {
@@ -114,7 +116,7 @@ func (c *collector) together(all []func()) {
 	_ = group.Wait() // the functions return no errors
 }
 
-// ask requests one item within the timeout, and records why it is absent.
+// ask requests one item with the timeout Patience. If f fails, the returned item has the reason.
 func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
@@ -131,7 +133,8 @@ func ask[T any](ctx context.Context, c *collector, source string, f func(context
 	return diagnosis.Lacking[T](source, at, absent, diagnosis.Mask(why))
 }
 
-// absence classifies an error of any client.
+// absence classifies an error of any client, and returns the details: for Denied the missing permission, for Failed the
+// error.
 func absence(ctx context.Context, source string, err error) (diagnosis.Absence, string) {
 	var aws *awserr.Error
 	switch {
@@ -155,22 +158,23 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// unasked marks an item of AWS or Kubernetes without a client.
+// unasked returns an item that was not requested, with the reason.
 func unasked[T any](why string) diagnosis.Item[T] {
 	return diagnosis.Item[T]{Absent: diagnosis.NotAsked, Why: why}
 }
 
-// into requests an item of a list or a struct and writes it to its field.
+// into returns a function that requests an item and writes it to the field.
 func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], source string, f func(context.Context) (T, error)) func() {
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// list requests a list, which may be read only partly.
+// list is into for a list that f may return only in part, with a text that says what is left out.
 func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string,
 	f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
 }
 
+// askList is ask for such a list; the text becomes the item's Cut.
 func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
 	cut := ""
 	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {
@@ -183,7 +187,8 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 	return item
 }
 
-// kubernetes returns all requests to Kubernetes except the one for NodeClaims.
+// kubernetes returns all requests to Kubernetes except those for NodeClaims and for user data. It requests the user
+// data itself. Without a client, it marks the items as absent and returns nil.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
 	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
@@ -222,8 +227,9 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 	}
 }
 
-// claims reads the NodeClaims after the instances, so that an instance launched in between is in the status of its NodeClaim. Tags of
-// instances about NodeClaims and EC2NodeClasses count only then.
+// claims reads the NodeClaims after the instances, so that an instance launched in between is in the status of its
+// NodeClaim. It then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the
+// NodeClaims.
 func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
@@ -231,8 +237,9 @@ func (c *collector) claims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, c.e.Claims.Value)
 }
 
-// count counts the instance types that remain after each requirement of each NodePool, for the AMI family of its EC2NodeClass.
-func (c *collector) count() {
+// countTypes sets, for each NodePool, how many instance types remain after each of its requirements, for the AMI family
+// of its EC2NodeClass. If none remain, countTypes also sets the smallest change after which some do (see loosening).
+func (c *collector) countTypes() {
 	families := map[string]string{}
 	for _, class := range c.e.Classes.Value {
 		families[class.Name] = class.Family
@@ -245,34 +252,37 @@ func (c *collector) count() {
 	}
 }
 
+// controller returns the Deployment of the controller, whose source names the objects that were read.
 func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) diagnosis.Item[diagnosis.Controller] {
-	source, there := "deployments and serviceaccounts of a controller", false
+	source, isFound := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
 		out, at, found, err := c.Kube.Controller(ctx, c.Clients.Controller, events)
 		if found {
-			source, there = at, true
+			source, isFound = at, true
 		}
 		return out, err
 	})
-	if item.Known() && !there {
+	if item.Known() && !isFound {
 		return diagnosis.Lacking[diagnosis.Controller](source, item.At, diagnosis.Missing, "")
 	}
 	item.Source = source
 	return item
 }
 
-// renewing is longer than the controller's interval of Lease renewals, which is two seconds.
+// renewing is the pause between two readings of the Lease. It is longer than the interval at which the controller
+// renews the Lease, which is two seconds.
 const renewing = 5 * time.Second
 
-// lease returns the Lease with the name in the controller's Deployment. A Lease that seems expired is read twice,
-// because the local clock may be ahead. If the Lease is renewed in between, its renewal time is set to now.
+// lease returns the Lease whose name is in the settings of the controller's Deployment. A Lease that seems expired is
+// read again after 5 seconds, because the local clock may be ahead. If the Lease was renewed in between, the result has
+// the local time as renewal time.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
-	there := false
+	isFound := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
 		own := c.e.Controller.Value // the chosen controller, or the controller in a namespace that tenants cannot write to
-		name, besides := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
-		first, found, err := c.Kube.Lease(ctx, name, besides...)
-		there = found
+		name, namespaces := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
+		first, found, err := c.Kube.Lease(ctx, name, namespaces...)
+		isFound = found
 		if err != nil || !found || first.Holder == "" || time.Since(first.End()) < 0 {
 			return first, err
 		}
@@ -281,15 +291,15 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 			return first, ctx.Err()
 		case <-time.After(renewing):
 		}
-		second, found, err := c.Kube.Lease(ctx, name, besides...)
+		second, found, err := c.Kube.Lease(ctx, name, namespaces...)
 		if found && second.Renewed.After(first.Renewed) {
 			second.Renewed = time.Now().UTC()
 		}
-		there = found
+		isFound = found
 		return second, err
 	})
 	switch {
-	case item.Known() && !there:
+	case item.Known() && !isFound:
 		return diagnosis.Lacking[diagnosis.Lease](item.Source, item.At, diagnosis.Missing, "")
 	case item.Known():
 		item.Source = "lease " + item.Value.Namespace + "/" + item.Value.Name

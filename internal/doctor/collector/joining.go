@@ -10,17 +10,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining requests only the items that show why instances do not join, because the controller calls it repeatedly and
-// the number of API calls is limited. It requests only roles that the cluster does not map, and only instances that are
-// late.
+// joining is Collect if Late is set. It requests only the items that show why instances do not join, because the
+// controller calls Collect repeatedly and the number of API calls is limited.
 func (c *collector) joining(ctx context.Context) {
 	e, w := &c.e, c.Kube
-	const beyond = "it does not affect whether instances join"
-	e.NodeGroups, e.Fargate = unasked[[]diagnosis.NodeGroup](beyond), unasked[[]diagnosis.FargateProfile](beyond)
-	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](beyond), unasked[[]diagnosis.Event](beyond), unasked[[]diagnosis.Pod](beyond)
-	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](beyond), unasked[[]diagnosis.Claim](beyond)
-	e.UserData, e.Controller = unasked[[]diagnosis.UserDataProblem](beyond), unasked[diagnosis.Controller](beyond)
-	e.Lease = unasked[diagnosis.Lease](beyond)
+	const unneeded = "it does not affect whether instances join"
+	e.NodeGroups, e.Fargate = unasked[[]diagnosis.NodeGroup](unneeded), unasked[[]diagnosis.FargateProfile](unneeded)
+	e.Home, e.Events, e.Pods = unasked[diagnosis.Home](unneeded), unasked[[]diagnosis.Event](unneeded), unasked[[]diagnosis.Pod](unneeded)
+	e.Daemons, e.Claims = unasked[[]diagnosis.DaemonSet](unneeded), unasked[[]diagnosis.Claim](unneeded)
+	e.UserData, e.Controller = unasked[[]diagnosis.UserDataProblem](unneeded), unasked[diagnosis.Controller](unneeded)
+	e.Lease = unasked[diagnosis.Lease](unneeded)
 	if c.UserData != nil {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
@@ -31,7 +30,7 @@ func (c *collector) joining(ctx context.Context) {
 			list(ctx, c, &e.Pools, "nodepools", w.Pools),
 			list(ctx, c, &e.Nodes, "nodes", w.Nodes),
 		})
-		c.count()
+		c.countTypes()
 	}
 	if c.EKS == nil || w == nil {
 		c.noAWS()
@@ -75,26 +74,27 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	return out
 }
 
-// joiningRoles requests the profiles whose role no class names, and the roles of the classes if instances are late. It requests the mapped
-// roles and the controller's own if the role of a class is not mapped.
+// joiningRoles returns the requests for the instance profiles of EC2NodeClasses without a role, and for at most 8
+// roles: those of the classes if instances are late; the caller's own and those of roleNames if a class has an instance
+// profile or a role that the cluster does not map.
 func (c *collector) joiningRoles(ctx context.Context) []func() {
-	var mu sync.Mutex // guards the maps
+	var mu sync.Mutex // guards the maps Roles and Profiles
 	var out []func()
-	names, isStranger := []string{}, false
+	names, hasUnmapped := []string{}, false
 	for _, class := range c.e.Classes.Value {
 		switch {
 		case class.Role != "":
 			name := class.Role[strings.LastIndexByte(class.Role, '/')+1:]
-			isStranger = isStranger || !c.knows(name)
+			hasUnmapped = hasUnmapped || !c.isMapped(name)
 			if len(c.Late) > 0 {
 				names = append(names, name)
 			}
 		case class.Profile != "":
-			isStranger = true // its role is not known yet
+			hasUnmapped = true // the profile's role is not known yet
 			out = append(out, func() { c.profile(ctx, class.Profile, &mu) })
 		}
 	}
-	if isStranger {
+	if hasUnmapped {
 		_, own, _ := strings.Cut(ownRoleARN(c.e.Caller.Value), ":role/")
 		names = append(names, own)
 		names = append(names, c.roleNames()...)
@@ -111,19 +111,19 @@ func (c *collector) joiningRoles(ctx context.Context) []func() {
 	return out
 }
 
-// knows reports whether the cluster maps a role of this name for nodes.
-func (c *collector) knows(name string) bool {
+// isMapped reports whether the cluster has an access entry or a row in aws-auth for a role of this name.
+func (c *collector) isMapped(name string) bool {
 	return slices.ContainsFunc(c.e.Entries.Value, func(e diagnosis.Entry) bool { return strings.HasSuffix(e.Principal, "/"+name) }) ||
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// ownRole sets the controller's role to the role of the caller, unless EC2 may assume that role, because it may then be
-// meant for both.
+// ownRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role, too: it
+// may then be a role for nodes.
 func (c *collector) ownRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
-	// The controller's policy allows it to read node roles only, so a role that it may not read is not a node role.
+	// The controller's policy allows it to read node roles only. So a role that it may not read is not a node role.
 	if !ok || !role.Known() && !role.Is(diagnosis.Denied) ||
 		slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return
@@ -132,7 +132,8 @@ func (c *collector) ownRole() {
 		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "its present credentials"})
 }
 
-// ownRoleARN returns the role that a caller has assumed, without its path; empty if the caller is not a role.
+// ownRoleARN returns the ARN, without path, of the role in the ARN of an assumed-role session; empty for another
+// caller.
 func ownRoleARN(caller string) string {
 	parts := strings.SplitN(caller, ":", 6)
 	if len(parts) < 6 || !strings.HasPrefix(parts[5], "assumed-role/") {

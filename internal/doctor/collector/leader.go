@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// Leader requests only the items that show whether a controller is active, for commands that report what controllers
-// write. The objects that a controller writes are read last, because a controller may have acquired the Lease after
-// Leader read it. Leader takes five seconds longer if the Lease seems expired.
+// Leader requests only the items that show whether a controller is active, for commands that print what a controller
+// has written. EC2NodeClasses, NodePools and NodeClaims are read after the Lease, so that they also show a controller
+// that acquired the Lease in between. Leader takes five seconds longer if the Lease seems expired.
 func Leader(ctx context.Context, w *evidence.Witness) diagnosis.Evidence {
 	c := &collector{Clients: Clients{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}

@@ -10,11 +10,11 @@ import (
 )
 
 // steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI
-// family. Requirements on labels that no instance type has keep all types: user-defined labels, zones and capacity
-// types. The result is nil if the region is not known.
+// family. A requirement on a label that no instance type has (user-defined labels, zones, capacity types) is skipped.
+// If no requirement remains, there is one step with all types. The result is nil if the region is not known.
 func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
-	left, keys := offeredTypes(family, region)
-	if left == nil {
+	types, keys := offeredTypes(family, region)
+	if types == nil {
 		return nil
 	}
 	var out []diagnosis.Step
@@ -22,23 +22,23 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 		if !keys[r.Key] {
 			continue
 		}
-		needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
-		if wrong != nil {
+		accepted, invalid := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+		if invalid != nil {
 			continue // the API server rejects such a pool
 		}
 		var kept []catalog.Type
 		step := diagnosis.Step{Name: r.String(), Left: map[string]int{}}
-		for _, t := range left {
-			if needs.Accepts(t.Labels) {
+		for _, t := range types {
+			if accepted.Accepts(t.Labels) {
 				kept = append(kept, t)
 				step.Left[t.Labels[catalog.LabelArch]]++
 			}
 		}
-		left, out = kept, append(out, step)
+		types, out = kept, append(out, step)
 	}
 	if len(out) == 0 {
 		step := diagnosis.Step{Name: "no requirement on types", Left: map[string]int{}}
-		for _, t := range left {
+		for _, t := range types {
 			step.Left[t.Labels[catalog.LabelArch]]++
 		}
 		out = append(out, step)
@@ -46,8 +46,8 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	return out
 }
 
-// offeredTypes returns the instance types of a region on which an AMI family runs, and their labels with it; nil if the
-// region is not known.
+// offeredTypes returns the instance types of a region on which an AMI family runs, and the keys of their labels; nil if
+// the region is not known.
 func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -66,17 +66,18 @@ func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	return all.Types, keys
 }
 
-// isEmpty reports whether no instance type remains.
+// isEmpty reports whether no instance type remains after the last step.
 func isEmpty(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
-// mostOptions is the maximum number of values that would help; a fix proposes the first. With more values, the user
-// must choose.
+// mostOptions is the maximum number of values from which loosening chooses the first by itself. With more values, the
+// user must choose.
 const mostOptions = 3
 
-// loosening returns the smallest change after which a pool without instance types has some: one more value for the
-// requirement with the fewest options. It is nil if there are more than mostOptions values, or one value is not enough.
+// loosening returns the smallest change after which a pool without instance types has some: one more value for one
+// requirement, that for which the fewest values would help. It is nil if more than mostOptions values would help, or if
+// adding one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	types, keys := offeredTypes(family, region)
 	var best *diagnosis.Loosening
@@ -93,7 +94,8 @@ func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	return best
 }
 
-// optionsOf returns the sorted values of a requirement's label on the types that all other requirements allow.
+// optionsOf returns the values, sorted, that the label of the requirement with index except has on the types that all
+// other requirements allow.
 func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
 	values := map[string]bool{}
 next:
@@ -102,8 +104,9 @@ next:
 			if i == except || !keys[r.Key] {
 				continue
 			}
-			needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
-			if wrong == nil && !needs.Accepts(t.Labels) {
+			accepted, invalid := requirements.All(
+				requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+			if invalid == nil && !accepted.Accepts(t.Labels) {
 				continue next
 			}
 		}

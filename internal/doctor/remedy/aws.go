@@ -20,18 +20,20 @@ import (
 // AWS calls EKS and IAM with the user's credentials.
 type AWS struct {
 	region string
-	who    string // ARN of the credentials; empty: not known
+	caller string // ARN of the IAM identity of the credentials; empty: not known
 	eks    *eks.Client
 	iam    *iam.Client
 }
 
-// NewAWS returns the client. who is the ARN of the credentials, for messages about missing permissions.
-func NewAWS(cfg aws.Config, who string) *AWS {
+// NewAWS returns the client. caller is the ARN of the IAM identity of the credentials, for messages about missing
+// permissions.
+func NewAWS(cfg aws.Config, caller string) *AWS {
 	cfg = awserr.Genuine(cfg)
-	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
+	return &AWS{region: cfg.Region, caller: caller, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
 }
 
-// awsCalls returns the supported calls, by service and action. Each reads the current state and returns the change.
+// awsCalls returns the supported calls, by service and action. Each function returns the change that the call would
+// make. It reads the state before the change, except attachPolicy and putPolicy, whose Before is empty.
 func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
 	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
 		"eks create-access-entry":               createEntry,
@@ -44,7 +46,8 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// take returns the values of the named parameters, and an error if the call has other parameters.
+// take returns the values of the named parameters, in the order of names. It returns an error if one is missing, if the
+// call has other parameters than these and --region, or if --region is not that of the client.
 func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
@@ -66,8 +69,9 @@ func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 	return out, nil
 }
 
+// refused returns the error of a call, which names the missing permission if the call was denied; nil if err is nil.
 func (a *AWS) refused(service, op string, err error) error {
-	return permission(service, a.who, awserr.Sort(op, err))
+	return permission(service, a.caller, awserr.Sort(op, err))
 }
 
 // entry returns the access entry of a principal; nil if there is none.
@@ -77,7 +81,7 @@ func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.Acce
 	case awserr.Is(err, awserr.Gone):
 		return nil, nil
 	case err != nil:
-		return nil, permission("eks", a.who, err)
+		return nil, permission("eks", a.caller, err)
 	}
 	return out.AccessEntry, nil
 }
@@ -91,6 +95,7 @@ func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string,
 	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }
 
+// entryLines returns an access entry as text.
 func entryLines(principal, kind string, groups []string) string {
 	text := "principal: " + principal + "\ntype: " + kind + "\n"
 	if len(groups) > 0 {
@@ -99,6 +104,7 @@ func entryLines(principal, kind string, groups []string) string {
 	return text
 }
 
+// createEntry plans the creation of an access entry.
 func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--cluster-name", "--principal-arn", "--type")
 	if err != nil {
@@ -111,6 +117,7 @@ func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
+// deleteEntry plans the deletion of an access entry that is still the one in the diagnosis.
 func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--cluster-name", "--principal-arn")
 	if err != nil {
@@ -118,7 +125,7 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}
 	before, err := a.expected(ctx, v[0], v[1], call.Expected)
 	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
-		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // checked again, because the user has reviewed it in between
+		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // again, because the entry may have changed during the review
 			return err
 		}
 		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
@@ -126,8 +133,8 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// expected returns the access entry of a principal as text, or an error if the entry differs from the one in the
-// diagnosis.
+// expected returns the access entry of a principal as text, or an error if the entry differs from want, the one in the
+// diagnosis. The text is empty if there is no entry and want is zero.
 func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil {
@@ -149,6 +156,7 @@ func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.
 	return entryLines(principal, aws.ToString(e.Type), e.KubernetesGroups), nil
 }
 
+// attachPolicy plans the attachment of a managed policy to a role.
 func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--role-name", "--policy-arn")
 	if err != nil {
@@ -160,6 +168,7 @@ func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, nil
 }
 
+// putPolicy plans an inline policy of a role.
 func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--role-name", "--policy-name", "--policy-document")
 	if err != nil {
@@ -171,6 +180,7 @@ func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, nil
 }
 
+// updateTrust plans another trust policy of a role.
 func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--role-name", "--policy-document")
 	if err != nil {
@@ -190,7 +200,7 @@ func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, nil
 }
 
-// profileText returns the role of an instance profile as text.
+// profileText returns the role of an instance profile as text; empty if the profile has none.
 func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	out, err := a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil {
@@ -206,6 +216,7 @@ func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	return text, nil
 }
 
+// addToProfile plans the addition of a role to an instance profile, which has at most one.
 func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--instance-profile-name", "--role-name")
 	if err != nil {
@@ -218,6 +229,7 @@ func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
+// removeFromProfile plans the removal of a role from an instance profile.
 func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	v, err := a.take(call, "--instance-profile-name", "--role-name")
 	if err != nil {

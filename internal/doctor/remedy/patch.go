@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// tryPatch makes a dry run of the patch.
+// tryPatch makes a dry run of the patch on the API server, and returns the change.
 func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {
@@ -29,25 +29,25 @@ func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, erro
 		apply: func(ctx context.Context) error { return d.Kube.Apply(ctx, p, trial) }}, nil
 }
 
-// keepsRows returns an error if a change of aws-auth would remove rows of other roles, because the patch was written
-// for an earlier version of the ConfigMap.
+// keepsRows returns an error if a role with a row in aws-auth before a change would have no row after it: the patch was
+// then written for an earlier version of the ConfigMap.
 func keepsRows(before, after string) error {
-	was, is := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
-	if is.Problem != "" {
-		return fmt.Errorf("change aws-auth: it could not be read afterwards: %s", is.Problem)
+	old, changed := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
+	if changed.Problem != "" {
+		return fmt.Errorf("change aws-auth: it could not be read afterwards: %s", changed.Problem)
 	}
-	for _, row := range was.Roles {
-		kept := false
-		for _, other := range is.Roles {
-			same := other.ARN == row.ARN && other.Username == row.Username && slices.Equal(other.Groups, row.Groups)
-			kept = kept || same || nameOf(other.ARN) == nameOf(row.ARN)
+	for _, row := range old.Roles {
+		isKept := false
+		for _, other := range changed.Roles {
+			isSame := other.ARN == row.ARN && other.Username == row.Username && slices.Equal(other.Groups, row.Groups)
+			isKept = isKept || isSame || nameOf(other.ARN) == nameOf(row.ARN)
 		}
-		if !kept {
+		if !isKept {
 			return fmt.Errorf("change aws-auth: its row for %s would be lost, because aws-auth was changed in the meantime; run this again", row.ARN)
 		}
 	}
 	return nil
 }
 
-// nameOf returns the name of a role, which identifies its rows.
+// nameOf returns the name of a role. aws-auth has ARNs without path, so only the name identifies the rows of a role.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

@@ -2,8 +2,8 @@
 //
 // In: the steps of a fix; clients of Kubernetes and AWS with the user's permissions.
 // Out: the changes, each with the state before and after; the number of changes that were made.
-// Never: a change that was not printed first, a program of the user's computer, a part of a fix of which it cannot
-// apply all, or a deletion of an object that has changed since the diagnosis.
+// Never: a change without its text for review, a call of another program, a part of a fix that cannot be applied as a
+// whole, or the deletion of an object that has changed since the diagnosis.
 package remedy
 
 import (
@@ -30,8 +30,8 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// Ask runs joiner with arguments of a read-only command, joiner correct, and returns its output. Nil: fixes that
-	// need it are refused.
+	// Ask runs the read-only command joiner correct with these arguments, and returns its output. Nil: fixes that need
+	// the command are refused.
 	Ask func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.
@@ -40,11 +40,11 @@ type Clients struct {
 
 // Change is one step of a fix, ready to be made.
 type Change struct {
-	Command       string // as printed, without comments
+	Command       string // of the step, without comments
 	What          string // changed object: "nodepool web", "access entry of arn:…"
-	Before, After string // text of several lines; empty: the object does not exist
+	Before, After string // state of the object, as lines of text; empty: it does not exist, or was not read
 
-	apply func(context.Context) error
+	apply func(context.Context) error // makes the change
 }
 
 // ByHand is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
@@ -54,12 +54,14 @@ type ByHand struct {
 	Why  string // the reason
 }
 
+// Error returns the reason and the step.
 func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
 
+// byHand returns the error for a step that only the user can do.
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
-// Plan returns the changes that the steps of a fix would make, and changes nothing. Read-only steps are left out. The
-// error is a *ByHand if only the user can do one of the other steps.
+// Plan returns the changes that the steps of a fix would make, without making them. Read-only steps are left out. The
+// error is a *ByHand if the fix makes no change, or if only the user can do one of the other steps.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
@@ -82,6 +84,7 @@ func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	return out, nil
 }
 
+// plan returns the change that one step would make.
 func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	call, isAWS := s.AWS()
 	action, isKube := s.Kubernetes()
@@ -100,7 +103,7 @@ func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 
 // planAWS returns the change that a call to AWS would make.
 func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
-	planned, ok := awsCalls()[call.Service+" "+call.Action]
+	planCall, ok := awsCalls()[call.Service+" "+call.Action]
 	if !ok {
 		return Change{}, byHand(s, "joiner cannot make this call")
 	}
@@ -112,7 +115,7 @@ func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change,
 	if d.AWS == nil {
 		return Change{}, fmt.Errorf("reach AWS: %s", d.NoAWS)
 	}
-	return planned(ctx, d.AWS, call)
+	return planCall(ctx, d.AWS, call)
 }
 
 // planKube returns the change that an action on Kubernetes would make.
@@ -149,7 +152,7 @@ func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (C
 	return d.tryPatch(ctx, p)
 }
 
-// Apply makes the changes in their order, and stops at the first that fails. It returns how many were made.
+// Apply makes the changes in their order, and stops at the first that fails. It returns how many changes it made.
 func Apply(ctx context.Context, changes []Change) (int, error) {
 	for i, c := range changes {
 		if err := c.apply(ctx); err != nil {
@@ -159,27 +162,28 @@ func Apply(ctx context.Context, changes []Change) (int, error) {
 	return len(changes), nil
 }
 
-// undone returns the error of a fix that stopped in the middle, with the remaining commands.
+// undone returns the error of a fix that stopped at the change with index failed, with the commands that were not run.
 func undone(changes []Change, failed int, err error) error {
 	if failed == 0 {
 		return err
 	}
-	var left []string
+	var remaining []string
 	for _, c := range changes[failed:] {
-		left = append(left, c.Command)
+		remaining = append(remaining, c.Command)
 	}
-	return fmt.Errorf("%w; %[3]d of %[2]d commands were run, these remain: %[4]s", err, len(changes), failed, strings.Join(left, "; "))
+	return fmt.Errorf("%w; %[3]d of %[2]d commands were run, these remain: %[4]s", err, len(changes), failed, strings.Join(remaining, "; "))
 }
 
-// permission replaces the error of a denied call by an error that names the missing permission.
-func permission(service, who string, err error) error {
+// permission returns an error that names the missing permission if err is that of a denied call, else err. caller is as
+// in NewAWS.
+func permission(service, caller string, err error) error {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) || aws.Kind != awserr.Denied || aws.Reason != "Unauthorized" {
 		return err
 	}
 	action, _, _ := strings.Cut(aws.Op, " ")
-	if who == "" {
-		who = "the user who runs this"
+	if caller == "" {
+		caller = "the user who runs this"
 	}
-	return fmt.Errorf("the permission %s:%s is missing: allow it to %s, or run this as a user who has it", service, action, who)
+	return fmt.Errorf("the permission %s:%s is missing: allow it to %s, or run this as a user who has it", service, action, caller)
 }

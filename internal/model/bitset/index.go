@@ -10,16 +10,19 @@ import (
 // Index must not be used concurrently.
 type Index struct {
 	size  int
-	visit func(key string, add func(from, to int, value string))
-	keys  map[string]*Column
+	visit func(key string, add func(from, to int, value string)) // see NewIndex
+	keys  map[string]*Column                                     // the indexed labels
 
-	names   func() map[string]bool // returns the labels that members may have; nil if unknown
-	named   map[string]bool        // the result of names, once it was called
-	none    *Column                // the column of labels that no member has
-	one, by Set                    // scratch space
+	names func() map[string]bool // returns the labels that members may have; nil if unknown
+	named map[string]bool        // the result of names, once it was called
+	none  *Column                // the column of labels that no member has
+
+	// Scratch space: the members that satisfy one alternative, and those that one requirement accepts.
+	alternative, accepted Set
 }
 
-// manyKeys is the number of indexed labels from which Index calls names, to skip labels that no member has.
+// manyKeys is the number of indexed labels from which an Index calls names, so that it does not store a column for each
+// label that no member has.
 const manyKeys = 64
 
 // Column holds the members by their value of one label.
@@ -29,16 +32,16 @@ type Column struct {
 	Absent Set      // the members without the label
 }
 
-// NewIndex returns an index of size members. visit calls add for the members that have the label, in any order: for a
-// range of members from, from+1, …, to-1 and their value.
+// NewIndex returns an index of size members. visit calls add for the members that have the label key, in any order:
+// each call is for the members from, from+1, …, to-1, which have the same value.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
 	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}
 	x.none.Absent.AddRange(0, size)
 	return x
 }
 
-// Naming sets the function that returns the labels that members may have. It is called once, when many labels are
-// indexed. Naming returns x.
+// Naming sets the function that returns the labels that members may have. It is called once, when a further label is
+// asked for and manyKeys are indexed. Naming returns x.
 func (x *Index) Naming(names func() map[string]bool) *Index {
 	x.names = names
 	return x
@@ -117,8 +120,8 @@ func (x *Index) Satisfying(reqs requirements.Requirements) Set {
 
 // narrow removes from the set the members that do not satisfy all of reqs.
 func (x *Index) narrow(set Set, reqs requirements.Requirements) {
-	if x.by == nil {
-		x.by = New(x.size)
+	if x.accepted == nil {
+		x.accepted = New(x.size)
 	}
 	for key, v := range reqs {
 		k := x.Of(key)
@@ -128,9 +131,9 @@ func (x *Index) narrow(set Set, reqs requirements.Requirements) {
 			}
 			continue
 		}
-		clear(x.by)
-		accept(x.by, k, v)
-		set.And(x.by)
+		clear(x.accepted)
+		accept(x.accepted, k, v)
+		set.And(x.accepted)
 	}
 }
 
@@ -141,13 +144,13 @@ func (x *Index) SatisfyingOne(alternatives []requirements.Requirements) Set {
 		return x.Satisfying(nil)
 	}
 	out := New(x.size)
-	if x.one == nil {
-		x.one = New(x.size)
+	if x.alternative == nil {
+		x.alternative = New(x.size)
 	}
 	for _, reqs := range alternatives {
-		x.one.AddRange(0, x.size)
-		x.narrow(x.one, reqs)
-		out.Or(x.one)
+		x.alternative.AddRange(0, x.size)
+		x.narrow(x.alternative, reqs)
+		out.Or(x.alternative)
 	}
 	return out
 }

@@ -2,11 +2,7 @@
 //
 // In: the number of members, and the members with each value of a label.
 // Out: sets with intersection and union; the members that satisfy requirements.
-// Never: the meaning of the numbers, or a set that grows.
-//
-// In: how many there are, and which of them has which value of a label.
-// Out: sets as bit maps, to intersect and to unite; who satisfies requirements.
-// Never: what the numbers stand for, or a set that grows.
+// Never: an interpretation of the numbers, or a set that grows.
 package bitset
 
 import "math/bits"
@@ -29,7 +25,7 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 // AddRange adds from, from+1, …, to-1.
 func (s Set) AddRange(from, to int) {
 	for from < to {
-		n := min(to-from, 64-from&63) // number of members in this word
+		n := min(to-from, 64-from&63) // how many of the numbers are in the word of from
 		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
 		from += n
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 // attachable returns how many EBS volumes the CSI driver will report as attachable to a node of the type. It is EC2's
-// limit less the volumes that the node boots with. If network interfaces share the limit, the interfaces that exist
-// when the driver starts are subtracted, too.
+// limit less the volumes that the node boots with. If network interfaces use the same limit, those besides the first
+// that exist when the driver starts are subtracted, too.
 //
-// Source: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User
-// Guide, and how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count
-// without --volume-attach-limit and --reserved-volume-attachments.
+// Source of all numbers in this file: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User Guide, and
+// how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count without --volume-attach-limit and
+// --reserved-volume-attachments.
 func attachable(f Facts, s Settings) int64 {
 	n, shared := attachments(f)
 	n -= bootVolumes(s)
@@ -22,7 +22,7 @@ func attachable(f Facts, s Settings) int64 {
 }
 
 // attachments returns how many attachments EC2 leaves for volumes when a node has one network interface, and whether
-// further interfaces share them.
+// each further interface uses one of them.
 func attachments(f Facts) (n int64, shared bool) {
 	switch family, _, _ := strings.Cut(f.Name, "."); {
 	case f.Hypervisor == "xen":
@@ -44,8 +44,8 @@ func attachments(f Facts) (n int64, shared bool) {
 }
 
 // isDedicated reports whether EC2 has a separate limit for volumes, not shared with interfaces, local disks and
-// accelerators. This is true for Nitro cards of the sixth generation: all types since the seventh generation except
-// Graviton, and earlier accelerated types.
+// accelerators. This is true for types with Nitro cards of the sixth generation: instance generation 8 and later,
+// generation 7 except Graviton, and some earlier types with GPUs, FPGAs or Trainium.
 func isDedicated(f Facts) bool {
 	l := map[string]string{}
 	nameLabels(l, f.Name)
@@ -62,10 +62,11 @@ func isDedicated(f Facts) bool {
 	return generation >= 8 || generation == 7 && f.Arch() != "arm64"
 }
 
+// dedicated returns the separate limit for volumes of a type for which isDedicated is true.
 func dedicated(f Facts, family string) int64 {
 	cpus := f.Processor.VCPUs
 	if family == "x8aedz" {
-		cpus *= 2 // no hyper-threading: as large as types with twice the processors
+		cpus *= 2 // without hyper-threading, so its sizes have half the vCPUs that other types of that limit have
 	}
 	if f.BareMetal {
 		return dedicatedMetal(f, family, cpus)
@@ -81,24 +82,26 @@ func dedicated(f Facts, family string) int64 {
 	case cpus <= 128:
 		n = 88
 	}
-	// Most attachments of these types are network cards.
+	// Network cards of these types leave at most 64 attachments for volumes.
 	if strings.HasSuffix(family, "8gn") || strings.HasPrefix(family, "p") || strings.HasPrefix(family, "trn") {
 		n = min(n, 64)
 	}
 	return n
 }
 
+// dedicatedMetal is like dedicated, but for bare-metal types: their limit depends on whether the instance is half a
+// host or a whole one.
 func dedicatedMetal(f Facts, family string, cpus int64) int64 {
-	half := cpus <= 96
-	if strings.HasSuffix(family, "8i") {
-		half = cpus <= 192
+	isHalfHost := cpus <= 96
+	if strings.HasSuffix(family, "8i") { // hosts with 384 vCPUs, not 192
+		isHalfHost = cpus <= 192
 	}
 	switch {
 	case strings.HasSuffix(family, "8gn"):
 		return 39
-	case strings.HasSuffix(family, "8gb") && !half:
+	case strings.HasSuffix(family, "8gb") && !isHalfHost:
 		return 78
-	case !half:
+	case !isHalfHost:
 		return 79
 	case f.Arch() == "amd64" && strings.Contains(family, "8"):
 		return 64
@@ -126,28 +129,28 @@ func localDevices(f Facts) int64 {
 
 // bootVolumes returns the number of volumes that a node boots with.
 func bootVolumes(s Settings) int64 {
-	own := []string{"/dev/xvda"} // the volumes of the image
+	image := []string{"/dev/xvda"} // devices of the volumes in the image
 	switch {
 	case s.Family == Bottlerocket:
-		own = []string{"/dev/xvda", "/dev/xvdb"}
+		image = []string{"/dev/xvda", "/dev/xvdb"}
 	case familyOf(s.Family).isWindows():
-		own = []string{"/dev/sda1"}
+		image = []string{"/dev/sda1"}
 	}
 	devices := map[string]bool{}
 	for _, v := range s.Volumes {
 		devices[v.Device] = true
 		if v.Root || s.Family == Custom { // the root device of a custom image is unknown
-			own[0] = v.Device
+			image[0] = v.Device
 		}
 	}
-	for _, device := range own {
+	for _, device := range image {
 		devices[device] = true
 	}
 	return int64(len(devices))
 }
 
-// moreInterfaces returns the number of interfaces besides the first when the driver starts: a spare one of the VPC CNI,
-// or those of the NodeClass.
+// moreInterfaces returns the number of interfaces besides the first when the EBS CSI driver starts: a spare one of the
+// VPC CNI, or the further interfaces of the NodeClass if those are more.
 func moreInterfaces(f Facts, s Settings) int64 {
 	return min(max(2, int64(len(s.Interfaces))), max(f.Network.MaxInterfaces, 1)) - 1
 }

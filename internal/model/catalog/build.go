@@ -23,8 +23,9 @@ const (
 	kib = 1 << 10
 	mib = 1 << 20
 
-	// usualMemoryOverhead is the share of memory that a kubelet does not see. It is used if no other share is set and
-	// no node was measured.
+	// usualMemoryOverhead is the share of an instance's memory that the kubelet does not report, because the hypervisor
+	// and the kernel use it. It applies if Settings.MemoryOverhead is nil and no node was measured. 7.5 % is
+	// Karpenter's default.
 	usualMemoryOverhead = 0.075
 
 	// gravitonReserve is contiguous memory that arm64 kernels reserve.
@@ -37,7 +38,8 @@ const (
 // Build returns the type as a node of it would look under the settings in the region, without offerings. It does not
 // check whether the type can be used with the settings: see Incompatible.
 //
-// Amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a pod.
+// Unless measured, the amounts equal those of Karpenter's AWS provider 1.14, so that both launch the same node for a
+// pod.
 func Build(f Facts, s Settings, region string) Type {
 	total := nodeCapacity(f, s)
 	return Type{
@@ -49,6 +51,7 @@ func Build(f Facts, s Settings, region string) Type {
 	}
 }
 
+// nodeCapacity returns the resources that the kubelet of such a node will report.
 func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	a := resources.Amounts{
 		CPU:              f.Processor.VCPUs * 1000,
@@ -63,7 +66,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	}
 	for i, n := range f.Neuron {
 		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
-		if i == 0 { // all devices of a type are equal; Karpenter's provider counts only the first
+		if i == 0 { // all devices of a type are equal, and Karpenter's provider sets this from the first entry only
 			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
 		}
 	}
@@ -80,16 +83,16 @@ func memory(f Facts, s Settings) int64 {
 	if s.Measured.Memory > 0 {
 		return s.Measured.Memory
 	}
-	share := usualMemoryOverhead
+	overheadShare := usualMemoryOverhead
 	if s.MemoryOverhead != nil {
-		share = *s.MemoryOverhead
+		overheadShare = *s.MemoryOverhead
 	}
 	size := f.MemoryMiB
 	if len(f.Processor.Architectures) > 0 && f.Processor.Architectures[0] == "arm64" {
 		size -= gravitonReserve
 	}
-	lost := math.Ceil(float64(size*mib) * share / kib / kib)
-	return (size - int64(lost)) * mib
+	overheadMiB := math.Ceil(float64(size*mib) * overheadShare / kib / kib)
+	return (size - int64(overheadMiB)) * mib
 }
 
 // ephemeralStorage returns the size of the disk that holds the kubelet's files.
@@ -112,7 +115,8 @@ func PodVolume(s Settings) string {
 	return familyOf(s.Family).device
 }
 
-// podVolume returns the block device mapping whose size counts for the kubelet's files, if there is one.
+// podVolume returns the volume of the NodeClass that holds the kubelet's files, and whether there is one with a size:
+// the root volume; for a custom image otherwise the last volume; for other families the one with the family's device.
 func podVolume(s Settings) (Volume, bool) {
 	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
 		return s.Volumes[i], true
@@ -131,6 +135,7 @@ func podVolume(s Settings) (Volume, bool) {
 // pods returns the maximum number of pods: measured on another node of the type, or computed.
 func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, computedPods(f, s)) }
 
+// computedPods returns the maximum number of pods by the kubelet settings, the addresses or the default of Windows.
 func computedPods(f Facts, s Settings) int64 {
 	fam := familyOf(s.Family)
 	var n int64
@@ -148,8 +153,9 @@ func computedPods(f Facts, s Settings) int64 {
 	return n
 }
 
-// addressablePods returns how many pods the VPC CNI has addresses for. It uses only the interfaces of the default card,
-// and each interface uses one of its addresses itself. Two pods (the CNI and kube-proxy) use the host's address.
+// addressablePods returns how many pods the VPC CNI has addresses for. The CNI uses only the interfaces of the default
+// card, less the reserved ones, and each interface uses one of its addresses itself. Two pods (the CNI and kube-proxy)
+// use the host's address.
 // Source: eni-max-pods.txt of amazon-eks-ami. Prefix delegation is not considered.
 func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	usable := defaultCard(f).MaxInterfaces - reserved
@@ -164,6 +170,7 @@ func addressablePods(f Facts, s Settings, reserved int64) int64 {
 	return usable*(f.Network.IPv4PerInterface-1) + 2
 }
 
+// defaultCard returns the network card of the first interface; the zero value if the facts do not list it.
 func defaultCard(f Facts) NetworkCard {
 	for _, c := range f.Network.Cards {
 		if c.Index == f.Network.DefaultCard {
@@ -173,6 +180,7 @@ func defaultCard(f Facts) NetworkCard {
 	return NetworkCard{}
 }
 
+// gpuResource returns the extended resource of a manufacturer's GPUs; empty if there is none.
 func gpuResource(manufacturer string) string {
 	switch manufacturer {
 	case "NVIDIA":
@@ -185,8 +193,8 @@ func gpuResource(manufacturer string) string {
 	return ""
 }
 
-// efaInterfaces returns how many EFA interfaces the type supports; if the NodeClass lists its interfaces, how many of
-// those are EFA.
+// efaInterfaces returns how many EFA interfaces the type supports; if the NodeClass lists interfaces, how many of those
+// are EFA-only, the only kind of EFA interface that a NodeClass can list.
 func efaInterfaces(f Facts, s Settings) int64 {
 	if s.Interfaces == nil {
 		return f.Network.EFAInterfaces

@@ -4,10 +4,6 @@
 // In: facts about instance types, prices, and the settings of a NodeClass.
 // Out: types with labels, allocatable resources and priced offerings.
 // Never: a call to AWS, a pod, or a decision about what to launch.
-//
-// In: facts about instance types, prices, and the settings of a NodeClass.
-// Out: types with labels, allocatable resources and priced offerings.
-// Never: a call to AWS, a pod, or a decision about what to launch.
 package catalog
 
 import (
@@ -18,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Price is an amount of money per hour, in billionths of a US dollar: an
-// integer, so that sums do not depend on their order.
+// Price is an amount of money per hour, in billionths of a US dollar. It is an integer, so that a sum does not depend
+// on the order of its terms.
 type Price int64
 
 // Dollar is one US dollar per hour.
@@ -57,14 +53,15 @@ type Catalog struct {
 	Region string // "us-east-1"
 	Types  []Type // sorted by name
 
-	// Pools has the types of pools that differ from Types, by pool name, sorted like Types. They differ because of an
-	// overlay (Lay) or dedicated hardware (Type.Dedicated).
+	// Pools has, by name, the NodePools whose types differ from Types because of an overlay (Lay) or dedicated hardware
+	// (Type.Dedicated), with all types of each such pool, sorted by name.
 	Pools map[string][]Type
 
 	// PlacementGroup is the ID of the placement group of all launches; empty for none.
 	PlacementGroup string
 
-	// PodVolume is the device of the EBS volume that holds the pods' files; empty if unknown.
+	// PodVolume is the result of the function PodVolume: the device of the EBS volume that holds the kubelet's files;
+	// empty if unknown.
 	PodVolume string
 }
 
@@ -109,7 +106,7 @@ type Offering struct {
 	Reservation Reservation
 }
 
-// Labels of a node that depend on the offering it was launched with.
+// Labels of a node by its type or by the offering that it was launched with.
 const (
 	LabelZone         = "topology.kubernetes.io/zone"
 	LabelZoneID       = "topology.k8s.aws/zone-id"
@@ -131,8 +128,8 @@ func offeringLabels() []string {
 	}
 }
 
-// label returns the value of one label in Labels.
-func (o *Offering) label(key string) (value string, has bool) {
+// label returns the value of a label in o.Labels(), and whether o has it.
+func (o *Offering) label(key string) (value string, ok bool) {
 	switch key {
 	case LabelZone:
 		return o.Zone, true

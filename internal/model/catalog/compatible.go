@@ -22,7 +22,7 @@ const (
 	NoSuchPlacement      Obstacle = "does not support the placement group's strategy"
 )
 
-// Incompatible returns the first obstacle to using the type under the settings.
+// Incompatible returns the first obstacle to using the type under the settings; empty if there is none.
 func Incompatible(f Facts, s Settings) Obstacle {
 	switch {
 	case f.Arch() == "":
@@ -44,7 +44,7 @@ func Incompatible(f Facts, s Settings) Obstacle {
 	return interfacesObstacle(f, s)
 }
 
-// imageObstacle returns the reason why the family's images do not run on the type; empty if they do.
+// imageObstacle returns the reason why the images of the AMI family do not run on the type; empty if they do.
 func imageObstacle(f Facts, s Settings) Obstacle {
 	switch {
 	case (s.Family == "" || s.Family == AL2023) && strings.HasPrefix(f.Name, "a1."):
@@ -57,8 +57,10 @@ func imageObstacle(f Facts, s Settings) Obstacle {
 	return ""
 }
 
+// hasAccelerator reports whether the type has a GPU, Inferentia or Trainium.
 func hasAccelerator(f Facts) bool { return len(f.GPUs)+len(f.Inference)+len(f.Neuron) > 0 }
 
+// interfacesObstacle returns the reason why the type cannot have the interfaces of the NodeClass; empty if it can.
 func interfacesObstacle(f Facts, s Settings) Obstacle {
 	if len(s.Interfaces) == 0 {
 		return ""

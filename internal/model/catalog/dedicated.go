@@ -9,8 +9,8 @@ import (
 )
 
 // The on-demand price of an instance on dedicated hardware is assumed to be 10 % higher than on shared hardware. The
-// difference in the Price List varies by type and is mostly smaller, so the price of a plan is rather too high than too
-// low.
+// difference in the AWS Price List varies by type and is mostly smaller, so the price of a plan is rather too high than
+// too low.
 const (
 	dedicatedNumerator   = 11
 	dedicatedDenominator = 10
@@ -22,13 +22,14 @@ func CanDedicate(name string) bool { return !strings.HasPrefix(name, "t2.") }
 
 // WantsDedicated reports whether nodes with these requirements must be on dedicated hardware. If both tenancies are
 // allowed, shared hardware is used, which costs less.
-func WantsDedicated(says requirements.Requirements) bool {
-	tenancy, ok := says[LabelTenancy]
+func WantsDedicated(reqs requirements.Requirements) bool {
+	tenancy, ok := reqs[LabelTenancy]
 	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
 }
 
-// Dedicated returns the type as its nodes are on dedicated hardware. A metal type is always dedicated, and costs no
-// more. t is not changed.
+// Dedicated returns the type as its nodes are on dedicated hardware: with that tenancy in the labels, without reserved
+// offerings, and with the higher on-demand prices unless an overlay set them. Instances of a metal type are always on
+// dedicated hardware, so they cost the same. t is not changed.
 func (t Type) Dedicated() Type {
 	t.Labels = maps.Clone(t.Labels)
 	t.Labels[LabelTenancy] = TenancyDedicated

@@ -8,13 +8,14 @@ import (
 
 // ForeignLabel is a node label that another system sets, with the corresponding label on nodes of a NodePool.
 type ForeignLabel struct {
-	Owner string // the system that sets the label, "GKE"; empty if users set it, with a value that names a capacity type
+	Owner string // the system that sets the label, "GKE"; empty if the users' own tools set it, with a value that means a capacity type
 	Key   string // the corresponding label; empty if there is none
 	Value string // the corresponding value of Key; empty if unknown
 }
 
 // foreignDomains returns the domains of labels that describe a node and that a NodePool must not set, with the system
-// that sets them; empty if users set them. The longest matching domain counts; a domain includes its subdomains.
+// that sets them; empty if users may set them. A domain includes its subdomains; of several matching domains, the
+// longest applies. An entry with a slash is a complete label.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",
@@ -55,8 +56,8 @@ func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 		domain, name = "", key
 	}
 	out := ForeignLabel{Owner: ownerOf(key, domain)}
-	if way := capacityTypeOf(name, value); way != "" {
-		out.Key, out.Value = LabelCapacityType, way
+	if capacityType := capacityTypeOf(name, value); capacityType != "" {
+		out.Key, out.Value = LabelCapacityType, capacityType
 		return out, true
 	}
 	if out.Owner == "" {
@@ -66,7 +67,8 @@ func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	return out, true
 }
 
-// ownerOf returns the system that sets the label; empty if users may set it.
+// ownerOf returns the system that sets the label key, whose domain is the part before the slash; empty if users may set
+// the label.
 func ownerOf(key, domain string) string {
 	owners := foreignDomains()
 	if owner, ok := owners[key]; ok {
@@ -76,8 +78,8 @@ func ownerOf(key, domain string) string {
 		if owner, ok := owners[at]; ok {
 			return owner
 		}
-		_, rest, more := strings.Cut(at, ".")
-		if !more {
+		_, rest, hasParent := strings.Cut(at, ".")
+		if !hasParent {
 			return ""
 		}
 		at = rest
@@ -117,8 +119,9 @@ func capacityTypeOf(name, value string) string {
 	return ""
 }
 
-// counterpart returns the corresponding label and value on a node of a NodePool; empty if there is none.
-func counterpart(domain, name, value string) (string, string) {
+// counterpart returns the corresponding label and its value on a node of a NodePool. The label is empty if there is
+// none, the value if it is unknown.
+func counterpart(domain, name, value string) (label, corresponding string) {
 	switch name {
 	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name",
 		"node-template-name", "ocean-id":
@@ -155,6 +158,7 @@ func counterpart(domain, name, value string) (string, string) {
 	return "", ""
 }
 
+// manufacturerOf returns the first part of the domain: "nvidia" of "nvidia.com".
 func manufacturerOf(domain string) string {
 	maker, _, _ := strings.Cut(domain, ".")
 	return maker
@@ -163,8 +167,9 @@ func manufacturerOf(domain string) string {
 // LabelNodePool is the name of the NodePool of a node.
 const LabelNodePool = "karpenter.sh/nodepool"
 
-// mebibytes returns an amount of memory in MiB, as in labels; empty if text already has that form. No instance has less
-// than 512 MiB, so a number below that is in GiB.
+// mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. No instance
+// has less than 512 MiB, so a number without unit is in GiB if it is lower. The result is empty if text is already in
+// MiB or is no such amount.
 func mebibytes(text string) string {
 	digits := strings.TrimRight(text, "gib ")
 	n, err := strconv.Atoi(digits)

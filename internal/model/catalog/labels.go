@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels of every node of a type, besides those of Kubernetes.
+// Labels of nodes by their instance type and NodeClass, besides those of Kubernetes.
 const (
 	LabelWindowsBuild            = "node.kubernetes.io/windows-build"
 	LabelCategory                = "karpenter.k8s.aws/instance-category"   // "m"
@@ -46,8 +46,8 @@ const (
 	TenancyDedicated = "dedicated" // on dedicated hardware
 )
 
-// labels returns the labels of every node of the type. An Unknown fact has no label, so that no pod is placed by a
-// guess.
+// labels returns the labels of every node of the type. A fact in Facts.Unknown has no label, so that no pod is placed
+// by a guess.
 func labels(f Facts, s Settings, region string) requirements.Labels {
 	l := requirements.Labels{
 		LabelInstanceType:        f.Name,
@@ -78,7 +78,8 @@ func labels(f Facts, s Settings, region string) requirements.Labels {
 	return l
 }
 
-// nameLabels sets the labels that follow from the name: "m5.large", "c7i-flex.xlarge", "u-6tb1.56xlarge".
+// nameLabels sets the labels that follow from the name of a type: "m5.large", "c7i-flex.xlarge", "u-6tb1.56xlarge" (a
+// type with 6 TiB of memory, category u and generation 1).
 func nameLabels(l requirements.Labels, name string) {
 	family, size, ok := strings.Cut(name, ".")
 	if !ok {
@@ -100,7 +101,7 @@ func nameLabels(l requirements.Labels, name string) {
 // digits returns the leading digits of s.
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
-// deviceLabels sets the labels of GPUs and accelerators, for types with only one kind of them.
+// deviceLabels sets the labels of GPUs if the type has one model of GPU, and the labels of accelerators likewise.
 func deviceLabels(l requirements.Labels, f Facts) {
 	if len(f.GPUs) == 1 {
 		gpu := f.GPUs[0]
@@ -121,21 +122,25 @@ func deviceLabels(l requirements.Labels, f Facts) {
 	}
 }
 
+// set sets a label, unless the value is empty.
 func set(l requirements.Labels, key, value string) {
 	if value != "" {
 		l[key] = value
 	}
 }
 
+// setNumber sets a label, unless the number is 0, which means unknown.
 func setNumber(l requirements.Labels, key string, n int64) {
 	if n != 0 {
 		l[key] = number(n)
 	}
 }
 
+// number returns n in decimal digits.
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
+// kebab returns s in lower case, with hyphens in place of blanks: "radeon-pro-v520".
 func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
 
-// MHz converts gigahertz as EC2 reports them, 3.1, to whole megahertz, 3100.
+// MHz converts gigahertz, which EC2 reports ("3.1"), to whole megahertz (3100).
 func MHz(ghz float64) int64 { return int64(math.Round(ghz * 1000)) }

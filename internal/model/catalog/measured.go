@@ -14,27 +14,28 @@ type Measured struct {
 	// which is a few percent too low.
 	Memory int64
 
-	// Disk and Pods depend on the NodeClass, which may set the size of a volume or the number of pods. So they map the
-	// computed amount to the real one. They are sorted by Computed, without duplicates, at most mostCorrections.
+	// Disk and Pods have a correction for each computed amount, because the NodeClass may set the size of a volume or
+	// the number of pods. They are sorted by Computed, without duplicates, at most mostCorrections each. Disk is in
+	// bytes.
 	Disk, Pods []Correction
 
-	Seen Day // the last day on which a node reported these amounts
+	Seen Day // a day on which a node reported these amounts; the last such day is less than refresh days later
 }
 
-// Correction is the real amount of nodes with a certain computed amount.
+// Correction is the real amount of the nodes that have a given computed amount.
 type Correction struct {
 	Computed int64 // computed from the instance type and the NodeClass
-	Real     int64 // reported by the Nodes
+	Real     int64 // the smallest that these nodes reported
 }
 
 // Day is a day as the number of days since 1 January 1970, in UTC.
 type Day int64
 
-// mostCorrections is the maximum number of corrections per type and image, in case each NodeClass has another volume
-// size.
+// mostCorrections is the maximum number of corrections of disk, and of pods, per type and image, in case each NodeClass
+// has another volume size.
 const mostCorrections = 16
 
-// refresh is how many days Seen may lag behind, so that not every joining node changes the measurements.
+// refresh is after how many days a report updates Seen, so that not every joining node changes the measurements.
 const refresh = 7
 
 // Report has the resources of a node when it was ready, and those assumed when it was launched.
@@ -53,58 +54,60 @@ type Sample struct {
 	Type  string // "m5.large"
 }
 
-// Note adds a report, and returns whether that changed the measurements. Impossible amounts (0, or more than twice the
-// promised amount) are ignored.
+// Note adds a report, and returns whether that changed the measurements. Impossible amounts are ignored: 0, and for
+// memory more than twice the promised amount.
 func (m Measurements) Note(r Report) bool {
 	if r.Image == "" || r.Type == "" {
 		return false
 	}
 	sample := Sample{r.Image, r.Type}
-	was := m[sample]
-	is := was
+	before := m[sample]
+	after := before
 	if memory := r.Reported.Memory; memory > 0 && memory <= 2*r.Promised.Memory {
-		is.Memory = least(was.Memory, memory)
+		after.Memory = least(before.Memory, memory)
 	}
-	is.Disk = corrected(was.Disk, r.Promised.EphemeralStorage, r.Reported.EphemeralStorage)
-	is.Pods = corrected(was.Pods, r.Promised.Pods, r.Reported.Pods)
-	if is.Memory == 0 && len(is.Disk) == 0 && len(is.Pods) == 0 {
+	after.Disk = corrected(before.Disk, r.Promised.EphemeralStorage, r.Reported.EphemeralStorage)
+	after.Pods = corrected(before.Pods, r.Promised.Pods, r.Reported.Pods)
+	if after.Memory == 0 && len(after.Disk) == 0 && len(after.Pods) == 0 {
 		return false
 	}
-	if r.Day >= was.Seen+refresh {
-		is.Seen = r.Day
+	if r.Day >= before.Seen+refresh {
+		after.Seen = r.Day
 	}
-	if is.equal(was) {
+	if after.equal(before) {
 		return false
 	}
-	m[sample] = is
+	m[sample] = after
 	return true
 }
 
-// corrected returns the corrections after the report of a node with this promised amount. Before the first report, the
-// promised amount is the computed one, later the measured one. If two NodeClasses have the same computed amount and
-// different real ones, the smaller one is kept: a plan then promises too little for one of them, and never too much.
-func corrected(was []Correction, promised, reported int64) []Correction {
+// corrected returns the corrections after the report of a node with this promised amount. The promised amount is the
+// computed one before the first report, and later the measured one, so it is compared with both. If two NodeClasses
+// have the same computed amount and different real ones, the smaller one is kept, so that a plan rather promises too
+// little for one of them than too much for the other.
+func corrected(before []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
-		return was
+		return before
 	}
-	is, isKnown := slices.Clone(was), false
-	for i, c := range is {
+	after, isKnown := slices.Clone(before), false
+	for i, c := range after {
 		if c.Computed == promised || c.Real == promised {
-			is[i].Real, isKnown = min(c.Real, reported), true
+			after[i].Real, isKnown = min(c.Real, reported), true
 		}
 	}
-	if isKnown || len(is) >= mostCorrections {
-		return is
+	if isKnown || len(after) >= mostCorrections {
+		return after
 	}
-	return sorted(append(is, Correction{promised, reported}))
+	return sorted(append(after, Correction{promised, reported}))
 }
 
+// sorted sorts list in place by the computed amount, and returns it.
 func sorted(list []Correction) []Correction {
 	slices.SortFunc(list, func(a, b Correction) int { return cmp.Compare(a.Computed, b.Computed) })
 	return list
 }
 
-// of returns the real amount for a computed one.
+// of returns the real amount for a computed one; the computed amount if there is no correction for it.
 func of(corrections []Correction, computed int64) int64 {
 	for _, c := range corrections {
 		if c.Computed == computed {
@@ -114,7 +117,8 @@ func of(corrections []Correction, computed int64) int64 {
 	return computed
 }
 
-// Merge returns the combined measurements; the result does not depend on the order. Neither argument is changed.
+// Merge returns the combined measurements of m and other, with the smaller amount where they differ; m.Merge(other)
+// equals other.Merge(m). Neither is changed.
 func (m Measurements) Merge(other Measurements) Measurements {
 	out := Measurements{}
 	for _, from := range []Measurements{m, other} {
@@ -129,6 +133,7 @@ func (m Measurements) Merge(other Measurements) Measurements {
 	return out
 }
 
+// mergeCorrections returns the corrections of a and b; if both have the same computed amount, the smaller real one.
 func mergeCorrections(a, b []Correction) []Correction {
 	out := slices.Clone(a)
 	for _, c := range b {
@@ -142,18 +147,18 @@ func mergeCorrections(a, b []Correction) []Correction {
 	return out[:min(len(out), mostCorrections)]
 }
 
-// Forget deletes samples that no node has reported since the day before, and returns whether there were any.
-func (m Measurements) Forget(before Day) bool {
-	was := len(m)
-	for sample, is := range m {
-		if is.Seen < before {
+// Forget deletes the samples whose day Seen is earlier than the given day, and returns whether there were any.
+func (m Measurements) Forget(day Day) bool {
+	count := len(m)
+	for sample, measured := range m {
+		if measured.Seen < day {
 			delete(m, sample)
 		}
 	}
-	return len(m) < was
+	return len(m) < count
 }
 
-// least returns the smaller of two amounts; 0 means unknown.
+// least returns the smaller of two amounts, of which 0 means unknown: the other one if one is unknown.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -161,9 +166,10 @@ func least(a, b int64) int64 {
 	return min(a, b)
 }
 
-// Equal reports whether both have the same amounts.
+// Equal reports whether both have the same samples with the same amounts and days.
 func (m Measurements) Equal(other Measurements) bool { return maps.EqualFunc(m, other, Measured.equal) }
 
+// equal reports whether both have the same amounts and day.
 func (m Measured) equal(o Measured) bool {
 	return m.Memory == o.Memory && m.Seen == o.Seen && slices.Equal(m.Disk, o.Disk) && slices.Equal(m.Pods, o.Pods)
 }

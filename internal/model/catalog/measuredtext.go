@@ -12,13 +12,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Encode writes the measurements as text by image: a line for each type, sorted.
+// Encode returns the measurements as text by image: a line for each type, sorted.
 //
 //	m5.large memory=7842048Ki disk=20Gi:20893676Ki pods=29:110 seen=2026-11-21
 //
-// Memory is the real amount, disk and pods are the computed and the real amount.
-// If the text is longer than limit (in bytes, with image names and line ends),
-// the types that were seen longest ago are left out.
+// Memory is the real amount; disk and pods are the computed and the real amount, once for each correction. If the texts
+// and the names of the images are longer than limit bytes, the lines with the earliest day are left out.
 func (m Measurements) Encode(limit int) map[string]string {
 	samples := slices.SortedFunc(maps.Keys(m), func(a, b Sample) int {
 		return cmp.Or(cmp.Compare(m[b].Seen, m[a].Seen), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Type, b.Type))
@@ -42,6 +41,7 @@ func (m Measurements) Encode(limit int) map[string]string {
 	return out
 }
 
+// line returns the line of a type, with its line end.
 func (m Measured) line(typ string) string {
 	var b strings.Builder
 	b.WriteString(typ)
@@ -58,6 +58,7 @@ func (m Measured) line(typ string) string {
 	return b.String()
 }
 
+// text returns the computed and the real amount, separated by a colon.
 func (c Correction) text(resource string) string {
 	return resources.Format(resource, c.Computed) + ":" + resources.Format(resource, c.Real)
 }
@@ -84,6 +85,7 @@ func DecodeMeasurements(text map[string]string) (Measurements, error) {
 	return out, errors.Join(wrong...)
 }
 
+// readMeasured parses the words of a line after the type.
 func readMeasured(words []string) (Measured, error) {
 	var out Measured
 	for _, word := range words {
@@ -108,8 +110,9 @@ func readMeasured(words []string) (Measured, error) {
 	return out, nil
 }
 
+// readCorrection parses the output of Correction.text, and returns list with that correction.
 func readCorrection(list []Correction, resource, text string) ([]Correction, error) {
-	computed, there, ok := strings.Cut(text, ":")
+	computed, reported, ok := strings.Cut(text, ":")
 	if !ok {
 		return nil, fmt.Errorf("%q: want the computed and the real amount, separated by a colon", text)
 	}
@@ -117,13 +120,14 @@ func readCorrection(list []Correction, resource, text string) ([]Correction, err
 	if err != nil {
 		return nil, err
 	}
-	b, err := positive(resource, there)
+	b, err := positive(resource, reported)
 	if err != nil {
 		return nil, err
 	}
 	return mergeCorrections(list, []Correction{{a, b}}), nil
 }
 
+// positive parses an amount greater than 0.
 func positive(resource, text string) (int64, error) {
 	n, err := resources.Parse(resource, text)
 	if err == nil && n <= 0 {
@@ -140,6 +144,7 @@ func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
 // String returns the day as "2026-11-21".
 func (d Day) String() string { return time.Unix(int64(d)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
 
+// parseDay is the inverse of Day.String.
 func parseDay(text string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {

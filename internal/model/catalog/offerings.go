@@ -12,17 +12,17 @@ type Zone struct {
 	ID   string `json:"id"`   // "use1-az1"; the same in all accounts; empty if unknown
 }
 
-// IsLocal reports whether it is a local zone or a Wavelength zone. Their names contain the region and a city:
-// "us-east-1-bos-1a".
+// IsLocal reports whether z is a local zone or a Wavelength zone. Their names contain the region and a city, so at
+// least four hyphens: "us-east-1-bos-1a". Names of availability zones have at most three: "us-gov-west-1a".
 func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 
 // Prices are the known prices of one region.
 type Prices struct {
 	OnDemand map[string]Price // by type
 
-	// Spot is the spot price by type and zone name. While it is nil, the on-demand price is used, except in local
-	// zones, most of which have no spot capacity. If it is not nil, a type and zone without a price has no spot
-	// offering.
+	// Spot is the spot price by type and zone name. While Spot is nil, the on-demand price is used, except in local
+	// zones, most of which have no spot capacity. If Spot is not nil, a type has no spot offering in a zone without a
+	// price, unless Assumed has one.
 	Spot map[string]map[string]Price
 
 	// Assumed is the price, for any capacity type, of types without another price: users set it for types that are not
@@ -30,13 +30,13 @@ type Prices struct {
 	Assumed map[string]Price
 }
 
-// Offerings returns the offerings of a type in zones: zones that have the type and in which the NodeClass has a subnet.
-// A type without a price has no offerings. All are available.
+// Offerings returns the on-demand and spot offerings of a type, sorted. The caller passes the zones that have the type
+// and in which the NodeClass has a subnet. There is no offering without a price. All offerings are available.
 func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	var out []Offering
-	add := func(z Zone, way string, price Price) {
+	add := func(z Zone, capacityType string, price Price) {
 		if price > 0 {
-			out = append(out, Offering{Zone: z.Name, ZoneID: z.ID, CapacityType: way, Price: price, Available: true})
+			out = append(out, Offering{Zone: z.Name, ZoneID: z.ID, CapacityType: capacityType, Price: price, Available: true})
 		}
 	}
 	for _, z := range zones {
@@ -51,6 +51,7 @@ func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	return out
 }
 
+// spot returns the spot price of a type in a zone as described at Prices.Spot; 0 if there is none.
 func (p Prices) spot(typ string, z Zone) Price {
 	switch {
 	case p.Spot != nil:

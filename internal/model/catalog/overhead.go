@@ -12,8 +12,9 @@ const (
 	NodeFSAvailable = "nodefs.available"
 )
 
-// overhead returns the resources that pods cannot request: reserved for Kubernetes, for the system, and up to the hard
-// eviction thresholds. Soft thresholds do not count, because the kubelet does not subtract them.
+// overhead returns the resources that pods cannot request: those reserved for Kubernetes and for the system, and those
+// that must stay free by the hard eviction thresholds. Soft thresholds are not included, because the kubelet does not
+// subtract them.
 func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 	kube := kubeReserved(f, s)
 	var system, eviction resources.Amounts
@@ -25,13 +26,14 @@ func overhead(f Facts, s Settings, total resources.Amounts) resources.Amounts {
 			system = system.With(name, v)
 		}
 	}
+	// The kubelet's defaults are 100 MiB of memory and 10 % of the disk.
 	eviction.Memory = threshold(s, MemoryAvailable, Threshold{Amount: 100 * mib}, total.Memory)
 	eviction.EphemeralStorage = threshold(s, NodeFSAvailable, Threshold{Percent: 10}, total.EphemeralStorage)
 	return kube.Add(system).Add(eviction)
 }
 
-// kubeReserved returns the default reservation of the AMI's bootstrap: memory by pods, CPU by cores. Source:
-// bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
+// kubeReserved returns what the AMI's bootstrap reserves for Kubernetes by default: 255 MiB of memory and 11 MiB per
+// pod, CPU by cores, and 1 GiB of disk. Source: bootstrap.sh and nodeadm of amazon-eks-ami, and Bottlerocket.
 func kubeReserved(f Facts, s Settings) resources.Amounts {
 	n := pods(f, s)
 	if familyOf(s.Family).reservesByENI {
@@ -61,6 +63,8 @@ func reservedCPU(millis int64) int64 {
 	return sum
 }
 
+// threshold returns the amount of a resource that must stay free by the hard eviction threshold of the signal: the
+// NodeClass's, or usual if it has none. A percentage is of total, rounded up.
 func threshold(s Settings, signal string, usual Threshold, total int64) int64 {
 	t, ok := s.EvictionHard[signal]
 	if !ok {

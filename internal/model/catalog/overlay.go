@@ -14,8 +14,9 @@ type Overlay struct {
 	Name   string // of the NodeOverlay
 	Weight int    // the higher weight takes precedence; with equal weights, the name that is later in the alphabet
 
-	// Requirements select the offerings to which the overlay applies, by the labels of type and offering and the
-	// requirements of the pool. A label that none of them defines satisfies only NotIn and DoesNotExist.
+	// Requirements select the offerings to which the overlay applies, by the labels of the type and the offering and by
+	// the requirements of the pool. A label that neither these labels nor the pool's requirements have satisfies only
+	// NotIn and DoesNotExist.
 	Requirements requirements.Requirements
 
 	Price    *Repricing        // nil: prices are not changed
@@ -32,14 +33,14 @@ type Ground struct {
 // Laid is the result of Lay.
 type Laid struct {
 	Types map[string][]Type // by pool, only for pools that an overlay changes
-	// Conflicts has the overlays that are not applied, each with the overlay that it contradicts.
+	// Conflicts has the names of the overlays that are not applied, each with that of the overlay that it contradicts.
 	Conflicts map[string]string
 }
 
-// Lay applies overlays to the types of pools. For each offering, the first overlay with a price counts. For each
-// resource of a type, the first overlay with an amount counts; it must select at least one of the type's offerings. Two
-// overlays of equal weight with different values for the same target contradict each other: the second is not applied
-// at all.
+// Lay applies overlays to the types of pools, in the order of Overlay.Weight. The first overlay with a price for an
+// offering sets that price. The first overlay with an amount of a resource that selects at least one of a type's
+// offerings sets that amount of the type. Two overlays of equal weight with different values for the same price or
+// amount contradict each other: the second is not applied at all.
 func Lay(grounds []Ground, overlays []Overlay) Laid {
 	overlays = slices.SortedFunc(slices.Values(overlays), func(a, b Overlay) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), -cmp.Compare(a.Name, b.Name))
@@ -62,22 +63,22 @@ func Lay(grounds []Ground, overlays []Overlay) Laid {
 // layers holds the values that overlays have set so far.
 type layers struct {
 	grounds []Ground
-	said    map[target]saying
+	said    map[target]saying // by the price or amount that was set
 }
 
 // target is a price or an amount that an overlay may change.
 type target struct {
-	ground, typ int
+	ground, typ int    // indices of the Ground, and of the type in it
 	offering    int    // index of the offering whose price is changed; -1 for an amount
 	resource    string // name of the resource whose amount is changed
 }
 
 // saying holds the values that overlays set for a target.
 type saying struct {
-	value  int64  // value of the first overlay, which counts: a Price or an amount
-	last   int64  // value of the last overlay
-	weight int    // weight of the last overlay
-	by     string // name of the last
+	value      int64  // value of the first overlay, which is applied: a Price or an amount
+	last       int64  // value of the last overlay
+	lastWeight int    // weight of the last overlay
+	lastName   string // name of the last overlay
 }
 
 // add records the values of the overlay. If it contradicts an overlay of the same weight, add records nothing and
@@ -95,15 +96,15 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	for at, value := range fresh {
 		before, ok := l.said[at]
 		// Return the least name, so that the result does not depend on the order of a map.
-		if ok && before.weight == o.Weight && before.last != value && (contradicted == "" || before.by < contradicted) {
-			contradicted = before.by
+		if ok && before.lastWeight == o.Weight && before.last != value && (contradicted == "" || before.lastName < contradicted) {
+			contradicted = before.lastName
 		}
 	}
 	if contradicted != "" {
 		return contradicted
 	}
 	for at, value := range fresh {
-		now := saying{value: value, last: value, weight: o.Weight, by: o.Name}
+		now := saying{value: value, last: value, lastWeight: o.Weight, lastName: o.Name}
 		if before, ok := l.said[at]; ok {
 			now.value = before.value
 		}
@@ -112,20 +113,21 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	return ""
 }
 
-// say adds to into the values that the overlay sets for a type that it may apply to.
+// say adds to into the values that the overlay sets for the type at the target at, unless it selects none of the type's
+// offerings. takesType must be true for the type.
 func (o *Overlay) say(t *Type, at target, into map[target]int64) {
-	isMeant := false
+	isSelected := false
 	for i := range t.Offerings {
 		if !o.takesOffering(&t.Offerings[i]) {
 			continue
 		}
-		isMeant = true
+		isSelected = true
 		if o.Price != nil {
 			at.offering = i
 			into[at] = int64(o.Price.Of(t.Offerings[i].Price))
 		}
 	}
-	if !isMeant {
+	if !isSelected {
 		return
 	}
 	at.offering = -1
@@ -135,33 +137,34 @@ func (o *Overlay) say(t *Type, at target, into map[target]int64) {
 	}
 }
 
-// takesType reports whether the type and the pool satisfy the overlay's requirements, except those on labels of
-// offerings.
+// takesType reports whether the type's labels satisfy the overlay's requirements, except those on labels of offerings.
+// For a label that the type does not have, the pool's requirements must allow a value that satisfies the overlay's.
 func (o *Overlay) takesType(t *Type, g *Ground) bool {
 	for key, accepted := range o.Requirements {
 		if slices.Contains(offeringLabels(), key) {
 			continue
 		}
-		value, has := t.Labels[key]
+		value, hasLabel := t.Labels[key]
 		said, isSaid := g.Says[key]
 		switch {
-		case has && !accepted.Accepts(value),
-			!has && isSaid && !accepted.Intersects(said),
-			!has && !isSaid && !accepted.Absent:
+		case hasLabel && !accepted.Accepts(value),
+			!hasLabel && isSaid && !accepted.Intersects(said),
+			!hasLabel && !isSaid && !accepted.Absent:
 			return false
 		}
 	}
 	return true
 }
 
+// takesOffering reports whether the offering satisfies the overlay's requirements on labels of offerings.
 func (o *Overlay) takesOffering(offering *Offering) bool {
 	for _, key := range offeringLabels() {
 		accepted, ok := o.Requirements[key]
 		if !ok {
 			continue
 		}
-		value, has := offering.label(key)
-		if has && !accepted.Accepts(value) || !has && !accepted.Absent {
+		value, hasLabel := offering.label(key)
+		if hasLabel && !accepted.Accepts(value) || !hasLabel && !accepted.Absent {
 			return false
 		}
 	}

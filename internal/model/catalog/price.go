@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// priceDigits is the number of decimals of a dollar in a Price.
+// priceDigits is the number of decimals of a Price in dollars: a Price is in billionths.
 const priceDigits = 9
 
 // ParsePrice parses dollars per hour as AWS writes them: "0.0960000000". More decimals than a Price has are rounded to

@@ -16,14 +16,14 @@ type Region struct {
 	Zones []Zone
 
 	OnDemand map[string]Price // by type; Linux, shared tenancy, in dollars
-	// SpotTypical is the mean of the zones' spot prices on the day the source was made. It is meant for the emulator,
-	// not for decisions.
+	// SpotTypical is the mean of the zones' spot prices, by type, on the day when the source of the table was made. It
+	// is for the emulator, not for decisions.
 	SpotTypical map[string]Price
 
-	zonesOf map[string]string // by type: the last characters of the IDs of its zones, or anyZone
+	zonesOf map[string]string // by type: the last characters of the IDs of the zones that have the type, or anyZone
 }
 
-// anyZone stands for all zones of the region, if no source says which zones have the type.
+// anyZone stands for all zones of the region. It is used if no source lists the zones that have the type.
 const anyZone = "?"
 
 // ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the
@@ -49,8 +49,8 @@ func (r Region) ZonesOf(typ string) []Zone {
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
 
 // parseRegion parses a region's file: comments after "#", one line "zones" followed by the zones' IDs, then a line per
-// type: name, on-demand price, typical spot price or "-", and the zones that have it, as the last characters of their
-// IDs, or "?".
+// type. A type's line has its name, the on-demand price, the typical spot price or "-", and the last characters of the
+// IDs of the zones that have the type, or "?" if they are unknown. Columns are separated by tabs.
 func parseRegion(name, text string) (Region, error) {
 	r := Region{
 		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zonesOf: map[string]string{},
@@ -90,6 +90,7 @@ func zones(region string, ids []string) ([]Zone, error) {
 	return out, nil
 }
 
+// read adds the type of a line with these columns to the maps of r.
 func (r Region) read(fields []string) error {
 	typ := fields[0]
 	price, err := ParsePrice(fields[1])

@@ -9,7 +9,7 @@ import (
 // Repricing changes a price.
 type Repricing struct {
 	How    RepricingKind // the meaning of Amount
-	Amount Price         // a price, a change of the price that may be negative, or billionths of a percent
+	Amount Price         // a price, a change of the price that may be negative, or a percentage in billionths of a percent
 }
 
 // RepricingKind is the meaning of a Repricing's amount.
@@ -22,8 +22,8 @@ const (
 	PercentPrice RepricingKind = "percent" // the amount is a percentage, which is added
 )
 
-// The lowest and the highest price that an overlay can set. An offering with price zero would always be launched, and
-// one with an infinite price never.
+// The lowest and the highest price that an overlay can set: a billionth of a dollar and a million dollars per hour. An
+// offering with price zero would always be launched, and one with an infinite price never.
 const (
 	leastPrice Price = 1
 	mostPrice        = 1_000_000 * Dollar
@@ -53,8 +53,8 @@ func (r Repricing) Of(p Price) Price {
 	return Price(out.Int64())
 }
 
-// ParseRepricing parses a price ("0.25") or an adjustment: "+0.1", "-0.1", "+10%", "-10%". It returns nil if both are
-// empty.
+// ParseRepricing parses a price ("0.25") or an adjustment ("+0.1", "-0.1", "+10%", "-10%"), of which at least one must
+// be empty. It returns nil if both are.
 func ParseRepricing(price, adjustment string) (*Repricing, error) {
 	switch {
 	case price != "" && adjustment != "":

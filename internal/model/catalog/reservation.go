@@ -12,8 +12,8 @@ const (
 	ReservationBlock   = "capacity-block" // for a fixed period
 )
 
-// Reservation is the capacity reservation of an offering: instances of one type in one zone that are paid for whether
-// they run or not.
+// Reservation is the capacity reservation of an offering: a number of instances of one type in one zone that the
+// account pays for whether they run or not.
 type Reservation struct {
 	ID            string // "cr-0123456789abcdef0"; empty: the offering has no reservation
 	Type          string // ReservationDefault or ReservationBlock
@@ -28,16 +28,17 @@ type Reservation struct {
 type ReservedCapacity struct {
 	Reservation
 	InstanceType string // "m5.large"
-	Zone         string // name
-	Expiring     bool   // nothing is launched into it any more
+	Zone         string // "us-east-1a"
+	Expiring     bool   // the reservation ends soon, so no instance is launched into it any more
 }
 
-// perReserved divides the on-demand price to get the price of an instance in a reservation. The reservation is already
-// paid for; the remaining price only ranks instances by size.
-const perReserved = 10_000_000
+// reservedDivisor is by how much the on-demand price is divided to get the price of an instance in a reservation. The
+// reservation is already paid for, so this price only ranks instances by size, below every other offering.
+const reservedDivisor = 10_000_000
 
-// WithReserved returns the type with an offering for each of the reservations in zones; nil zones means everywhere. An
-// offering is available while instances are left. t is not changed.
+// WithReserved returns the type with an additional offering for each reservation of this type in one of the zones; nil
+// zones means all zones. An offering is available while the reservation has instances left and is not expiring. t is
+// not changed.
 func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 	out := slices.Clone(t.Offerings)
 	for _, r := range all {
@@ -47,7 +48,7 @@ func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 		}
 		r.Type = cmp.Or(r.Type, ReservationDefault)
 		o := Offering{
-			Zone: r.Zone, CapacityType: Reserved, Price: (t.onDemand() + perReserved/2) / perReserved,
+			Zone: r.Zone, CapacityType: Reserved, Price: (t.onDemand() + reservedDivisor/2) / reservedDivisor,
 			Available: r.Left > 0 && !r.Expiring, Reservation: r.Reservation,
 		}
 		if i >= 0 {
@@ -58,7 +59,7 @@ func (t Type) WithReserved(zones []Zone, all []ReservedCapacity) Type {
 	return t.WithOfferings(out)
 }
 
-// onDemand returns the on-demand price of the type, 0 if it has no such offering.
+// onDemand returns the lowest on-demand price of the type; 0 if it has no on-demand offering.
 func (t Type) onDemand() Price {
 	for _, o := range t.Offerings {
 		if o.CapacityType == OnDemand {

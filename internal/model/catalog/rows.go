@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// row is a type in the output of `joiner catalog -o json` and the input of `--catalog FILE`. The field names must not
-// change.
+// row is a type in the output of Encode, with the fields of output.Type, the type in the output of `joiner catalog -o
+// json`. The field names must not change.
 type row struct {
 	InstanceType string              `json:"instanceType"`
 	Labels       requirements.Labels `json:"labels"`
@@ -24,6 +24,7 @@ type row struct {
 	Offerings    []offeringRow       `json:"offerings"`
 }
 
+// offeringRow is an Offering in a row.
 type offeringRow struct {
 	Zone         string      `json:"zone"`
 	ZoneID       string      `json:"zoneId,omitempty"`
@@ -34,6 +35,7 @@ type offeringRow struct {
 	Reservation *reservationRow `json:"capacityReservation,omitempty"` // only for reserved offerings
 }
 
+// reservationRow is a Reservation in an offeringRow.
 type reservationRow struct {
 	ID            string `json:"id"`
 	Type          string `json:"type,omitempty"` // default or capacity-block; empty means default
@@ -42,7 +44,8 @@ type reservationRow struct {
 }
 
 // Encode returns the types of a catalog as JSON, one row per type, ending with a newline. Equal catalogs give equal
-// bytes, and Decode reverses it.
+// bytes. Decode reverses Encode for the fields of Type and Offering, except Overlaid and Repriced; Catalog.Pools,
+// PlacementGroup and PodVolume are not encoded.
 func Encode(c Catalog) ([]byte, error) {
 	rows := make([]row, 0, len(c.Types))
 	for _, t := range c.Types {
@@ -72,8 +75,9 @@ func Encode(c Catalog) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode parses the output of Encode, or a file written by hand: rows and offerings may be in any order. The region is
-// that of the types' labels. The error names the invalid row and the cause.
+// Decode parses the output of Encode, or a file written by hand: rows and offerings may be in any order. The region of
+// the catalog is that in the types' labels, which must be the same in all rows. The error names the invalid row and the
+// cause.
 func Decode(data []byte) (Catalog, error) {
 	var rows []row
 	if err := json.Unmarshal(data, &rows); err != nil {
@@ -103,6 +107,7 @@ func Decode(data []byte) (Catalog, error) {
 	return c, nil
 }
 
+// typ returns the type of the row, with its offerings sorted.
 func (r row) typ() (Type, error) {
 	if r.InstanceType == "" {
 		return Type{}, fmt.Errorf("instanceType is missing")
@@ -114,7 +119,7 @@ func (r row) typ() (Type, error) {
 	if err != nil {
 		return Type{}, fmt.Errorf("capacity: %w", err)
 	}
-	free, err := amounts(r.Allocatable)
+	allocatable, err := amounts(r.Allocatable)
 	if err != nil {
 		return Type{}, fmt.Errorf("allocatable: %w", err)
 	}
@@ -124,7 +129,7 @@ func (r row) typ() (Type, error) {
 	if r.Volumes < 0 {
 		return Type{}, fmt.Errorf("volumes is %d, want 0 or more", r.Volumes)
 	}
-	t := Type{Name: r.InstanceType, Labels: r.Labels, Capacity: total, Allocatable: free, Volumes: r.Volumes}
+	t := Type{Name: r.InstanceType, Labels: r.Labels, Capacity: total, Allocatable: allocatable, Volumes: r.Volumes}
 	for i, o := range r.Offerings {
 		offering, err := o.offering()
 		if err != nil {
@@ -136,6 +141,7 @@ func (r row) typ() (Type, error) {
 	return t, nil
 }
 
+// offering returns the offering of the row, or an error that names the invalid field.
 func (o offeringRow) offering() (Offering, error) {
 	if o.Zone == "" {
 		return Offering{}, fmt.Errorf("zone is missing")
@@ -156,6 +162,7 @@ func (o offeringRow) offering() (Offering, error) {
 	return out, out.Reservation.Check(out.CapacityType)
 }
 
+// rowOf returns the row of a reservation; nil for the zero Reservation.
 func rowOf(r Reservation) *reservationRow {
 	if r.ID == "" {
 		return nil
@@ -163,8 +170,8 @@ func rowOf(r Reservation) *reservationRow {
 	return &reservationRow{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-// readNumber parses a price exactly; a number with an exponent, which other programs may write, is rounded to the
-// nearest Price.
+// readNumber parses a price in dollars with ParsePrice. A number with an exponent, which ParsePrice rejects and other
+// programs may write, is rounded to the nearest Price.
 func readNumber(n json.Number) (Price, error) {
 	if p, err := ParsePrice(n.String()); err == nil {
 		return p, nil
@@ -176,6 +183,7 @@ func readNumber(n json.Number) (Price, error) {
 	return ParsePrice(strconv.FormatFloat(f, 'f', priceDigits, 64))
 }
 
+// amounts parses Kubernetes quantities by resource name.
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var a resources.Amounts
 	for _, name := range slices.Sorted(maps.Keys(quantities)) { // so that the same error is reported first

@@ -26,22 +26,22 @@ type Settings struct {
 	// PublishedImages means that the images are those that AWS publishes for the family, selected by an alias.
 	PublishedImages bool
 
-	MaxPods     *int64 // nil: as many as the network interfaces have addresses for
+	MaxPods     *int64 // nil: as many as the network interfaces have addresses for; 110 on Windows
 	PodsPerCore int64  // 0: no such limit
 
 	// KubeReserved and SystemReserved are the reservations set by the user, by resource name, in the units of
-	// resources.Amounts. They replace the computed amounts key by key.
+	// resources.Amounts. Each replaces the default of that resource.
 	KubeReserved   map[string]int64
 	SystemReserved map[string]int64
 	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
 
-	Volumes       []Volume // the block device mappings, in the order written
+	Volumes       []Volume // the blockDeviceMappings of the NodeClass, in their order
 	InstanceStore string   // RAID0 or empty
 
-	ReservedENIs int64 // interfaces without pods; 0 unless custom networking is used
+	ReservedENIs int64 // number of interfaces whose addresses pods cannot use; 0 unless the VPC CNI uses custom networking
 
-	// MemoryOverhead is the share of memory that the hypervisor and the kernel use before the kubelet sees it; nil
-	// means 0.075.
+	// MemoryOverhead is the share of memory that the hypervisor and the kernel use, so that the kubelet does not report
+	// it; nil means 0.075.
 	MemoryOverhead *float64
 	// Measured has the real resources of nodes of this type and image. It replaces the computed amounts.
 	Measured Measured
@@ -65,10 +65,10 @@ const (
 // RAID0 is the instance store policy that makes the local disks the node's ephemeral storage.
 const RAID0 = "RAID0"
 
-// Volume is an EBS volume that a NodeClass maps.
+// Volume is an EBS volume in the blockDeviceMappings of a NodeClass.
 type Volume struct {
 	Device string // "/dev/xvda"
-	Root   bool   // it is the volume of the root file system
+	Root   bool   // the volume has the root file system
 	Bytes  int64  // 0: as large as its snapshot
 }
 
@@ -81,15 +81,15 @@ type Interface struct {
 
 // Threshold is an eviction threshold: a percentage of the capacity, or an amount.
 type Threshold struct {
-	Percent float64 // between 0 and 100; 0 if Amount counts
+	Percent float64 // of the capacity, less than 100; 0: Amount applies
 	Amount  int64   // bytes
 }
 
-// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" disable the threshold, as the kubelet
-// documents.
+// ParseThreshold parses an eviction threshold: "5%" or "500Mi". "100%" and "0%" give the zero Threshold: both disable
+// it in the kubelet.
 func ParseThreshold(text string) (Threshold, error) {
-	number, percent := strings.CutSuffix(text, "%")
-	if !percent {
+	number, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
 		n, err := resources.Parse(resources.Memory, text)
 		if err != nil {
 			return Threshold{}, fmt.Errorf("read eviction threshold: %w", err)

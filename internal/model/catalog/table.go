@@ -10,22 +10,23 @@ import (
 	"strings"
 )
 
-// tables holds types.jsonl and, for each region, a file of prices and zones. hack/catalog writes them; left-out.txt
-// beside them lists the missing types, each with the reason.
+// tables holds types.jsonl and, for each region, a .tsv file of prices and zones. hack/catalog writes these files, and
+// left-out.txt beside them, which lists the types that are missing in types.jsonl, each with the reason.
 //
-// The first line of types.jsonl has the facts that most types share, each further line the name of a type and the facts
-// that differ.
+// The first line of types.jsonl has the facts that most types share, each further line the name of a type and those of
+// its facts that differ from the first line.
 //
 //go:embed table/*.jsonl table/*.tsv
 var tables embed.FS
 
 // Table has the data about EC2's types that the program contains: enough for planning offline, for tests and for the
-// emulator. It becomes outdated; where AWS can be queried, prefer AWS.
+// emulator. The data become outdated; where AWS can be queried, prefer AWS.
 type Table struct {
 	types []Facts // sorted by name
 }
 
-// Embedded reads the table that is part of the program. It takes about ten milliseconds: keep the result.
+// Embedded returns the table that is part of the program. Decoding takes about ten milliseconds, so callers keep the
+// result.
 func Embedded() (Table, error) {
 	data, err := tables.ReadFile("table/types.jsonl")
 	if err != nil {
@@ -46,7 +47,7 @@ func Embedded() (Table, error) {
 // Types returns all types of all regions, sorted by name. The caller must not change them.
 func (t Table) Types() []Facts { return t.types }
 
-// Facts returns the facts of the named type.
+// Facts returns the facts of the named type, and whether the table has the type.
 func (t Table) Facts(name string) (Facts, bool) {
 	i, ok := slices.BinarySearchFunc(t.types, name, func(f Facts, name string) int { return cmp.Compare(f.Name, name) })
 	if !ok {
@@ -71,7 +72,7 @@ func (t Table) Complete(f Facts) Facts {
 func (t Table) Regions() []string {
 	entries, err := tables.ReadDir("table")
 	if err != nil {
-		return nil // the folder is part of the program
+		return nil // impossible: the folder is part of the program
 	}
 	var names []string
 	for _, e := range entries {

@@ -3,10 +3,6 @@
 // In: the objects of the API server at one moment, as values.
 // Out: a Snapshot, which never changes.
 // Never: an API object, a client, or data that is looked up later.
-//
-// In: what the API server held at one moment, as values.
-// Out: a Snapshot, which never changes.
-// Never: an API object, a client, or anything that is looked up later.
 package cluster
 
 import (
@@ -18,16 +14,16 @@ import (
 )
 
 // Snapshot is the input of decisions about the cluster. A snapshot and the values behind its pointers are never
-// changed; a simulation copies what it changes.
+// changed; a simulation changes a copy.
 type Snapshot struct {
 	Taken   time.Time // time of the snapshot
 	Pools   []Pool    // sorted by name; including unusable pools
-	Nodes   []Node    // sorted by name; including claims that have not joined
+	Nodes   []Node    // sorted by name; including NodeClaims whose node has not joined
 	Daemons []Daemon  // sorted by namespace and name
 	Pods    []Pod     // the pods that need a node, sorted by namespace and name
 }
 
-// Pool is a NodePool: what it may launch, and its limits.
+// Pool is a NodePool with its template, its requirements and its limits.
 type Pool struct {
 	Name      string // of the NodePool
 	UID       string // of the NodePool
@@ -37,28 +33,28 @@ type Pool struct {
 	// Unusable is the reason why nothing may be launched for the pool now (not ready, being deleted, static, NodeClass
 	// not ready); empty if it may be used.
 	Unusable string
-	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so there is
-	// nothing to fix.
+	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so that the user
+	// has nothing to fix.
 	Closed bool
 
-	Requirements  []requirements.Requirement // as written, with minValues
-	Relaxable     bool                       // minValues that cannot be met are ignored, so that pods can be scheduled
+	Requirements  []requirements.Requirement // as the user wrote them, with minValues
+	Relaxable     bool                       // minValues are ignored where they cannot be met, so that pods can be scheduled
 	Labels        requirements.Labels        // of the template
 	Taints        []requirements.Taint       // of the template
 	StartupTaints []requirements.Taint       // removed by another component before pods run
 
-	// Limits has a ceiling for each resource it names. Nodes is the ceiling on the number of nodes.
 	Limits Limits
-	// Usage is the capacity of the pool's nodes and claims that are not being deleted.
+	// Usage is the sum of the capacities of the pool's nodes and NodeClaims that are not being deleted, Nodes their
+	// number. Both are compared with Limits.
 	Usage resources.Amounts
 	Nodes int
 }
 
-// Limits are the limits of a pool. A resource that is not in Ceiling is unlimited; with a ceiling of 0, no node may
-// have it.
+// Limits are the limits of a pool. A resource that is not in Ceiling is unlimited. With a ceiling of 0, no node of the
+// pool may have any of the resource.
 type Limits struct {
 	Ceiling map[string]int64 // by resource name, in the units of resources.Amounts
-	Nodes   *int             // nil: unlimited
+	Nodes   *int             // maximum number of nodes; nil: unlimited
 }
 
 // Node is a node that is running, or whose instance is being launched or is joining.
@@ -69,16 +65,17 @@ type Node struct {
 	Pool       string // name of its NodePool; empty for a node without one
 	NodeClass  string // name of its EC2NodeClass
 
-	Labels requirements.Labels // of the Node; before it joins, the labels that the claim promises
+	Labels requirements.Labels // of the Node; before it joins, the labels that its NodeClaim has
 	// Taints are the taints that a pod must tolerate to run here once the node is ready: startup and ephemeral taints
 	// are left out until the node is initialized.
 	Taints []requirements.Taint
 
 	Capacity    resources.Amounts // of the instance
 	Allocatable resources.Amounts // part of Capacity that pods may request
-	// Requested is the sum of the requests of its bound pods, and of the DaemonSet pods that are expected on it.
+	// Requested is the sum of the requests of the pods that are bound to the node, and of the DaemonSet pods that are
+	// not bound yet but will run on it.
 	Requested resources.Amounts
-	HostPorts []HostPort
+	HostPorts []HostPort // of the pods whose requests are in Requested
 
 	// Residents are all pods that stay on the node and may affect the placement of other pods: bound pods of every kind
 	// including DaemonSet pods, and the pods that the node was launched for. Pods in Snapshot.Pods are not included.
@@ -93,7 +90,7 @@ type Node struct {
 	Created time.Time // of the NodeClaim, or the Node if it has none
 
 	// Pods are the pods that would need another node if this one terminated: bound, not finished, not of a DaemonSet,
-	// not static. Sorted by namespace and name.
+	// not static pods of the kubelet. Sorted by namespace and name.
 	Pods []Pod
 }
 
@@ -103,11 +100,11 @@ func Cordon() requirements.Taint {
 	return requirements.Taint{Key: "node.kubernetes.io/unschedulable", Effect: requirements.NoSchedule}
 }
 
-// Cordoned reports whether the node accepts only pods that tolerate Cordon. The pods on it stay, and its domains count
-// for spread constraints that do not honor taints.
+// Cordoned reports whether the node accepts only pods that tolerate Cordon. The pods on it stay, and spread constraints
+// that do not honor taints still include the node in its domains.
 func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
-// Daemon is a DaemonSet: a pod for every node that it accepts.
+// Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.
 type Daemon struct {
 	Namespace, Name string                      // of the DaemonSet
 	Requests        resources.Amounts           // of one pod, with Pods: 1
@@ -115,7 +112,8 @@ type Daemon struct {
 	Tolerations     []requirements.Toleration   // as the DaemonSet controller extends them
 	HostPorts       []HostPort                  // of one pod
 
-	// Kind is how its pods affect the placement of other pods; nil if unknown, and then no rule counts them.
+	// Kind is how the DaemonSet's pods affect the placement of other pods; nil if unknown: they are then treated as
+	// without effect.
 	Kind *Kind
 }
 
@@ -128,8 +126,8 @@ type Pod struct {
 
 	Requests resources.Amounts // init containers, sidecars and overhead included, with Pods: 1
 
-	// Required are alternatives: the node must satisfy at least one of them. Each includes the node selector. If there
-	// is none, any node will do.
+	// Required are alternatives: the node must satisfy at least one of them. Each includes the pod's node selector. If
+	// the slice is empty, every node satisfies it.
 	Required    []requirements.Requirements
 	Preferred   []Preference // highest weight first
 	Tolerations []requirements.Toleration
@@ -139,9 +137,9 @@ type Pod struct {
 	Affinity     []Term   // the pods that must, or should, be in the same domain
 	AntiAffinity []Term   // the pods that must not, or should not, be in the same domain
 
-	// Volumes has the volume claims ("namespace/name") that have no volume yet and that other pods may also use,
-	// sorted. The volume is created where the first of these pods is scheduled, and the others must run in the same
-	// zone.
+	// Volumes has the PersistentVolumeClaims ("namespace/name", sorted) that are not bound to a volume yet and that
+	// other pods may also use. The volume is created in the zone where the first pod with the claim is scheduled, and
+	// the other pods must run in the same zone.
 	Volumes []string
 
 	Priority int32     // spec.priority
@@ -155,13 +153,14 @@ type Pod struct {
 	Unplannable string
 }
 
-// SharesDemands reports whether the requirements of both pods are at the same place in memory, as for pods of one
-// template. If it returns false, they may still be equal.
+// SharesDemands reports whether both pods share the slices of requirements, preferences, tolerations and topology
+// rules, as pods of one template do. If it returns false, the contents may still be equal.
 func (p *Pod) SharesDemands(o *Pod) bool {
 	return same(p.Required, o.Required) && same(p.Preferred, o.Preferred) && same(p.Tolerations, o.Tolerations) &&
 		same(p.Spread, o.Spread) && same(p.Affinity, o.Affinity) && same(p.AntiAffinity, o.AntiAffinity)
 }
 
+// same reports whether a and b are the same slice in memory, or both empty.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // ID returns "namespace/name".

@@ -14,29 +14,30 @@ import (
 type Spread struct {
 	Key     string // a node label: topology.kubernetes.io/zone, kubernetes.io/hostname, …
 	MaxSkew int    // 1 or more
-	// MinDomains is the minimum number of domains: with fewer domains, the smallest count is taken as 0. 0 and 1 have
-	// no effect.
+	// MinDomains is the minimum number of domains: with fewer domains, the smallest number of matching pods in a domain
+	// is taken as 0. 0 and 1 have no effect.
 	MinDomains int
 	Soft       bool // ScheduleAnyway: a preference, not a requirement
 
 	// Selector is the constraint's selector, including its matchLabelKeys.
 	Selector Selector
 
-	// AnyNode means that nodes that the pod's node selector and affinity reject also count (nodeAffinityPolicy Ignore;
-	// the default is Honor).
+	// AnyNode means that the domains include nodes that the pod's node selector or node affinity rejects
+	// (nodeAffinityPolicy Ignore; the default is Honor).
 	AnyNode bool
-	// HonorTaints means that nodes with a taint that the pod does not tolerate do not count (nodeTaintsPolicy Honor;
-	// the default is Ignore).
+	// HonorTaints means that the domains do not include nodes with a taint that the pod does not tolerate
+	// (nodeTaintsPolicy Honor; the default is Ignore).
 	HonorTaints bool
 }
 
-// Term is a pod affinity or anti-affinity term. It refers to the domains of Key that have a pod which the term matches.
+// Term is a pod affinity or anti-affinity term. Affinity asks for a node in a domain of Key with a pod that the term
+// matches, anti-affinity for a node outside of these domains.
 type Term struct {
 	Key    string // a node label
 	Weight int    // 1..100 for a preference, 0 for a requirement
 
-	// Namespaces are the namespaces whose pods count, sorted, including those that namespaceSelector selects. With
-	// AllNamespaces, the pods of every namespace count.
+	// Namespaces are the namespaces whose pods the term can match, sorted, including those that namespaceSelector
+	// selects. With AllNamespaces, it can match pods of every namespace.
 	Namespaces    []string
 	AllNamespaces bool
 
@@ -44,7 +45,7 @@ type Term struct {
 	Selector Selector
 }
 
-// Matches reports whether the term counts a pod with these labels in that namespace.
+// Matches reports whether the term matches a pod with these labels in that namespace.
 func (t *Term) Matches(namespace string, labels requirements.Labels) bool {
 	if !t.AllNamespaces {
 		if _, found := slices.BinarySearch(t.Namespaces, namespace); !found {
@@ -69,10 +70,11 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 type Kind struct {
 	Namespace string              // of the pods
 	Labels    requirements.Labels // of the pods
-	// Avoids are the pod's required anti-affinity terms: a pod that one of them matches must not be in its domain.
+	// Avoids are the required anti-affinity terms of the pods of this kind. Another pod that a term matches must not be
+	// scheduled to a node of the same domain.
 	Avoids []Term
-	// Ending means that the pod is being deleted. Spread constraints do not count it; affinity and anti-affinity count
-	// it until it is gone.
+	// Ending means that the pods are being deleted. Spread constraints ignore them; affinity and anti-affinity terms
+	// match them until they no longer exist.
 	Ending bool
 }
 

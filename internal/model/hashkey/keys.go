@@ -3,10 +3,6 @@
 // In: numbers, texts, flags.
 // Out: bytes; two sequences of values of the same types have equal bytes only if the values are equal.
 // Never: bytes with a meaningful order, or bytes that are stored or sent.
-//
-// In: numbers, texts, flags.
-// Out: bytes: two rows of values of the same kinds have equal bytes only if they are equal.
-// Never: bytes with a meaningful order, or bytes that are stored or sent.
 package hashkey
 
 import "encoding/binary"

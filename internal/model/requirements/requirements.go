@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Labels are a node's labels.
+// Labels are the labels of a node or a pod.
 type Labels = map[string]string
 
 // Requirement is one requirement of a NodePool or of a node affinity term, as the user wrote it.
@@ -15,29 +15,30 @@ type Requirement struct {
 	Operator Operator // In, NotIn, Exists, …
 	Values   []string // empty for Exists and DoesNotExist
 
-	// MinValues is how many distinct values must stay available; 0 for no such minimum. Only NodePools have it.
+	// MinValues is how many values of the label the instance types of a launch must have at least; 0: no minimum. Only
+	// requirements of NodePools have it.
 	MinValues int
 }
 
 // Requirements are the values that several requirements accept together, by key. A missing key is not constrained.
 type Requirements map[string]Values
 
-// All returns the values that all of reqs accept. The second result is the first requirement that nothing can satisfy
-// (an unknown operator, a comparison with a word), or nil.
+// All returns the values that all of reqs accept. The second result is the first invalid requirement (an unknown
+// operator, a comparison with a value that is no integer), which accepts no value; nil if all are valid.
 func All(reqs ...Requirement) (Requirements, *Requirement) {
 	out := make(Requirements, len(reqs))
-	var wrong *Requirement
+	var invalid *Requirement
 	for i, r := range reqs {
 		v, ok := ValuesOf(r.Operator, r.Values...)
-		if !ok && wrong == nil {
-			wrong = &reqs[i]
+		if !ok && invalid == nil {
+			invalid = &reqs[i]
 		}
 		out.Narrow(r.Key, v)
 	}
-	return out, wrong
+	return out, invalid
 }
 
-// Exactly returns requirements that accept exactly these labels.
+// Exactly returns requirements that accept, for each of the labels, only its value.
 func Exactly(labels Labels) Requirements {
 	out := make(Requirements, len(labels))
 	for k, v := range labels {
@@ -76,39 +77,39 @@ func (r Requirements) Keys() []string {
 	return out
 }
 
-// Conflict returns the first key, by name, for which r and s have no common value, or "" if there is none. A key that
-// only one of them has is not a conflict.
+// Conflict returns the first key, by name, for which r and s accept no common value and not both absence; "" if there
+// is no such key. A key that only one of them has is not a conflict.
 func (r Requirements) Conflict(s Requirements) string {
-	worst := ""
+	first := ""
 	for k, v := range s {
-		mine, ok := r[k]
-		if !ok || worst != "" && k > worst {
+		accepted, ok := r[k]
+		if !ok || first != "" && k > first {
 			continue
 		}
-		if !mine.Intersects(v) {
-			worst = k
+		if !accepted.Intersects(v) {
+			first = k
 		}
 	}
-	return worst
+	return first
 }
 
-// Refusal returns the first key, by name, whose label r does not accept, or "" if labels satisfy r. A missing label
+// Refusal returns the first key, by name, for which labels do not satisfy r; "" if they satisfy r. A missing label
 // satisfies only NotIn and DoesNotExist.
 func (r Requirements) Refusal(labels Labels) string {
-	worst := ""
+	first := ""
 	for k, v := range r {
-		if worst != "" && k > worst {
+		if first != "" && k > first {
 			continue
 		}
 		value, ok := labels[k]
 		if ok && !v.Accepts(value) || !ok && !v.Absent {
-			worst = k
+			first = k
 		}
 	}
-	return worst
+	return first
 }
 
-// Accepts reports whether a node with these labels satisfies r.
+// Accepts reports whether labels satisfy r.
 func (r Requirements) Accepts(labels Labels) bool { return r.Refusal(labels) == "" }
 
 // String returns "key In [a b], other Exists", sorted by key.

@@ -30,8 +30,8 @@ func (t Taint) String() string {
 }
 
 // IsTransient reports whether the taint looks like one that a component removes when the node is ready for pods:
-// node.cilium.io/agent-not-ready, ebs.csi.aws.com/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such a taint belongs
-// among a NodePool's startupTaints.
+// node.cilium.io/agent-not-ready, ebs.csi.aws.com/agent-not-ready, node.cloudprovider.kubernetes.io/uninitialized. Such
+// a taint belongs among a NodePool's startupTaints.
 func (t Taint) IsTransient() bool {
 	domain, name, hasDomain := strings.Cut(t.Key, "/")
 	if !hasDomain {
@@ -53,7 +53,7 @@ func (t Taint) IsTransient() bool {
 // Toleration is a toleration of a pod.
 type Toleration struct {
 	Key      string // empty with operator Exists: every key
-	Operator string // Equal (also when empty), Exists, Lt or Gt
+	Operator string // Equal (also when empty), Exists, or Lt or Gt: the taint's value must be an integer below or above Value
 	Value    string // compared with the taint's value
 	Effect   Effect // empty: every effect
 }
@@ -70,18 +70,18 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	case "Exists":
 		return true
 	case "Lt", "Gt":
-		want, err1 := strconv.ParseInt(t.Value, 10, 64)
-		have, err2 := strconv.ParseInt(taint.Value, 10, 64)
+		bound, err1 := strconv.ParseInt(t.Value, 10, 64)
+		value, err2 := strconv.ParseInt(taint.Value, 10, 64)
 		if err1 != nil || err2 != nil || t.Key == "" {
 			return false
 		}
-		return t.Operator == "Lt" && have < want || t.Operator == "Gt" && have > want
+		return t.Operator == "Lt" && value < bound || t.Operator == "Gt" && value > bound
 	}
 	return false
 }
 
-// Untolerated returns the first taint that keeps a pod with these tolerations off the node. PreferNoSchedule taints are
-// ignored.
+// Untolerated returns the first taint that keeps a pod with these tolerations off the node, and whether there is one.
+// PreferNoSchedule taints are ignored.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	for _, taint := range taints {
 		if taint.Effect != PreferNoSchedule && !Tolerated(taint, tolerations) {

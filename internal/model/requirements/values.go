@@ -3,10 +3,6 @@
 // In: label keys, operators, values; taints; tolerations.
 // Out: intersections, and whether requirements accept labels or tolerations match taints.
 // Never: an amount of a resource, a price, or a Kubernetes type.
-//
-// In: label keys, operators, values; taints; tolerations.
-// Out: intersections, and whether one side accepts the other.
-// Never: an amount of a resource, a price, or a Kubernetes type.
 package requirements
 
 import (
@@ -20,10 +16,11 @@ import (
 )
 
 // Values is the set of accepted values of one label: a finite set, or everything except a finite set, within optional
-// integer bounds. A missing label may be accepted, too. The zero value accepts nothing.
+// integer bounds. Absence, that is a node or pod without the label, may be accepted, too. The zero value accepts
+// nothing.
 type Values struct {
-	// Listed are the accepted values, or the rejected ones if Complement is set. Sorted, without duplicates; never
-	// changed.
+	// Listed are the accepted values, or the rejected ones if Complement is set. Sorted, without duplicates; the slice
+	// is never changed.
 	Listed     []string
 	Complement bool
 
@@ -50,8 +47,8 @@ const (
 	Lte          Operator = "Lte"
 )
 
-// ValuesOf returns the values that a requirement accepts. An unknown operator, or a comparison with something other
-// than one integer, accepts nothing and returns false.
+// ValuesOf returns the values that a requirement accepts, and whether the requirement is valid. A requirement with an
+// unknown operator, or a comparison with something other than one integer, is invalid and accepts nothing.
 func ValuesOf(operator Operator, values ...string) (Values, bool) {
 	switch operator {
 	case In:
@@ -91,7 +88,7 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 	return Values{}, false
 }
 
-// OneOf returns the set of these values.
+// OneOf returns the set of these values, without absence.
 func OneOf(values ...string) Values { return Values{Listed: sorted(values)} }
 
 // NoneOf returns the set of all other values, and absence.
@@ -105,6 +102,7 @@ func Missing() Values { return Values{Absent: true} }
 // Any returns the set of all values, without absence.
 func Any() Values { return Values{Complement: true} }
 
+// between returns the set of all integers from low to high, without absence.
 func between(low, high int64) Values {
 	v := Values{Complement: true}
 	if low > math.MinInt64 {
@@ -116,6 +114,7 @@ func between(low, high int64) Values {
 	return v
 }
 
+// sorted returns a sorted copy without duplicates; nil if values is empty.
 func sorted(values []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -125,14 +124,14 @@ func sorted(values []string) []string {
 
 // Accepts reports whether value is in the set.
 func (v Values) Accepts(value string) bool {
-	_, listed := slices.BinarySearch(v.Listed, value)
-	return listed != v.Complement && v.within(value)
+	_, isListed := slices.BinarySearch(v.Listed, value)
+	return isListed != v.Complement && v.within(value)
 }
 
 // IsEmpty reports whether neither a value nor absence is accepted.
 func (v Values) IsEmpty() bool { return !v.Complement && !v.Absent && len(v.Listed) == 0 }
 
-// Single returns the only accepted value, if there is exactly one.
+// Single returns the only accepted value, and whether there is exactly one; absence is not considered.
 func (v Values) Single() (string, bool) {
 	if v.Complement || len(v.Listed) != 1 {
 		return "", false
@@ -140,6 +139,7 @@ func (v Values) Single() (string, bool) {
 	return v.Listed[0], true
 }
 
+// within reports whether value is an integer within the bounds; true for every value if there are none.
 func (v Values) within(value string) bool {
 	if v.Min == nil && v.Max == nil {
 		return true
@@ -151,7 +151,7 @@ func (v Values) within(value string) bool {
 	return (v.Min == nil || n >= *v.Min) && (v.Max == nil || n <= *v.Max)
 }
 
-// Intersect returns the values that both accept.
+// Intersect returns the set of what both v and w accept.
 func (v Values) Intersect(w Values) Values {
 	absent := v.Absent && w.Absent
 	if !v.Complement {
@@ -168,9 +168,10 @@ func (v Values) Intersect(w Values) Values {
 	return out
 }
 
-// Intersects reports whether both accept a common value, or absence.
+// Intersects reports whether v and w accept a common value, or both absence.
 func (v Values) Intersects(w Values) bool { return !v.Intersect(w).IsEmpty() }
 
+// keep returns the accepted ones of values; nil if there are none.
 func keep(values []string, accept func(string) bool) []string {
 	var out []string
 	for _, s := range values {
@@ -181,7 +182,7 @@ func keep(values []string, accept func(string) bool) []string {
 	return out
 }
 
-// tighter returns the larger bound if sign is 1, the smaller if it is -1.
+// tighter returns the larger of two bounds if sign is 1, the smaller if it is -1. nil is no bound.
 func tighter(a, b *int64, sign int) *int64 {
 	switch {
 	case a == nil:
@@ -192,7 +193,7 @@ func tighter(a, b *int64, sign int) *int64 {
 	return b
 }
 
-// Compare is a total order over sets of values.
+// Compare orders sets of values by their text.
 func (v Values) Compare(w Values) int { return cmp.Compare(v.String(), w.String()) }
 
 // String returns v as a requirement without its key: "In [a b]", "Gte 4 Lte 8", "Exists".

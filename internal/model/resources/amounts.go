@@ -2,11 +2,7 @@
 //
 // In: amounts by resource, as integers (millicores, bytes, pieces).
 // Out: sums, differences, and whether an amount fits into another.
-// Never: a Kubernetes type, a float, or Amounts that change after they were made; a Vector may change.
-//
-// In: amounts by resource, as integers (millicores, bytes, pieces).
-// Out: sums, differences, and whether one fits into another.
-// Never: a Kubernetes type, a float, or Amounts that change after they were made; a Vector is to count with.
+// Never: a Kubernetes type, or Amounts that change after they were made; only a Vector can be changed.
 package resources
 
 import (
@@ -106,8 +102,8 @@ func (a Amounts) Names() []string {
 	return names
 }
 
-// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that a large amount never overflows to a
-// small one.
+// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that the sum of large amounts never
+// overflows to a negative one.
 func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
 
 // Sub returns a - b; the result may be negative.
@@ -123,6 +119,7 @@ func (a Amounts) Times(n int64) Amounts {
 	return a.combine(Amounts{}, func(x, _ int64) int64 { return times(x, n) })
 }
 
+// add returns x + y, saturating at the limits of int64.
 func add(x, y int64) int64 {
 	sum := x + y
 	switch {
@@ -134,6 +131,7 @@ func add(x, y int64) int64 {
 	return sum
 }
 
+// sub returns x - y, saturating at the limits of int64.
 func sub(x, y int64) int64 {
 	difference := x - y
 	switch {
@@ -145,18 +143,20 @@ func sub(x, y int64) int64 {
 	return difference
 }
 
+// times returns n times x, saturating at the limits of int64.
 func times(x, n int64) int64 {
 	high, low := bits.Mul64(magnitude(x), magnitude(n))
-	negative := (x < 0) != (n < 0)
+	isNegative := (x < 0) != (n < 0)
 	switch {
 	case high == 0 && low <= math.MaxInt64:
 		return x * n
-	case negative:
+	case isNegative:
 		return math.MinInt64
 	}
 	return math.MaxInt64
 }
 
+// magnitude returns the absolute value of x, also for the smallest int64.
 func magnitude(x int64) uint64 {
 	if x < 0 {
 		return -uint64(x)
@@ -173,6 +173,7 @@ func (a Amounts) IsNegative() bool {
 // Floor returns a with every negative amount raised to 0.
 func (a Amounts) Floor() Amounts { return a.Max(Amounts{}) }
 
+// combine returns f(a, b) for each resource.
 func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
 	return Amounts{
 		CPU:              f(a.CPU, b.CPU),
@@ -183,7 +184,7 @@ func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
 	}
 }
 
-// merge combines two lists that are sorted by name.
+// merge is combine for two lists that are sorted by name; the result has no zeros.
 func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 	if len(a) == 0 && len(b) == 0 {
 		return nil
@@ -216,7 +217,7 @@ func merge(a, b []Extended, f func(x, y int64) int64) []Extended {
 // Fits reports whether a is at most room in every resource. An amount of 0 or less always fits, even into negative
 // room: a node that is over-committed in memory still accepts a pod without memory requests.
 func (a Amounts) Fits(room Amounts) bool {
-	return a.lacking(room) == ""
+	return a.firstLacking(room) == ""
 }
 
 // Lacking returns the names of the resources in which a exceeds room, in the order of Names.
@@ -230,7 +231,8 @@ func (a Amounts) Lacking(room Amounts) []string {
 	return names
 }
 
-func (a Amounts) lacking(room Amounts) string {
+// firstLacking returns the first name of Lacking, without allocations; empty if a fits into room.
+func (a Amounts) firstLacking(room Amounts) string {
 	switch {
 	case !fits(a.CPU, room.CPU):
 		return CPU
@@ -249,6 +251,7 @@ func (a Amounts) lacking(room Amounts) string {
 	return ""
 }
 
+// fits reports whether a request fits into the room for one resource.
 func fits(want, room int64) bool { return want <= 0 || want <= room }
 
 // IsZero reports whether all amounts are 0.
@@ -272,8 +275,9 @@ func (a Amounts) Compare(b Amounts) int {
 	)
 }
 
+// byName compares the name of e with name, for binary searches.
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk returns a scalar size: the number of cores, plus one for every 4 GiB of memory. Requests for much of both are
-// harder to place than requests for much of one.
+// Bulk returns the size of a as one number: the number of cores, plus one for every 4 GiB of memory, because most
+// general purpose instances have 4 GiB per vCPU. Larger requests are harder to place.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// suffixes are the suffixes of Kubernetes quantities with their exact factors. Source:
-// k8s.io/apimachinery/pkg/api/resource, "Quantity" in the API reference.
+// suffixes are the suffixes of Kubernetes quantities with their exact factors. Source: package
+// k8s.io/apimachinery/pkg/api/resource, type Quantity.
 var suffixes = []struct {
 	text  string
 	scale *big.Rat
@@ -21,7 +21,7 @@ var suffixes = []struct {
 	{"T", big.NewRat(1e12, 1)}, {"P", big.NewRat(1e15, 1)}, {"E", big.NewRat(1e18, 1)},
 }
 
-// maxExponent limits the cost of parsing a text like "1e999999999".
+// maxExponent is the largest exponent that Parse accepts, so that "1e999999999" does not use gigabytes of memory.
 const maxExponent = 40
 
 // Parse parses a Kubernetes quantity ("1500m", "2Gi", "1e3") in the unit of the named resource: millicores for cpu,
@@ -48,8 +48,8 @@ func Parse(resource, text string) (int64, error) {
 	return ceil(value), nil
 }
 
-// plausible rejects texts that big.Rat parses and Kubernetes does not: fractions, other bases, and exponents that would
-// use gigabytes of memory.
+// plausible returns an error for texts that big.Rat parses and Kubernetes does not (fractions, other bases,
+// underscores), and for exponents beyond maxExponent.
 func plausible(number string) error {
 	if number == "" || strings.ContainsAny(number, "/_xXbBoOpP ") {
 		return fmt.Errorf("not a decimal number")
@@ -65,6 +65,7 @@ func plausible(number string) error {
 	return nil
 }
 
+// ceil returns r rounded up, saturating at the limits of int64.
 func ceil(r *big.Rat) int64 {
 	q, rem := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
 	if rem.Sign() > 0 {
@@ -79,7 +80,7 @@ func ceil(r *big.Rat) int64 {
 	return math.MinInt64
 }
 
-// Format returns value as a Kubernetes quantity of the named resource: the shortest text that Parse reads back exactly.
+// Format returns value, in the unit of the named resource, as a Kubernetes quantity that Parse converts back exactly.
 func Format(resource string, value int64) string {
 	switch resource {
 	case CPU:
@@ -93,6 +94,7 @@ func Format(resource string, value int64) string {
 	return strconv.FormatInt(value, 10)
 }
 
+// formatBytes returns a number of bytes with the largest binary suffix that divides it: "2Gi", "1500Mi", "1000".
 func formatBytes(value int64) string {
 	suffix := ""
 	for _, s := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
