@@ -26,6 +26,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f", s)
 }
 
+// dollars formats an amount with two decimals; zero is "0".
 func dollars(d float64) string {
 	if d == 0 {
 		return "0"
@@ -33,6 +34,7 @@ func dollars(d float64) string {
 	return fmt.Sprintf("%.2f", d)
 }
 
+// bytes formats a number of bytes in MiB, and in GiB from 10 GiB.
 func bytes(n uint64) string {
 	if n < 10<<30 {
 		return thousands(int(n>>20)) + " MiB"
@@ -66,7 +68,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// times formats a ratio.
+// times formats a ratio; from 10 without decimals.
 func times(ratio float64) string {
 	if ratio < 10 {
 		return fmt.Sprintf("%.1f", ratio)

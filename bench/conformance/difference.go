@@ -114,6 +114,7 @@ func isProse(key string, values ...any) bool {
 	return true
 }
 
+// isSet reports whether the list of this key is a set, in which the order has no meaning.
 func isSet(key string) bool {
 	return slices.Contains([]string{"enum", "required", "categories", "shortNames"}, key)
 }
@@ -140,6 +141,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// text formats a value as JSON; nil is "nothing".
 func text(value any) string {
 	if value == nil {
 		return "nothing"

@@ -41,6 +41,7 @@ func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 	return out, true, nil
 }
 
+// save stores the result of a fleet and side.
 func (k Keep) save(fleet string, by Side, o Outcome) error {
 	if k == "" {
 		return nil

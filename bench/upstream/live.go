@@ -178,6 +178,7 @@ func (s liveStatus) Patch(ctx context.Context, object client.Object, patch clien
 	return s.live.Patch(ctx, object, patch)
 }
 
+// stamp gives the object a new resource version. The caller holds mu.
 func (l *live) stamp(o metav1.Object) {
 	l.number++
 	o.SetResourceVersion(strconv.Itoa(l.number))
@@ -202,6 +203,7 @@ func (l *live) dropPod(p *corev1.Pod) {
 	l.forget(client.ObjectKeyFromObject(p))
 }
 
+// forget deletes the pod from all maps. The caller holds mu.
 func (l *live) forget(key types.NamespacedName) {
 	if old := l.pods[key]; old != nil {
 		delete(l.byNode[old.Spec.NodeName], key)

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// store answers the scheduler's requests to the API server like an informer's cache: pods by namespace and labels, pods
-// by node, nodes by name. It contains nothing else.
+// store answers the scheduler's requests to the API server, as an informer's cache does: bound pods by namespace and
+// labels, bound pods by node, nodes by name. It has no other objects.
 type store struct {
 	client.Client // nil: any other method panics
 

@@ -26,7 +26,7 @@ type setup struct {
 	daemons []*appsv1.DaemonSet
 }
 
-// build builds the case. Objects are shuffled, as from an API server.
+// build builds the case. Objects are shuffled, because an API server returns them in no useful order.
 func (s setup) build() (Case, error) {
 	market, err := s.market()
 	if err != nil {
@@ -60,7 +60,7 @@ func roundSetup(n int, pending []deployment) setup {
 	}
 }
 
-// realSetup has us-east-1 on-demand, and a NodePool for Intel and AMD.
+// realSetup has the on-demand offerings of us-east-1, and a NodePool for amd64 (Intel and AMD).
 func realSetup(pending []deployment) setup {
-	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, intel(), onDemand())}, pending: pending}
+	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, amd64(), onDemand())}, pending: pending}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// home is the region for which the newer price source, the provider's price list, has prices.
+// home is the only region of the newer price source, the price list in Karpenter's AWS provider.
 const home = "us-east-1"
 
 // region is the file of one region.
@@ -22,6 +22,8 @@ type region struct {
 	rows  []row
 }
 
+// row is a line of a region's file: a type, its prices in dollars per hour (spot is "-" without one), and the last
+// characters of the IDs of its zones ("?" if they are not known).
 type row struct{ typ, onDemand, spot, zones string }
 
 type file struct {
@@ -29,7 +31,7 @@ type file struct {
 	data []byte
 }
 
-// regions returns the regions for which the records contain the zones.
+// regions returns the regions of which the records contain zones, with the types that have a price there.
 func regions(src sources, types []catalog.Facts) []region {
 	zones := map[string]map[string]bool{}
 	for _, r := range src.records {
@@ -55,9 +57,9 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// row returns a type's prices and zones in a region. It returns false if the type has no price there. In us-east-1 the
-// provider's price list replaces the records' prices, because it is a year newer, even for types that it no longer
-// contains.
+// row returns a type's prices and zones in a region. It returns false if the type has no on-demand price there. In
+// us-east-1 the on-demand prices are those of the provider's price list, because it is a year newer than the records. A
+// type that this list no longer contains has no price there.
 func (s sources) row(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}
