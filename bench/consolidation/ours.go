@@ -107,8 +107,8 @@ func (o *ours) decide() (decision, error) {
 	return d, nil
 }
 
-// isInTurn reports whether a removal that evicts its pods one after the other is in progress, or will follow from a move
-// in progress.
+// isInTurn reports whether a removal that evicts its pods one after the other is in progress, or will follow from a
+// move in progress.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.evictions) > 0 }) ||
 		slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
@@ -227,8 +227,8 @@ func (o *ours) isReady(u *underway) bool {
 		func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
-// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed and the given pods
-// are evicted one after the other.
+// nowhere returns the nodes that have a pod without a place elsewhere, if the given nodes are removed and the given
+// pods are evicted one after the other.
 func (o *ours) nowhere(nodes, evictions []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {

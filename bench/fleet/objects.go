@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. The fleet does not either:
-// it replaces an object that changes.
+// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. The fleet does not
+// either: it replaces an object that changes.
 func (f *Fleet) Objects() snapshot.Objects {
 	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {

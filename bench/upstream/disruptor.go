@@ -182,8 +182,8 @@ func (d *Disruptor) progress() bool {
 	return moved
 }
 
-// provision runs the provisioner for pending pods, and schedules itself again ten seconds later. Without pending pods it
-// does neither.
+// provision runs the provisioner for pending pods, and schedules itself again ten seconds later. Without pending pods
+// it does neither.
 func (d *Disruptor) provision() {
 	d.retry = false
 	if d.fleet.Waiting() == 0 {

@@ -76,8 +76,8 @@ func halved(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n, market: market, deleted: 50}.fill(f)
 }
 
-// cheaper returns a fleet of n nodes that were launched when the price of AMD instances was 1.5 times the current price.
-// The nodes are nearly full: 5 % of their pods were deleted.
+// cheaper returns a fleet of n nodes that were launched when the price of AMD instances was 1.5 times the current
+// price. The nodes are nearly full: 5 % of their pods were deleted.
 func cheaper(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
@@ -131,8 +131,8 @@ type stock struct {
 	name    string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes. It plans for more and more pods, until the plan has enough nodes. It adds the most expensive nodes
-// of this plan, because the cheapest ones are not full.
+// fill adds the nodes. It plans for more and more pods, until the plan has enough nodes. It adds the most expensive
+// nodes of this plan, because the cheapest ones are not full.
 func (s stock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)

@@ -49,8 +49,8 @@ func realMarket() (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the highest real price
-// of the type, rounded to cents; the spot price is 35 % of that.
+// roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the highest real
+// price of the type, rounded to cents; the spot price is 35 % of that.
 func roundMarket(n int) (catalog.Market, error) {
 	all, err := regionTypes()
 	if err != nil {

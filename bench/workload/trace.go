@@ -22,8 +22,8 @@ var ErrMissing = errors.New("file does not exist")
 // traceFile is Alibaba's trace of a production GPU cluster, 2023.
 const traceFile = "openb_pod_list_default.csv"
 
-// openb returns the pods of the trace in the folder: all of them if gpus is true, otherwise those that request no GPU. A
-// pod that shares a GPU with others requests a whole one.
+// openb returns the pods of the trace in the folder: all of them if gpus is true, otherwise those that request no GPU.
+// A pod that shares a GPU with others requests a whole one.
 func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	lives, err := openbLives(folder)
 	var out []*corev1.Pod

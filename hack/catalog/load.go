@@ -104,9 +104,9 @@ func load() (sources, error) {
 	return src, err
 }
 
-// recordedClocks returns the sustained clock speeds in MHz of the few families for which Karpenter's AWS provider contains
-// a recorded API response. The records have the clock speed of the price list, which differs from the API's for a third
-// of the types.
+// recordedClocks returns the sustained clock speeds in MHz of the few families for which Karpenter's AWS provider
+// contains a recorded API response. The records have the clock speed of the price list, which differs from the API's
+// for a third of the types.
 func recordedClocks() (map[string]int64, error) {
 	response, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command catalog generates the embedded table of package internal/model/catalog from the EC2 data in public Go modules.
-// Run it in its folder: `go run .`, then `go test ./...`, which compares every type of the new table with the output of
-// Karpenter's AWS provider. The first build takes minutes.
+// Command catalog generates the embedded table of package internal/model/catalog from the EC2 data in public Go
+// modules. Run it in its folder: `go run .`, then `go test ./...`, which compares every type of the new table with the
+// output of Karpenter's AWS provider. The first build takes minutes.
 //
 // In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
 // Out: types.jsonl, one .tsv per region, left-out.txt and by-name.txt; the same modules give the same files.

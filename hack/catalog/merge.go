@@ -197,7 +197,7 @@ func ebs(r record, f *catalog.Facts) catalog.EBS {
 	case !r.EBSOptimized && f.Hypervisor == "xen":
 		e.Optimized = "unsupported"
 	case !r.EBSOptimized:
-		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances are always EBS-optimized, even if the record says otherwise
+		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances are always EBS-optimized: the record is wrong
 	}
 	return e
 }

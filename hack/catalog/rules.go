@@ -31,7 +31,8 @@ func efaTypes() map[string]bool {
 	return types
 }
 
-// optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS optimization supported".
+// optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS
+// optimization supported".
 var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
 
 // plaintext are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later

@@ -17,9 +17,9 @@ type scheme struct {
 	price  map[string]float64 // dollars per hour in us-east-1, by type
 }
 
-// schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups are: 1 the letter before
-// the generation (m), 2 the generation (8), 3 the letter after it (g), 4 further letters (d), 5 "-flex", 6 "metal-", 7 the
-// number of the size (48), 8 the unit of the size (xl).
+// schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups are: 1 the letter
+// before the generation (m), 2 the generation (8), 3 the letter after it (g), 4 further letters (d), 5 "-flex", 6
+// "metal-", 7 the number of the size (48), 8 the unit of the size (xl).
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
 // kinds maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with this
@@ -78,7 +78,8 @@ func (s scheme) describe(f *catalog.Facts) string {
 	return ""
 }
 
-// byName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to the name.
+// byName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to the
+// name.
 func byName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
@@ -106,8 +107,8 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * kind.perVCPU, true
 }
 
-// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If they differ, or if
-// one of the prices is missing, checkPrice returns an error text: the size may have another number of vCPUs than the
+// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If they differ, or
+// if one of the prices is missing, checkPrice returns an error text: the size may have another number of vCPUs than the
 // scheme assumes. A price of 2 % below to 12 % above is accepted: bare metal types have the price of dedicated tenancy,
 // up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {

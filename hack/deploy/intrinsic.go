@@ -10,8 +10,8 @@ import (
 // noValue is the value of AWS::NoValue. A property with this value is left out.
 type noValue struct{}
 
-// attributes returns, by resource type and attribute, the values of Fn::GetAtt; the attribute "Ref" is the value of Ref.
-// {name} stands for the resource's logical name.
+// attributes returns, by resource type and attribute, the values of Fn::GetAtt; the attribute "Ref" is the value of
+// Ref. {name} stands for the resource's logical name.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -198,8 +198,8 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces the placeholders ${…} of Fn::Sub: by the entries of given, by attributes of resources, or as Ref does. An
-// entry of given without a placeholder is an error.
+// sub replaces the placeholders ${…} of Fn::Sub: by the entries of given, by attributes of resources, or as Ref does.
+// An entry of given without a placeholder is an error.
 func (s *Stack) sub(text string, given map[string]any) (string, error) {
 	var errs []error
 	unused := map[string]bool{}

@@ -18,8 +18,8 @@ type schema struct {
 // account is the AWS account in the identifiers that AWS would assign.
 const account = "111122223333"
 
-// schemas returns the schemas by resource type, of the types that the modules use. In computed attributes, {name} stands
-// for the resource's name, {path} for its path and {address} for its Terraform address.
+// schemas returns the schemas by resource type, of the types that the modules use. In computed attributes, {name}
+// stands for the resource's name, {path} for its path and {address} for its Terraform address.
 func schemas() map[string]schema {
 	iam := func(kind string) string { return "arn:aws:iam::" + account + ":" + kind + "{path}{name}" }
 	const entry = "arn:aws:eks:us-east-1:" + account + ":access-entry/{address}"

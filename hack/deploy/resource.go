@@ -113,8 +113,8 @@ func (p *planner) instance(address string, block *hclsyntax.Block, extra map[str
 	return whole, nil
 }
 
-// body evaluates the body of a block. Nested blocks become lists of objects, by the type of the block. Dynamic blocks are
-// expanded, and the conditions of a lifecycle block are checked.
+// body evaluates the body of a block. Nested blocks become lists of objects, by the type of the block. Dynamic blocks
+// are expanded, and the conditions of a lifecycle block are checked.
 func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[string]cty.Value, error) {
 	out := map[string]cty.Value{}
 	for name, a := range b.Attributes {

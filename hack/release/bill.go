@@ -51,8 +51,8 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// billOf returns the bill of materials of a Go binary as JSON, from the build information in the binary. The same binary
-// results in the same bytes.
+// billOf returns the bill of materials of a Go binary as JSON, from the build information in the binary. The same
+// binary results in the same bytes.
 func billOf(binary, release string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

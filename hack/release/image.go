@@ -27,8 +27,8 @@ import (
 // write to the image's file system.
 const nonrootUser = "65532:65532"
 
-// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for each
-// architecture to out.
+// image writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials for
+// each architecture to out.
 func (o *options) image(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {

@@ -37,8 +37,8 @@ type linked struct {
 }
 
 // licensesOf returns the content of licensesFile for a binary of the checkout at root: the licenses of the linked
-// modules, of parts of these modules with their own license, and of Go. A module without a license is an error. The same
-// modules result in the same bytes.
+// modules, of parts of these modules with their own license, and of Go. A module without a license is an error. The
+// same modules result in the same bytes.
 func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
 	modules, err := linkedModules(ctx, root, p)
 	if err != nil {
@@ -91,8 +91,8 @@ func linkedModules(ctx context.Context, root string, p platform) (map[string]*li
 	return modules, nil
 }
 
-// collect adds the module's license files to texts: those in the module's folder, in the folders of the linked packages,
-// and in the folders between. A module without a license file in its own folder is an error.
+// collect adds the module's license files to texts: those in the module's folder, in the folders of the linked
+// packages, and in the folders between. A module without a license file in its own folder is an error.
 func (m *linked) collect(texts map[string]*licenseText) error {
 	folders := map[string]bool{m.folder: true}
 	for _, folder := range m.packages {

@@ -1,6 +1,6 @@
 // Command release builds the published files of Joiner: the container image for both architectures, the archives of the
-// command line, a bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same sources
-// result in the same bytes.
+// command line, a bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same
+// sources result in the same bytes.
 //
 //	go -C hack/release run . -o dist            everything, for the checkout that contains this command
 //	go -C hack/release run . -o dist -only image -twice

@@ -40,8 +40,9 @@ type check struct {
 	args []string
 }
 
-// accepted lists, by program and ID, vulnerabilities that do not fail the check as long as no version of the module fixes
-// them. The lab listens on loopback only and is not part of a release. No vulnerability of the product is accepted.
+// accepted lists, by program and ID, vulnerabilities that do not fail the check as long as no version of the module
+// fixes them. The lab listens on loopback only and is not part of a release. No vulnerability of the product is
+// accepted.
 var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
@@ -155,8 +156,8 @@ func (f finding) String() string {
 
 // reachableOf reads govulncheck's messages, and returns the findings with a function, one per vulnerability, sorted by
 // ID. It drops findings without a function: they are about modules and packages whose vulnerable functions are not
-// linked. A stream without govulncheck's first message is an error, because an empty stream does not mean that there are
-// no findings.
+// linked. A stream without govulncheck's first message is an error, because an empty stream does not mean that there
+// are no findings.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}
 	started := false

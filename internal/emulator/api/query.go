@@ -191,7 +191,8 @@ func (p *Parameter) numbers() []int {
 	return out
 }
 
-// Unused returns the alphabetically first name of a parameter that Decode has not used; empty if all are used.
+// Unused returns the name of a parameter below p that Decode has not used, the alphabetically first; empty if all are
+// used. path is the name of p.
 func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {

@@ -199,7 +199,8 @@ type spotPrice struct {
 // product is the product description of all spot prices. EC2 also accepts it with the suffix " (Amazon VPC)".
 const product = "Linux/UNIX"
 
-// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first.
+// describeSpotPriceHistory lists the spot prices of a period, for each offering newest first. Without a period it lists
+// the current prices.
 func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, error) {
 	start, end := in.StartTime, in.EndTime
 	if start.IsZero() {
