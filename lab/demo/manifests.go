@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// namespace holds the demo's workloads.
+// namespace is the namespace of the demo's workloads.
 const namespace = "demo"
 
 //go:embed case1.yaml
