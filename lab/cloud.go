@@ -35,6 +35,7 @@ type cloudController struct {
 	queue workqueue.TypedRateLimitingInterface[string]
 }
 
+// newCloudController returns the cloud controller of a lab. It does nothing before start is called.
 func newCloudController(l *Lab) *cloudController {
 	return &cloudController{
 		lab: l,
@@ -205,4 +206,5 @@ func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	return nil
 }
 
+// providerID returns the provider ID of an instance's Node.
 func providerID(i world.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }

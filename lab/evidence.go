@@ -35,6 +35,7 @@ func (l *Lab) Evidence(ctx context.Context) string {
 	return b.String()
 }
 
+// writePods writes the pods that do not run, at most 15 of them, and why they are not scheduled.
 func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	pods, err := e.lab.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -65,6 +66,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
+// writeClaims writes the conditions of all EC2NodeClasses and NodePools, and of those NodeClaims that are not healthy,
+// with a few that are.
 func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
@@ -149,6 +152,7 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 	return joined
 }
 
+// ready reports whether a Node is Ready.
 func ready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -215,6 +219,7 @@ func tail(path string, lines int) string {
 	return "    " + strings.Join(lastLines(string(data), lines), "\n    ") + "\n"
 }
 
+// lastLines returns the last n lines of a text, without the newlines.
 func lastLines(text string, n int) []string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return all[max(0, len(all)-n):]

@@ -68,6 +68,8 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 	return row, nil
 }
 
+// watch calls Watch for the workload with this name, and returns a function that ends the watching. Both do nothing
+// without Watch.
 func (p Patience) watch(name string) (func(), error) {
 	if p.Watch == nil {
 		return func() {}, nil
@@ -103,6 +105,7 @@ func (o *ours) run() error {
 	return nil
 }
 
+// solve makes a plan of the snapshot.
 func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
 
 // repeat makes more plans, within the limits.

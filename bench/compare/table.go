@@ -59,7 +59,8 @@ func Markdown(rows []Row) string {
 	return b.String()
 }
 
-// line writes the line of one scheduler, which is named by. The columns of the whole row are in Joiner's line.
+// line writes the line of one scheduler, whose name is by. Columns that apply to both schedulers have a value only in
+// Joiner's line.
 func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	ours := o == &r.Ours
 	cells := []string{

@@ -68,6 +68,7 @@ func compare(path string, ours, theirs any) []Difference {
 	return []Difference{{Path: path, Ours: ours, Theirs: theirs}}
 }
 
+// compareMaps compares the values of each key. It ignores prose, and the order of lists that are sets.
 func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	keys := maps.Clone(ours)
 	maps.Copy(keys, theirs)
@@ -85,6 +86,7 @@ func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	return found
 }
 
+// compareLists compares the elements with the same index. An element that one list lacks is nil.
 func compareLists(path string, ours, theirs []any) []Difference {
 	var found []Difference
 	for i := range max(len(ours), len(theirs)) {
@@ -134,6 +136,7 @@ func sorted(value any) any {
 	return list
 }
 
+// join returns the path of a key below a path: "spec.template".
 func join(path, key string) string {
 	if path == "" {
 		return key

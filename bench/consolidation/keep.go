@@ -59,6 +59,7 @@ func (k Keep) save(fleet string, by Side, o Outcome) error {
 	return nil
 }
 
+// file returns the path of the stored result of one side for one fleet.
 func (k Keep) file(fleet string, by Side) string {
 	return filepath.Join(string(k), fmt.Sprintf("%s.%s.json", fleet, by))
 }

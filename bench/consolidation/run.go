@@ -182,6 +182,7 @@ type turn struct {
 	over     bool          // the fleet has converged, or a time limit was reached
 }
 
+// newTurn returns the turn of one side, which begins now.
 func newTurn(p Patience, w workload.Waste, f *fleet.Fleet) *turn {
 	return &turn{patience: p, waste: w, fleet: f, began: time.Now(), changes: -1}
 }
@@ -206,6 +207,7 @@ func (t *turn) saw(busy bool) {
 	t.over = t.over || t.fleet.Since()-max(t.still, t.waste.Lasts) >= idleTime
 }
 
+// outcome returns the result of the turn, as far as the fleet shows it.
 func (t *turn) outcome() Outcome {
 	f := t.fleet
 	out := Outcome{

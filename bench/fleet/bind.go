@@ -55,6 +55,7 @@ func selects(selector map[string]string, m *Instance) bool {
 	return true
 }
 
+// label returns the value of a label of the node, from its type or its offering; it is empty for other labels.
 func (m *Instance) label(key string) string {
 	if value, ok := m.Type.Labels[key]; ok {
 		return value

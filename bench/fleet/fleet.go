@@ -184,6 +184,7 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	return m
 }
 
+// make adds the instance of an order, in its first phase, and gives it a name if the order has none.
 func (f *Fleet) make(o Order) *Instance {
 	f.names++
 	if o.Name == "" {

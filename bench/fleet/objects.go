@@ -84,6 +84,7 @@ func (m *Instance) Claim() *karpv1.NodeClaim {
 	return m.own
 }
 
+// claim returns the NodeClaim of the instance in its current phase.
 func (m *Instance) claim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{

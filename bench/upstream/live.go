@@ -37,6 +37,7 @@ type live struct {
 	patched          map[string]bool // names of nodes with changes that are not applied to the fleet yet
 }
 
+// newLive returns a store without objects.
 func newLive() *live {
 	return &live{
 		pools: map[string]*v1.NodePool{}, nodes: map[string]*corev1.Node{}, claims: map[string]*v1.NodeClaim{},
@@ -96,6 +97,7 @@ func (l *live) List(_ context.Context, into client.ObjectList, opts ...client.Li
 	return nil
 }
 
+// listPods lists pods by namespace, labels and spec.nodeName, sorted by namespace and name. The caller holds mu.
 func (l *live) listPods(into *corev1.PodList, o client.ListOptions) error {
 	from, selector := l.pods, o.LabelSelector
 	if selector == nil {
@@ -197,6 +199,7 @@ func (l *live) setPod(p *corev1.Pod) {
 	l.byNode[p.Spec.NodeName][key] = p
 }
 
+// dropPod deletes a pod from the store.
 func (l *live) dropPod(p *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,6 +35,7 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	return out
 }
 
+// instanceType converts an instance type and its offerings to upstream's type.
 func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	out := &cloudprovider.InstanceType{
 		Name:     t.Name,

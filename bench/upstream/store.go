@@ -23,6 +23,7 @@ type store struct {
 	nodes  map[string]*corev1.Node
 }
 
+// newStore returns a store of the nodes and of the pods that are bound to a node.
 func newStore(o snapshot.Objects) *store {
 	s := &store{byNode: map[string][]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 	for _, n := range o.Nodes {

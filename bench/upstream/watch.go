@@ -92,6 +92,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	return c
 }
 
+// setTrue sets status conditions to true, in the order of their names.
 func setTrue(c *v1.NodeClaim, conditions ...string) {
 	for _, name := range slices.Sorted(slices.Values(conditions)) {
 		c.StatusConditions().SetTrue(name)

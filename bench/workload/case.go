@@ -47,6 +47,7 @@ func (s setup) build() (Case, error) {
 	return Case{Objects: o, Market: market, Pending: pending}, nil
 }
 
+// shuffle shuffles a list in place.
 func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }

@@ -71,6 +71,7 @@ func (d *deployment) tolerate(key, value string) {
 	})
 }
 
+// affinity returns the affinity of the pod template, for changes. It creates one if the template has none.
 func (d *deployment) affinity() *corev1.Affinity {
 	if d.template.Affinity == nil {
 		d.template.Affinity = &corev1.Affinity{}

@@ -87,6 +87,7 @@ func rank(t catalog.Type) int {
 	return 1
 }
 
+// marketOf returns the market in which these types are on offer to the one EC2NodeClass.
 func marketOf(types []catalog.Type) catalog.Market {
 	return catalog.Market{className: {Region: region, Types: types}}
 }

@@ -41,6 +41,7 @@ func nodes(n int, market catalog.Market) ([]*corev1.Node, error) {
 	return out, nil
 }
 
+// node returns an initialized node of the NodePool poolName, created a day before Now.
 func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: name, karpv1.LabelNodePool: poolName, awsv1.LabelNodeClass: className,

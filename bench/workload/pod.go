@@ -59,6 +59,7 @@ func (d deployment) pods() []*corev1.Pod {
 	return out
 }
 
+// pod returns the pending pod with number i of the deployment.
 func (d deployment) pod(i int) *corev1.Pod {
 	name := fmt.Sprintf("%s-%05d", d.name, i)
 	pod := &corev1.Pod{
@@ -77,6 +78,7 @@ func (d deployment) pod(i int) *corev1.Pod {
 	return pod
 }
 
+// clone returns a copy of labels that is never nil.
 func clone(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels))
 	for k, v := range labels {
@@ -119,7 +121,7 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 }
 
 // broad returns deployments with the given total number of pods. Their pods request 50 millicores to three cores and 64
-// MiB to 6 GiB; those of about a third of the deployments request about a tenth of that.
+// MiB to 6 GiB; those of about a third of the deployments request about a tenth of the CPU and an eighth of the memory.
 func broad(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := mixed(pods, deployments, seed)

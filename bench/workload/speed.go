@@ -57,11 +57,13 @@ func identical(n int) []deployment {
 	return []deployment{newDeployment("web", n, 250, 512)}
 }
 
+// zonesAndHosts spreads the pods of a deployment over zones and over hosts, with a maximum skew of 1.
 func zonesAndHosts(_ int, d *deployment) {
 	d.spread(corev1.LabelTopologyZone, 1)
 	d.spread(corev1.LabelHostname, 1)
 }
 
+// apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
 // mixedDemands gives seven of ten deployments constraints: a kind for each last digit n of their number from 0 to 6.

@@ -24,6 +24,8 @@ func main() {
 	}
 }
 
+// run writes the files of the catalog to the folder out, and deletes stale files there. It prints the types that are
+// left out.
 func run(out string) error {
 	src, err := load()
 	if err != nil {

@@ -166,6 +166,7 @@ func clock(text string) int64 {
 	return catalog.MHz(ghz)
 }
 
+// storage returns the instance storage of a record. Without disks it is empty.
 func storage(r record) catalog.Storage {
 	if r.Storage == nil || r.Storage.Devices*r.Storage.SizeGB == 0 {
 		return catalog.Storage{}
@@ -184,6 +185,7 @@ func storage(r record) catalog.Storage {
 	return s
 }
 
+// ebs returns the EBS limits of a record. It adds UnknownEBS to f.Unknown if the record contradicts f.Hypervisor.
 func ebs(r record, f *catalog.Facts) catalog.EBS {
 	e := catalog.EBS{
 		Optimized:    "default",

@@ -56,6 +56,7 @@ func placement(family string, clusters bool) []string {
 	return []string{"partition", "spread"}
 }
 
+// network returns the network of a type with these limits and a baseline bandwidth in Mbps.
 func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	n := catalog.Network{
 		BaselineMbps:     baseline,
@@ -104,6 +105,7 @@ var oneThread = []string{
 	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
 }
 
+// threadsPerCore returns the number of vCPUs per core: 1 or 2.
 func threadsPerCore(p catalog.Processor, family string) int64 {
 	if p.VCPUs < 2 || slices.Contains(p.Architectures, "arm64") || slices.Contains(oneThread, family) {
 		return 1

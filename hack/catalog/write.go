@@ -86,6 +86,7 @@ func (s sources) row(region, typ string) (row, bool) {
 	return out, true
 }
 
+// files returns the files of the catalog.
 func (b book) files() []file {
 	files := []file{{"types.jsonl", b.typesFile()}, {"left-out.txt", b.leftOutFile()}, {"by-name.txt", b.byNameFile()}}
 	for _, r := range b.regions {
@@ -94,6 +95,7 @@ func (b book) files() []file {
 	return files
 }
 
+// leftOutFile returns left-out.txt.
 func (b book) leftOutFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
@@ -103,6 +105,7 @@ func (b book) leftOutFile() []byte {
 	return out.Bytes()
 }
 
+// byNameFile returns by-name.txt.
 func (b book) byNameFile() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +
@@ -114,6 +117,7 @@ func (b book) byNameFile() []byte {
 	return out.Bytes()
 }
 
+// file returns the region's table, REGION.tsv. It sorts the region's rows.
 func (r region) file() []byte {
 	var out bytes.Buffer
 	out.WriteString("# Written by hack/catalog. Type, dollars per hour on demand (Linux), mean spot price of May 2025,\n" +

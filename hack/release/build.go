@@ -95,6 +95,7 @@ func copySources(from, to string) error {
 	})
 }
 
+// hasModule reports whether a folder contains a go.mod.
 func hasModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil

@@ -72,6 +72,7 @@ func readSignature(r *http.Request) (signature, error) {
 	return sig, sig.complete(credential, r.Header.Get("X-Amz-Date"))
 }
 
+// readPresigned reads the signature in the query of a presigned URL.
 func readPresigned(q url.Values) (signature, error) {
 	sig := signature{
 		token: q.Get("X-Amz-Security-Token"), value: q.Get("X-Amz-Signature"), presigned: true,

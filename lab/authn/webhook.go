@@ -123,6 +123,7 @@ func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (au
 	return user, c, nil
 }
 
+// log writes a line to Log, with the time. format has the line's other fields.
 func (w *Webhook) log(format string, args ...any) {
 	w.logs.Lock()
 	defer w.logs.Unlock()

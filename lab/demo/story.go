@@ -202,6 +202,7 @@ type totals struct {
 	median, worst, perType string // times from Pending to Running, and launched instances by type
 }
 
+// totals returns the current status.
 func (t *tracker) totals() totals {
 	t.mu.Lock()
 	defer t.mu.Unlock()

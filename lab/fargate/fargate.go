@@ -164,6 +164,7 @@ func (f *Fargate) profiles() []ekscluster.FargateProfile {
 	return out
 }
 
+// log writes a line to Log, with the time. format has the line's other fields.
 func (f *Fargate) log(format string, args ...any) {
 	f.logs.Lock()
 	defer f.logs.Unlock()

@@ -280,6 +280,7 @@ func (s *Stage) ask(ctx context.Context) ([]Found, error) {
 	return report.Findings, nil
 }
 
+// say passes a formatted line to Say, if it is set.
 func (s *Stage) say(format string, args ...any) {
 	if s.Say != nil {
 		s.Say(fmt.Sprintf(format, args...))

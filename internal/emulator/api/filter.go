@@ -65,6 +65,7 @@ func (f Filterable) valuesOf(name string) ([]string, bool) {
 	return v, ok
 }
 
+// matchesAny reports whether text matches one of the patterns, see wild.
 func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return wild(p, text) })
 }
@@ -94,8 +95,8 @@ func wild(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// FilterItems returns the items that pass all filters. If there are no items, it calls filterable with the zero value of
-// T, to check the names of the filters.
+// FilterItems returns the items that pass all filters. If there are no items, it calls filterable with the zero value
+// of T, to check the names of the filters.
 func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterable) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil

@@ -14,8 +14,8 @@ type Page struct {
 	Size  int    // maximum number of items; 0: no maximum
 }
 
-// PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number and
-// the key of the first item of its page, so that the list may change between two calls.
+// PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number
+// and the key of the first item of its page, so that the list may change between two calls.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
@@ -45,6 +45,8 @@ func sealToken(offset int, name string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(offset) + "|" + name))
 }
 
+// openToken returns the number and the key of the item with which the page of a token starts. ok is false for text that
+// is not a token.
 func openToken(token string) (offset int, name string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -246,6 +246,7 @@ func choiceOf(c world.FleetChoice) fleetChoice {
 	return out
 }
 
+// lifecycle returns EC2's name for the purchase option of an instance.
 func lifecycle(spot bool) string {
 	if spot {
 		return "spot"

@@ -127,6 +127,7 @@ func imageFilters(i world.Image) api.Filterable {
 	}}
 }
 
+// platformOf returns the values of the filter "platform": "windows", or none for Linux.
 func platformOf(i world.Image) []string {
 	if i.Windows {
 		return []string{"windows"}

@@ -180,6 +180,7 @@ func unrestricted(cidrs []string) []string {
 // nonNil and nonNilMap replace nil by an empty value, which JSON encodes as [] or {} and not as null.
 func nonNil(list []string) []string { return append([]string{}, list...) }
 
+// nonNilMap returns an empty map for nil, because EKS answers {} and never null.
 func nonNilMap(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
@@ -197,8 +198,8 @@ type createClusterIn struct {
 	AccessConfig            accessConfig      `json:"accessConfig"`
 }
 
-// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. EKS chooses that of an IPv6 cluster; here
-// it is always the same.
+// serviceRange returns the service CIDR of a new cluster; empty: EKS's default. EKS chooses that of an IPv6 cluster;
+// here it is always the same.
 func serviceRange(n networkConfig) string {
 	if n.IPFamily == "ipv6" {
 		return "fd30:1c53:5f8a::/108"
@@ -318,7 +319,8 @@ type update struct {
 }
 
 // updateClusterConfig changes the zonal shift setting, the endpoint or the authentication mode: only the first of these
-// that the request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// that the request has. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP,
+// API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {

@@ -131,6 +131,8 @@ func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	return f, err
 }
 
+// createFleet launches a fleet's instances, first on demand and then as spot. For a token that was used before it
+// returns the earlier result and launches nothing.
 func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {

@@ -20,6 +20,7 @@ type upFlags struct {
 	lifelike bool
 }
 
+// up returns the command "up".
 func up() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{

@@ -183,6 +183,7 @@ func (a *IAM) TagRole(name string, add map[string]string, remove []string) error
 	return nil
 }
 
+// noRole returns the error for a role that does not exist.
 func noRole(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
