@@ -66,8 +66,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-// writeClaims writes the conditions of all EC2NodeClasses and NodePools, and of those NodeClaims that are not healthy,
-// with a few that are.
+// writeClaims writes the conditions of all EC2NodeClasses and NodePools, of all NodeClaims that are not healthy, and of
+// the first healthy ones, see maxHealthy.
 func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
@@ -106,6 +106,7 @@ func conditionsOf(conditions []metav1.Condition) string {
 	return cmp.Or(b.String(), allTrue)
 }
 
+// allTrue is what conditionsOf returns if all conditions are true.
 const allTrue = " all conditions True"
 
 // few limits how many entries of a list are written.

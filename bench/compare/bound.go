@@ -63,4 +63,5 @@ func requireHosts(s cluster.Snapshot) cluster.Snapshot {
 	return s
 }
 
+// hostname is the topology key of constraints by node.
 const hostname = "kubernetes.io/hostname"

@@ -146,4 +146,5 @@ func (registered) HasSyncedChecker() toolscache.DoneChecker { return registered{
 func (registered) Name() string                             { return "fleet" }
 func (registered) Done() <-chan struct{}                    { return closed }
 
+// closed is a closed channel.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -246,8 +246,8 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave cordons the instances, and removes them at Draining after the delay, the duration of the evictions. It returns
-// the instances that were not being removed already, sorted by name.
+// leave cordons the instances, and removes them after the delay, in which their pods are evicted, and Draining. It
+// returns the instances that were not being removed already, sorted by name.
 func (f *Fleet) leave(names []string, delay time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {

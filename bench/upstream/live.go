@@ -171,11 +171,13 @@ func (l *live) Patch(_ context.Context, object client.Object, _ client.Patch, _ 
 // Status returns a writer that treats a status like any other field.
 func (l *live) Status() client.SubResourceWriter { return liveStatus{live: l} }
 
+// liveStatus implements only Patch. The embedded interface is nil, so that a call of another method panics.
 type liveStatus struct {
 	client.SubResourceWriter
 	live *live
 }
 
+// Patch patches the object as live.Patch does.
 func (s liveStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.live.Patch(ctx, object, patch)
 }

@@ -196,6 +196,7 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 	return strings.ReplaceAll(pattern, "{name}", resource), nil
 }
 
+// placeholder matches a placeholder of Fn::Sub. Its group is the name.
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
 // sub replaces the placeholders ${…} of Fn::Sub: by the entries of given, by attributes of resources, or as Ref does.

@@ -24,6 +24,7 @@ import (
 // Limit is the maximum time, from the creation of the objects, in which doctor must find a cause.
 const Limit = 2 * time.Minute
 
+// Maximum times after a fix.
 const (
 	// fixTakes is the maximum time from the end of a fix's commands until pods run.
 	fixTakes = time.Minute
@@ -35,7 +36,7 @@ const (
 type Stage struct {
 	Lab    *lab.Lab // in which the faults are played
 	Joiner string   // path of the joiner program
-	// Say receives progress lines. nil discards them.
+	// Say is called with each line of progress. nil disables the calls.
 	Say func(string)
 
 	played int

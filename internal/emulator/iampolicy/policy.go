@@ -41,6 +41,7 @@ type document struct {
 	Statement oneOrMany[written]
 }
 
+// written is a statement as written in the JSON of a document.
 type written struct {
 	Sid         string
 	Effect      string

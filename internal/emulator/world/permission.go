@@ -77,6 +77,7 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 	return append(p.forLaunch(t, data, tags, spot), p.forUsing(runInstances, "subnet", q.SubnetID)...)
 }
 
+// runInstances is the action for each resource that a launch uses or creates.
 const runInstances = "ec2:RunInstances"
 
 // forLaunch returns the requests for RunInstances with the given launch parameters.
